@@ -1,0 +1,68 @@
+"""The three errors a user can cause, and the two that the machine can.
+
+Every message says where, what was expected, what came and what to do; none contains a user's text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class RecipeError(ValueError):
+    """A recipe or a command line that cannot be run; raised before any work. Exit code 2."""
+
+    exit_code = 2
+
+
+class UnknownNameError(RecipeError):
+    """A name that nothing answers to; the message suggests the nearest one. Exit code 2.
+
+    Args:
+        where: Place of the name, such as ``recipes/x.yaml: stages[0].objectives``.
+        name: What was written.
+        kind: What it should have been, with its article: ``an objective``.
+        known: Every name that would have been right.
+        hint: What else the user can do, a full sentence.
+    """
+
+    def __init__(self, where: str, name: str, kind: str, known: Iterable[str], hint: str = ""):
+        known = sorted(known)
+        self.name = name
+        message = f"{where}: {name[:80]!r} is not {kind}"
+        by_folded = {candidate.casefold(): candidate for candidate in known}
+        near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+        if near:
+            message += f"; did you mean {by_folded[near[0]]!r}?"
+        shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+        message += f" Known: {shown or 'none'}."
+        super().__init__(f"{message} {hint}".strip())
+
+
+class ContractViolation(ValueError):
+    """Data that cannot be read or that break a contract. Exit code 3."""
+
+    exit_code = 3
+
+
+class EnvironmentFault(RuntimeError):
+    """The machine is in the way: a full disk, a server that does not answer, a deadline. Exit code 1.
+
+    Not a user's mistake in recipe or data; what finished is kept and the same command goes on.
+    """
+
+    exit_code = 1
+
+
+class Interrupted(EnvironmentFault):
+    """A signal or a deadline stopped a stage after its checkpoint; running again goes on from it.
+
+    Args:
+        message: What stopped it, at which step, and how to go on.
+        signal_number: The signal to raise again, 0 for a deadline.
+    """
+
+    def __init__(self, message: str, signal_number: int = 0):
+        super().__init__(message)
+        self.exit_code = 128 + signal_number if signal_number else 1
+        self.signal_number = signal_number

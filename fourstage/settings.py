@@ -1,0 +1,75 @@
+"""Where home, data and project folders are, and the environment every process of ours runs in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+# The word `true`: Prefect accepts 1/true/yes, MLflow only `true`.
+PRIVATE_ENVIRONMENT = {
+    "DO_NOT_TRACK": "true",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_CLOUD_ENABLE_ORCHESTRATION_TELEMETRY": "false",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SKIP_PIP_REQUIREMENTS_CHECK": "true",
+    "MLFLOW_UV_AUTO_DETECT": "false",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
+    "GX_ANALYTICS_ENABLED": "false",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TF_ENABLE_ONEDNN_OPTS": "1",
+    "KERAS_BACKEND": "tensorflow",
+}
+
+
+def make_private() -> None:
+    """Turn telemetry off and quiet the frameworks, wherever the user has not said otherwise."""
+    for name, value in PRIVATE_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    # Prefect reads its home on import; under ours, one folder holds everything a run leaves behind.
+    os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
+
+
+def home() -> Path:
+    """Folder of everything Fourstage writes: ``$FOURSTAGE_HOME``, else ``var`` in the project."""
+    configured = os.environ.get("FOURSTAGE_HOME")
+    return Path(configured).expanduser().absolute() if configured else project() / "var"
+
+
+def project() -> Path:
+    """The user's project folder: the nearest one above that ``fourstage new`` made, else the clone."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        if (folder / "fourstage.project").is_file():
+            return folder
+    return REPOSITORY
+
+
+def search_folders(recipe: Path | None = None) -> list[Path]:
+    """Project folders in which recipes, sources, suites and model parts are looked for first.
+
+    A recipe brings its own folder along (and the one above, where it lies in ``recipes/``), so that
+    a recipe and its ``sources/`` can be moved together. The built-in folders are not listed.
+    """
+    folders: list[Path] = []
+    if recipe is not None:
+        beside = recipe.absolute().parent
+        folders.append(beside)
+        if beside.name == "recipes":
+            folders.append(beside.parent)
+    folders.append(project())
+    return list(dict.fromkeys(folder for folder in folders if folder != REPOSITORY))
+
+
+def data_folders() -> list[Path]:
+    """Folders of ``$FOURSTAGE_DATA`` (separated like ``$PATH``), in order."""
+    configured = os.environ.get("FOURSTAGE_DATA", "")
+    return [Path(part).expanduser().absolute() for part in configured.split(os.pathsep) if part]
+
+
+def mlflow_uri() -> str:
+    """Tracking store: ``$MLFLOW_TRACKING_URI``, else SQLite under the home."""
+    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home() / 'mlflow.db'}"

@@ -1,0 +1,1 @@
+"""The science: text in, gradients out. Knows nothing of Prefect, MLflow or contracts."""
