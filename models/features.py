@@ -1,0 +1,22 @@
+"""Names of the tensors that travel together, and the one legend of shapes.
+
+B batch, T tokens, S target tokens, D width, F feed-forward width, H heads, K width per head,
+V vocabulary, M predicted positions a row, L layers, N labels.
+
+A mask is 1 where something is kept.
+"""
+
+TOKEN_IDS = "token_ids"  # (B, T) int32
+SEGMENT_IDS = "segment_ids"  # (B, T) int32
+PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = a real token
+MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
+MASK_LABELS = "mask_labels"  # (B, M) int32, the tokens that stood there
+MASK_WEIGHTS = "mask_weights"  # (B, M) float32, 0 for an unused slot
+NEXT_SENTENCE_LABELS = "next_sentence_labels"  # (B,) int32, 0 = is next
+LABELS = "labels"  # (B,) int32, a row's label
+ROW_WEIGHTS = "row_weights"  # (B,) float32, 0 for a row that only fills a batch
+
+SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D)
+POOLED_OUTPUT = "pooled_output"  # (B, D)
+TOKEN_LOGITS = "token_logits"  # (B, M, V)
+LOGITS = "logits"  # (B, N)

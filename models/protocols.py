@@ -1,0 +1,188 @@
+"""The three interfaces of the science, and the text they are fed with.
+
+A family is a `Network`, a pre-training objective and a fine-tuning head are an `Objective`, and what an
+objective makes for one network is its `Scorer`. Nothing else is known between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Capability(StrEnum):
+    """What a network provides and an objective may need. A closed list."""
+
+    BIDIRECTIONAL = "bidirectional"  # every position sees every other
+    CAUSAL = "causal"  # position t sees 0..t
+    ENCODER_DECODER = "encoder_decoder"
+    MEMORY = "memory"
+    REGIONS = "regions"
+    SEGMENTS = "segments"  # reads segment_ids, so pairs can be told apart
+    POOLED_OUTPUT = "pooled_output"  # one vector a row
+    TOKEN_LOGITS = "token_logits"  # an objective's predictions over the vocabulary
+
+
+class TokenisedCorpus(Protocol):
+    """Tokenised documents, random access, in constant memory."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def num_tokens(self) -> int: ...
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each document, (documents,) int64."""
+        ...
+
+    def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,) bool."""
+        ...
+
+
+class TokenisedRows(Protocol):
+    """Tokenised labelled rows, random access."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(rows,) int32; -1 where a row has none."""
+        ...
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Token ids of row `i` and of its second text, where there is one."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """Text to ids and back, on tensorflow-text ops, so that the served graph holds it too."""
+
+    vocabulary_size: int
+    pad_id: int
+    unknown_id: int
+    cls_id: int
+    sep_id: int
+    mask_id: int
+
+    @property
+    def special_ids(self) -> tuple[int, ...]: ...
+
+    @property
+    def digest(self) -> str: ...
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """One (n,) int32 array of ids a text, with no special tokens added."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str: ...
+
+    def unit_starts(self, ids: np.ndarray) -> np.ndarray:
+        """(n,) bool: whether a piece starts a unit (a word; one CJK character)."""
+        ...
+
+    def module(self) -> Any:
+        """A ``tf.Module`` with ``__call__((B,) string) -> RaggedTensor (B, n) int32``, or None."""
+        ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is fixed for a stage and every objective may know.
+
+    Attributes:
+        tokenizer: The recipe's tokenizer.
+        sequence_length: Tokens a row holds in this phase, special tokens counted.
+        label_names: The dataset's labels in the order of their ids; empty in pre-training.
+        label_weights: One weight a label (class weights), or None.
+    """
+
+    tokenizer: Tokenizer
+    sequence_length: int
+    label_names: tuple[str, ...] = ()
+    label_weights: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Index:
+    """Which text makes example `i` of one pass: rows of integers that the chooser understands.
+
+    Attributes:
+        entries: (examples, k) int64.
+        details: Counts worth printing, such as the share of padding or of random pairs.
+    """
+
+    entries: np.ndarray
+    details: Mapping[str, float] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+Batch = dict[str, np.ndarray]
+
+
+class Network(Protocol):
+    """A ``keras.Model`` written with ``keras.ops``; one a file in ``models/families``.
+
+    Module-level literals beside it, readable without importing TensorFlow: ``PROVIDES`` (a tuple of
+    capability names) and ``SIZES`` ({name: keyword arguments}), ``tiny`` among them.
+    """
+
+    provides: frozenset[Capability]
+    token_embedding: Any  # a layer; heads that tie weights use its very variable
+
+    def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict: ...
+
+    def get_config(self) -> dict: ...
+
+
+class Objective(Protocol):
+    """How examples are made and how they are scored; one a file in ``objectives`` or ``heads``.
+
+    Built as ``Cls(context, **settings)`` with the recipe's settings. Module-level literals beside it:
+    ``NEEDS``, ``PROVIDES`` (tuples of capability names) and ``CHOOSES`` (whether it is able to choose
+    the segments of a stage; where several could, the one with the higher ``CHOOSES`` does).
+    """
+
+    needs: frozenset[Capability]
+    provides: frozenset[Capability]
+
+    def index(self, corpus: TokenisedCorpus | TokenisedRows, rng: np.random.Generator) -> Index:
+        """Segment chooser only: which text makes which example, for one pass over the corpus."""
+        ...
+
+    def segments(self, corpus: Any, entries: np.ndarray, rng: np.random.Generator) -> Batch:
+        """Segment chooser only: the clean rows of a batch, (b, k) entries → features (b, T)."""
+        ...
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Add this objective's inputs, targets and weights; chained over a stage's objectives."""
+        ...
+
+    def attach(self, network: Any) -> Scorer:
+        """Make the head's variables for `network`; called once."""
+        ...
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
+        """Heads: from predictions to labels, spans, tags or text."""
+        ...
+
+
+class Scorer(Protocol):
+    """The scoring half of an objective, a ``keras.layers.Layer``."""
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Change the batch before the network sees it; the default returns it as it is."""
+        ...
+
+    def __call__(
+        self, batch: dict, outputs: dict, training: bool = False
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Scores as {name: (sum, weight)} with "loss" among them, and predictions by name."""
+        ...
