@@ -1,0 +1,83 @@
+"""Digests of files and of plain values, the ground every key stands on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+CHUNK = 1 << 20
+
+
+def canonical(value: Any) -> str:
+    """JSON text that equal values share, whatever their dictionaries' order.
+
+    Raises:
+        TypeError: For anything that is not plain JSON; a key must not depend on a ``repr``.
+        ValueError: For NaN and infinity.
+    """
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+
+
+def digest(value: Any) -> str:
+    """sha256 (64 hex digits) of the canonical JSON of a plain value."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """sha256 of a file's bytes, read in pieces of a megabyte."""
+    state = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while chunk := stream.read(CHUNK):
+            state.update(chunk)
+    return state.hexdigest()
+
+
+class DigestCache:
+    """File digests remembered by path, size, modification time and inode.
+
+    Args:
+        path: The JSON lines file that holds them; one torn line costs one digest, nothing else.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._known: dict[str, tuple[str, str]] = {}
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                try:
+                    name, state, value = json.loads(line)
+                except ValueError:
+                    continue
+                self._known[name] = (state, value)
+
+    def of(self, path: Path) -> str:
+        """Digest of the file as it is now."""
+        stat = path.stat()
+        name = str(path)
+        state = f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_ino}"
+        known = self._known.get(name)
+        if known and known[0] == state:
+            return known[1]
+        value = hash_file(path)
+        self._known[name] = (state, value)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # One short line in append mode is written whole, so processes do not disturb each other.
+        with open(self.path, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps([name, state, value]) + "\n")
+        return value
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(temporary, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, mode)) as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)

@@ -1,0 +1,261 @@
+"""Artifacts and the content-addressed store: the only thing steps hand to each other.
+
+An entry is ``store/<kind>/<key>/`` with a ``manifest.json``, written last and atomically. The manifest
+is the truth: a folder without one is unfinished, one whose outputs differ from it is damaged, and both
+count as missing. The key is a digest of everything that decides the outputs, so an entry never changes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fourstage.digests import DigestCache, digest, write_atomically
+from fourstage.errors import EnvironmentFault
+
+MANIFEST = "manifest.json"
+UNFINISHED = "checkpoints"  # removed when an entry is finished
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One finished entry of the store.
+
+    Attributes:
+        kind: What it is: ``corpus``, ``tokenizer``, ``stage``…
+        key: Digest of everything that decided it (its preimage).
+        digest: Digest of its outputs; equal outputs of different keys share it.
+        folder: Where the outputs are.
+        name: Its step's name in the recipe that made it.
+        outputs: sha256 of each file by its path in the folder.
+        details: Plain facts its maker wrote down (counts, metrics, seconds).
+        preimage: What the key is the digest of.
+        created: UTC time, ISO 8601.
+    """
+
+    kind: str
+    key: str
+    digest: str
+    folder: Path
+    name: str
+    outputs: Mapping[str, str]
+    details: Mapping[str, Any]
+    preimage: Mapping[str, Any]
+    created: str
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """What Prefect records and other steps' keys hold."""
+        return {"kind": self.kind, "key": self.key, "digest": self.digest}
+
+    def path(self, name: str) -> Path:
+        """An output's file; its absence is a fault of ours, not of the user."""
+        assert name in self.outputs or any(o.startswith(f"{name}/") for o in self.outputs), name
+        return self.folder / name
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why an entry can't be used: ``never made``, ``unfinished`` or what is damaged."""
+
+    kind: str
+    key: str
+    reason: str
+
+
+@dataclass
+class Store:
+    """The store under a home folder.
+
+    Args:
+        home: ``$FOURSTAGE_HOME``.
+        say: Called with a sentence worth telling the user (waiting, damage found).
+    """
+
+    home: Path
+    say: Callable[[str], None] = field(default=lambda message: None)
+
+    @property
+    def root(self) -> Path:
+        """Folder of all entries."""
+        return self.home / "store"
+
+    @cached_property
+    def digests(self) -> DigestCache:
+        """Remembered digests of files, outputs and sources alike."""
+        return DigestCache(self.home / "digests.jsonl")
+
+    def folder(self, kind: str, key: str) -> Path:
+        """Folder of an entry, finished or not."""
+        return self.root / kind / key
+
+    def find(self, kind: str, key: str) -> Artifact | Missing:
+        """The entry, every output checked against its manifest, or why there is none."""
+        folder = self.folder(kind, key)
+        manifest = folder / MANIFEST
+        try:
+            text = manifest.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return Missing(kind, key, "unfinished" if folder.exists() else "never made")
+        try:
+            facts = json.loads(text)
+            artifact = Artifact(
+                kind=facts["kind"],
+                key=facts["key"],
+                digest=facts["digest"],
+                folder=folder,
+                name=facts["name"],
+                outputs=facts["outputs"],
+                details=facts["details"],
+                preimage=facts["preimage"],
+                created=facts["created"],
+            )
+            whole = artifact.key == key == digest(dict(artifact.preimage))
+            whole = whole and artifact.digest == digest(dict(artifact.outputs))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            whole = False
+        if not whole:
+            return Missing(kind, key, f"unreadable manifest {self._short(manifest)}")
+        for name, expected in artifact.outputs.items():
+            path = folder / name
+            if not path.is_file():
+                return Missing(kind, key, f"output missing: {self._short(path)}")
+            if self.digests.of(path) != expected:
+                return Missing(kind, key, f"output damaged: {self._short(path)}")
+        return artifact
+
+    def entries(self, kind: str) -> Iterator[Artifact]:
+        """Every readable finished entry of a kind, oldest first; outputs are not verified."""
+        found = []
+        for manifest in (self.root / kind).glob(f"*/{MANIFEST}"):
+            try:
+                facts = json.loads(manifest.read_text(encoding="utf-8"))
+                found.append(Artifact(folder=manifest.parent, **_fields(facts)))
+            except (ValueError, KeyError, TypeError):
+                self.say(f"unreadable manifest {self._short(manifest)}: passed over")
+        yield from sorted(found, key=lambda artifact: artifact.created)
+
+    def make(
+        self,
+        kind: str,
+        name: str,
+        preimage: Mapping[str, Any],
+        work: Callable[[Path], Mapping[str, Any]],
+    ) -> tuple[Artifact, bool]:
+        """Find an entry or make it; one writer a key, the others wait and reuse.
+
+        Args:
+            kind: Kind of the entry.
+            name: Its step's name.
+            preimage: Plain JSON that decides the outputs.
+            work: Writes the outputs into the folder it is given and returns the entry's details.
+
+        Returns:
+            The artifact, and whether this call made it.
+
+        Raises:
+            EnvironmentFault: If the disk is full or the store can't be written.
+        """
+        key = digest(dict(preimage))
+        folder = self.folder(kind, key)
+        with self._only_writer(kind, key) as still_ours:
+            found = self.find(kind, key)
+            if isinstance(found, Artifact):
+                return found, False
+            if found.reason not in ("never made", "unfinished"):
+                self.say(f"{name}: {found.reason}; made again")
+                shutil.rmtree(folder)
+            self._clear_unfinished(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            details = work(folder)
+            checkpoints = folder / UNFINISHED
+            outputs = {
+                str(path.relative_to(folder)): self.digests.of(path)
+                for path in sorted(folder.rglob("*"))
+                if path.is_file() and checkpoints not in path.parents
+            }
+            facts = {
+                "kind": kind,
+                "key": key,
+                "digest": digest(outputs),
+                "name": name,
+                "outputs": outputs,
+                "details": dict(details),
+                "preimage": dict(preimage),
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            if not still_ours():
+                raise EnvironmentFault(
+                    f"{name}: the lock of {kind} {key[:12]} was taken away while it was being made, so"
+                    " it is not committed; run again"
+                )
+            write_atomically(folder / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False))
+            shutil.rmtree(checkpoints, ignore_errors=True)
+        return Artifact(folder=folder, **_fields(facts)), True
+
+    def _clear_unfinished(self, folder: Path) -> None:
+        """Take away what a killed writer left, its checkpoints apart."""
+        if not folder.exists():
+            return
+        for path in folder.iterdir():
+            if path.name == UNFINISHED:
+                continue
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    @contextmanager
+    def _only_writer(self, kind: str, key: str) -> Iterator[Callable[[], bool]]:
+        """Hold the key's lock; the kernel frees it when its holder dies, however it dies."""
+        path = self.root / kind / f"{key}.lock"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stream = open(path, "a+", encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentFault(
+                f"the store {self.root} can't be written by user {os.getuid()}: {error.strerror}. "
+                "Set FOURSTAGE_HOME to a folder of yours."
+            ) from error
+        with stream:
+            waited = False
+            while True:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not waited:
+                        stream.seek(0)
+                        holder = stream.read().strip() or "another process"
+                        self.say(f"waiting for {holder}, which is making {kind} {key[:12]}")
+                        waited = True
+                    time.sleep(0.5)
+            stream.seek(0)
+            stream.truncate()
+            stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+            stream.flush()
+            inode = os.fstat(stream.fileno()).st_ino
+
+            def still_ours() -> bool:
+                try:
+                    return path.stat().st_ino == inode
+                except FileNotFoundError:
+                    return False
+
+            yield still_ours
+
+    def _short(self, path: Path) -> str:
+        return str(path.relative_to(self.home))
+
+
+def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("kind", "key", "digest", "name", "outputs", "details", "preimage", "created")
+    return {name: facts[name] for name in names}
