@@ -1,0 +1,117 @@
+"""What makes a plain function a step that lasts: a Prefect task whose result is a store entry.
+
+Prefect's cache and ours must never disagree. So one function decides: the cache key is the step's key, the
+recorded result is only a reference, and where the store has no whole entry Prefect is told to refresh.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from prefect import Task, task
+from prefect.context import TaskRunContext
+
+from fourstage.errors import EnvironmentFault
+from fourstage.settings import home
+from tasks.artifacts import Artifact, Missing, Store
+from tasks.provenance import git_state
+from tasks.report import say
+from tasks.steps import Bound
+
+Work = Callable[..., Mapping[str, Any]]
+
+
+@cache
+def store() -> Store:
+    """The store of this process's home."""
+    return Store(home(), say=say)
+
+
+def durable(**options: Any) -> Callable[[Work], Task]:
+    """Turn ``work(step: Bound, folder: Path, **extra) -> details`` into a Prefect task.
+
+    Args:
+        **options: Passed on to Prefect's ``task`` (retries…).
+    """
+
+    def decorate(work: Work) -> Task:
+        def run(step: Bound, **extra: Any) -> dict[str, str]:
+            def make(folder: Path) -> dict[str, Any]:
+                try:
+                    details = work(step, folder, **extra)
+                except OSError as error:
+                    raise _environment_fault(step, folder, error) from error
+                inputs = {
+                    role: {**artifact.reference, "name": artifact.name}
+                    for role, artifact in step.inputs.items()
+                }
+                return {**details, "inputs": inputs, "git": git_state(), "made_by": this_process()}
+
+            artifact, _ = store().make(step.step.kind, step.step.name, step.preimage, make)
+            return artifact.reference
+
+        run.__name__ = run.__qualname__ = work.__name__
+        run.__doc__ = work.__doc__
+        return task(
+            run,
+            name=work.__name__,
+            task_run_name=lambda: _label(),
+            cache_key_fn=_cache_key,
+            result_serializer="json",
+            persist_result=True,
+            **options,
+        )
+
+    return decorate
+
+
+def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, str]:
+    """Run a durable task for a step.
+
+    Returns:
+        The artifact, and ``made`` or ``reused``.
+    """
+    kind, key = step.step.kind, step.key
+    before = store().find(kind, key)
+    if isinstance(before, Missing) and before.reason not in ("never made", "unfinished"):
+        say(f"{step.step.name}: {before.reason}")
+    runner = durable_task.with_options(refresh_cache=isinstance(before, Missing))
+    runner.version = step.preimage["code"][:12]
+    runner(step, **extra)
+    after = store().find(kind, key)
+    if isinstance(after, Missing):
+        raise EnvironmentFault(
+            f"{step.step.name}: {after.reason} right after it was made; run again"
+        )
+    ours = isinstance(before, Missing) and after.details.get("made_by") == this_process()
+    return after, "made" if ours else "reused"
+
+
+@cache
+def this_process() -> str:
+    """Who made an entry: host and process."""
+    return f"{socket.gethostname()}-{os.getpid()}"
+
+
+def _cache_key(context: TaskRunContext, parameters: Mapping[str, Any]) -> str:
+    step: Bound = parameters["step"]
+    return f"{step.step.kind}-{step.key}"
+
+
+def _label() -> str:
+    from prefect.runtime import task_run
+
+    return task_run.parameters["step"].label
+
+
+def _environment_fault(step: Bound, folder: Path, error: OSError) -> EnvironmentFault:
+    return EnvironmentFault(
+        f"{step.step.name}: {error.strerror or error} while writing {folder.parent.name}/"
+        f"{folder.name[:12]} in the store. Finished steps are kept; make room or set FOURSTAGE_HOME,"
+        " then run the same command again."
+    )

@@ -1,0 +1,191 @@
+"""The steps of a recipe: what is made from what, in which order, under which key.
+
+One list of `Step` serves everything that has to know the way from files to a model version: the flows run
+it, ``plan`` and ``explain`` compare it with the store, ``trace`` reads it back. A step's key is the digest
+of its preimage: its settings, the digests of its inputs' *outputs*, its code and the versions of the
+packages that compute it. So an input that is made again with the same outputs cuts off all the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fourstage.digests import digest
+from tasks.artifacts import Artifact, Missing, Store
+from tasks.code import closure_digest, module_file
+
+NUMERIC = ("numpy",)
+TEXT = ("pyarrow", "datasketch", *NUMERIC)
+TENSOR = ("tensorflow", "keras", "tensorflow-text", "grain", "tokenizers", *NUMERIC)
+VERSIONS = {
+    "corpus": TEXT,
+    "dataset": TEXT,
+    "contract": ("great-expectations", "pandas"),
+    "tokenizer": ("tokenizers",),
+    "tokens": ("tensorflow-text", "tokenizers", "pyarrow"),
+    "stage": TENSOR,
+    "measurement": (*TENSOR, "scikit-learn"),
+    "evaluation": (*TENSOR, "scikit-learn"),
+    "package": TENSOR,
+}
+CODE = {
+    "corpus": ("corpora.preparation",),
+    "dataset": ("corpora.preparation",),
+    "contract": ("data_contracts.check",),
+    "tokenizer": ("models.tokenizers.wordpiece",),
+    "tokens": ("models.tokenizers.wordpiece", "corpora.shards", "corpora.sentences"),
+    "stage": ("models.training.gradient", "models.tokenizers.wordpiece", "corpora.shards"),
+    "measurement": ("models.evaluation.heldout", "models.evaluation.probe", "corpora.shards"),
+    "evaluation": (
+        "models.evaluation.predict",
+        "models.evaluation.classification",
+        "models.evaluation.baseline",
+    ),
+    "package": ("models.interchange.saved_model", "models.tokenizers.wordpiece"),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to make.
+
+    Attributes:
+        name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``.
+        kind: Kind of the artifact it makes.
+        settings: Plain JSON that decides the outputs beside the inputs and the code.
+        inputs: The step that makes each input, by the role it plays.
+        parts: Files of model parts named in the recipe (family, objectives, head), for the code digest.
+        given: What the work needs and the key must not hold, such as where the files lie.
+    """
+
+    name: str
+    kind: str
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Path, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A step whose inputs are finished, so that its key is known."""
+
+    step: Step
+    inputs: Mapping[str, Artifact]
+
+    @property
+    def preimage(self) -> dict[str, Any]:
+        """What the key is the digest of."""
+        step = self.step
+        return {
+            "kind": step.kind,
+            "settings": dict(step.settings),
+            "inputs": {role: artifact.digest for role, artifact in self.inputs.items()},
+            "code": code_digest(step.kind, step.parts),
+            "versions": _versions(step.kind),
+        }
+
+    @property
+    def key(self) -> str:
+        """Name of the entry in the store, 64 hex digits."""
+        return digest(self.preimage)
+
+    @property
+    def label(self) -> str:
+        """Name of the task run: telling, and short."""
+        return f"{self.step.name.replace(' ', '-')}-{self.key[:7]}"
+
+
+@dataclass(frozen=True)
+class Unbound:
+    """A step that can't be keyed yet, and the inputs that must be made first."""
+
+    step: Step
+    waits_for: tuple[str, ...]
+
+
+def bind(step: Step, made: Mapping[str, Artifact]) -> Bound | Unbound:
+    """Tie a step to its inputs among the artifacts made so far (by step name)."""
+    waits_for = tuple(sorted({name for name in step.inputs.values() if name not in made}))
+    if waits_for:
+        return Unbound(step, waits_for)
+    return Bound(step, {role: made[name] for role, name in step.inputs.items()})
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What would happen to a step if the recipe ran now."""
+
+    step: Step
+    bound: Bound | Unbound
+    found: Artifact | Missing | None
+
+    @property
+    def reused(self) -> bool:
+        """Whether the store already has it, whole."""
+        return isinstance(self.found, Artifact)
+
+
+def look_ahead(steps: Sequence[Step], store: Store) -> Iterator[Prospect]:
+    """Each step in order with what the store has of it; reads manifests, makes nothing."""
+    made: dict[str, Artifact] = {}
+    for step in steps:
+        bound = bind(step, made)
+        if isinstance(bound, Unbound):
+            yield Prospect(step, bound, None)
+            continue
+        found = store.find(step.kind, bound.key)
+        if isinstance(found, Artifact):
+            made[step.name] = found
+        yield Prospect(step, bound, found)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") -> list[str]:
+    """Each place where two preimages differ, as ``settings.seed: 17 → 5``."""
+    found: list[str] = []
+    for name in sorted({*old, *new}):
+        place = f"{at}.{name}" if at else str(name)
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += differences(before, after, place)
+        else:
+            found.append(f"{place}: {_shown(before)} → {_shown(after)}")
+    return found
+
+
+def why(prospect: Prospect, store: Store) -> list[str]:
+    """Why a step would be made: what changed since the entry most like it."""
+    if isinstance(prospect.bound, Unbound):
+        return [f"waits for {', '.join(prospect.bound.waits_for)}"]
+    if isinstance(prospect.found, Artifact):
+        return [f"made {prospect.found.created}, unchanged since"]
+    assert prospect.found is not None
+    if prospect.found.reason != "never made":
+        return [prospect.found.reason]
+    preimage = prospect.bound.preimage
+    kin = [entry for entry in store.entries(prospect.step.kind) if entry.name == prospect.step.name]
+    if not kin:
+        return ["never made"]
+    return min((differences(entry.preimage, preimage) for entry in reversed(kin)), key=len)
+
+
+def code_digest(kind: str, parts: Sequence[Path] = ()) -> str:
+    """Digest of the code that makes artifacts of a kind, with the recipe's own parts."""
+    return closure_digest(*(module_file(name) for name in CODE[kind]), *parts)
+
+
+@cache
+def _versions(kind: str) -> dict[str, str]:
+    return {name: version(name) for name in VERSIONS[kind]}
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return text[:12] + "…" if len(text) == 64 else text[:80]
