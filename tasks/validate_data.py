@@ -1,0 +1,43 @@
+"""Hold documents, rows or tokens against their contract before a stage may read them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fourstage.digests import write_atomically
+from tasks.durable import durable
+from tasks.steps import Bound
+
+
+@durable()
+def validate_data(step: Bound, folder: Path) -> dict:
+    """Check a profile against its suite; keep the report whatever it says.
+
+    The verdict is recorded, not raised: a report of broken data has to be readable after the run it
+    stopped. `raise_if_broken` is what stops the flow.
+    """
+    import pandas
+
+    from data_contracts.check import check
+    from data_contracts.report import to_html, to_markdown
+
+    data = step.inputs["data"]
+    profile = pandas.read_parquet(data.path("profile.parquet"))
+    suite = step.step.given["suite"]
+    report = check(profile, suite, subject=data.name)
+    (folder / "report.json").write_text(json.dumps(report.to_json(), indent=1), encoding="utf-8")
+    (folder / "report.md").write_text(to_markdown(report), encoding="utf-8")
+    (folder / "report.html").write_text(to_html(report), encoding="utf-8")
+    write_atomically(
+        folder / "quarantined.json",
+        json.dumps({row: list(reasons) for row, reasons in sorted(report.quarantined.items())}),
+        mode=0o600,
+    )
+    return {
+        "verdict": report.verdict,
+        "reason": report.reason,
+        "rows": report.rows,
+        "quarantined": len(report.quarantined),
+        "counts": data.details.get("counts"),
+    }
