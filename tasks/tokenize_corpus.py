@@ -1,0 +1,129 @@
+"""From text to memory-mapped token shards, and the profile the token contract is held against."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tasks.artifacts import Artifact
+from tasks.durable import durable
+from tasks.steps import Bound
+from tasks.train_tokenizer import kept_documents
+
+DOCUMENTS = "documents.arrow"
+ROWS = "rows.arrow"
+PROFILE = "profile.parquet"
+BATCH = 1000  # documents tokenised at a time: memory stays flat, tensorflow-text stays busy
+
+
+@durable()
+def tokenize_corpus(step: Bound, folder: Path) -> dict:
+    """Tokenise a corpus by sentence; quarantined documents stay out."""
+    corpus = step.inputs["corpus"]
+    kept = kept_documents(corpus, step.inputs["contract"])
+    tokenizer = load_tokenizer(step.inputs["tokenizer"])
+    language = step.step.settings["language"]
+    return _write(folder, tokenizer, language, kept)
+
+
+@durable()
+def tokenize_dataset(step: Bound, folder: Path) -> dict:
+    """Tokenise labelled rows, and once more their distinct texts as a corpus for the task stage.
+
+    Training rows' text becomes training documents, dev rows' text held-out ones, labels dropped; test
+    rows are in no corpus (Gururangan et al. 2020 adapt on the training text alone).
+    """
+    from corpora.preparation import read_rows
+    from corpora.shards import RowWriter
+
+    dataset = step.inputs["dataset"]
+    tokenizer = load_tokenizer(step.inputs["tokenizer"])
+    quarantined = json.loads(step.inputs["contract"].path("quarantined.json").read_text("utf-8"))
+    labels = {name: i for i, name in enumerate(dataset.details["labels"])}
+    rows = [row for row in read_rows(dataset.folder) if row.id not in quarantined]
+    with RowWriter(folder / ROWS) as writer:
+        for some in batches(rows, BATCH):
+            first = tokenizer.encode([row.text for row in some])
+            second = tokenizer.encode([row.text_pair or "" for row in some])
+            for row, ids, pair_ids in zip(some, first, second, strict=True):
+                pair = None if row.text_pair is None else pair_ids
+                writer.add(row.id, row.split, ids, pair, labels.get(row.label, -1))
+    # A sentence that stands in several rows is one document; train wins over dev.
+    documents: dict[str, tuple[str, str, str]] = {}
+    for split, role in (("train", "train"), ("dev", "heldout")):
+        for row in rows:
+            text = row.text if row.text_pair is None else f"{row.text} {row.text_pair}"
+            if row.split == split and text not in documents:
+                documents[text] = (row.id, text, role)
+    details = _write(folder, tokenizer, step.step.settings["language"], documents.values())
+    return {**details, "rows": len(rows), "labels": dataset.details["labels"]}
+
+
+def load_tokenizer(artifact: Artifact) -> Any:
+    """The tokenizer of an artifact."""
+    from models.tokenizers.wordpiece import WordPiece
+
+    return WordPiece.load(artifact.folder)
+
+
+def batches(items: Iterable, size: int) -> Iterator[list]:
+    """Lists of `size` items, the last one shorter."""
+    iterator = iter(items)
+    while some := list(islice(iterator, size)):
+        yield some
+
+
+def _write(
+    folder: Path, tokenizer: Any, language: str, documents: Iterable[tuple[str, str, str]]
+) -> dict:
+    from corpora.sentences import split_sentences
+    from corpora.shards import TokenWriter
+
+    profile: dict[str, list] = {
+        name: [] for name in ("id", "split", "num_tokens", "unknown_share", "pieces_per_word")
+    }
+    with TokenWriter(folder / DOCUMENTS) as writer:
+        for some in batches(documents, BATCH):
+            sentences = [split_sentences(text, language) for _, text, _ in some]
+            encoded = iter(tokenizer.encode([part for parts in sentences for part in parts]))
+            for (name, _, split), parts in zip(some, sentences, strict=True):
+                ids, lengths = _joined([next(encoded) for _ in parts])
+                units = tokenizer.unit_starts(ids)
+                writer.add(name, split, ids, lengths, units)
+                profile["id"].append(name)
+                profile["split"].append(split)
+                profile["num_tokens"].append(len(ids))
+                profile["unknown_share"].append(_share(ids == tokenizer.unknown_id))
+                profile["pieces_per_word"].append(len(ids) / max(1, int(units.sum())))
+    return {"documents": len(profile["id"]), **_totals(profile, folder)}
+
+
+def _joined(pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    pieces = [piece for piece in pieces if len(piece)]
+    if not pieces:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32)
+    return np.concatenate(pieces), np.array([len(piece) for piece in pieces], np.int32)
+
+
+def _share(which: np.ndarray) -> float:
+    return float(which.mean()) if len(which) else 0.0
+
+
+def _totals(profile: dict[str, list], folder: Path) -> dict[str, Any]:
+    """Write the profile and say how many tokens each split has."""
+    import pandas
+
+    table = pandas.DataFrame(profile)
+    table.to_parquet(folder / PROFILE)
+    tokens = table.groupby("split")["num_tokens"].sum()
+    return {
+        "tokens": {str(split): int(count) for split, count in tokens.items()},
+        "unknown_share": float(
+            (table["unknown_share"] * table["num_tokens"]).sum() / max(1, table["num_tokens"].sum())
+        ),
+    }
