@@ -16,6 +16,10 @@ NEXT_SENTENCE_LABELS = "next_sentence_labels"  # (B,) int32, 0 = is next
 LABELS = "labels"  # (B,) int32, a row's label
 ROW_WEIGHTS = "row_weights"  # (B,) float32, 0 for a row that only fills a batch
 
+# Travels between objectives only; taken out before a batch reaches the network.
+UNIT_STARTS = "unit_starts"  # (B, T) bool, whether a token starts a word (or one CJK character)
+DATA_ONLY = (UNIT_STARTS,)
+
 SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D)
 POOLED_OUTPUT = "pooled_output"  # (B, D)
 TOKEN_LOGITS = "token_logits"  # (B, M, V)

@@ -114,10 +114,15 @@ class Index:
 
     Attributes:
         entries: (examples, k) int64.
+        lengths: Real tokens of each example's row, special tokens counted, (examples,) int64.
+        by_length: Whether `segments` pads to the longest row of a batch, so that batches should be
+            made of rows of like length.
         details: Counts worth printing, such as the share of padding or of random pairs.
     """
 
     entries: np.ndarray
+    lengths: np.ndarray
+    by_length: bool = False
     details: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -146,8 +151,9 @@ class Objective(Protocol):
     """How examples are made and how they are scored; one a file in ``objectives`` or ``heads``.
 
     Built as ``Cls(context, **settings)`` with the recipe's settings. Module-level literals beside it:
-    ``NEEDS``, ``PROVIDES`` (tuples of capability names) and ``CHOOSES`` (whether it is able to choose
-    the segments of a stage; where several could, the one with the higher ``CHOOSES`` does).
+    ``NEEDS``, ``PROVIDES`` (tuples of capability names), ``CHOOSES`` (0: never chooses a stage's
+    segments, 1: chooses plain windows where no other objective does, 2: must choose) and
+    ``PREPARES`` (whether its scorer changes the batch before the network sees it).
     """
 
     needs: frozenset[Capability]

@@ -1,0 +1,1 @@
+"""Fine-tuning heads, one a file; the same protocol as objectives."""

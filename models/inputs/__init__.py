@@ -1,0 +1,1 @@
+"""From tokenised text to batches: segments, rows, noise. NumPy and Grain only."""

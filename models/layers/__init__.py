@@ -1,0 +1,1 @@
+"""Parts that families share: attention, blocks, embeddings; written with keras.ops."""

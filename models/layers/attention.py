@@ -1,0 +1,99 @@
+"""Scaled dot-product attention over several heads (Vaswani et al. 2017, arXiv 1706.03762, 3.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.layers.projection import projection
+
+# Far below any score, and still finite: a row with nothing to see gets a uniform distribution and
+# no NaN.
+NOT_SEEN = -1e9
+
+
+def bias_from_padding(padding_mask: Any) -> Any:
+    """What is added to the scores so that padding is not seen.
+
+    Args:
+        padding_mask: (B, T), 1 = a real token.
+
+    Returns:
+        (B, 1, 1, T) float32, 0 or `NOT_SEEN`.
+    """
+    hidden = 1.0 - ops.cast(padding_mask, "float32")
+    return (hidden * NOT_SEEN)[:, None, None, :]
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """Every position takes a weighted mean of what the others hold, once a head.
+
+    Args:
+        hidden_dim: Width of the result, a multiple of `num_heads`.
+        num_heads: Number of heads.
+        dropout: Share of attention weights dropped in training, 0-1.
+        dtype: Policy name of the matrix products; the softmax is always float32.
+
+    Shape:
+        x (B, T, D), memory (B, S, D) or None for self-attention, bias broadcast to (B, H, T, S)
+        → (B, T, D).
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        dtype: str = "float32",
+        name: str = "attention",
+    ):
+        # autocast would round the additive bias to bfloat16 on entry.
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        if hidden_dim % num_heads:
+            raise ValueError(
+                f"hidden_dim must be a multiple of num_heads, got {hidden_dim} and {num_heads}"
+            )
+        self.hidden_dim = hidden_dim
+        self.num_heads = num_heads
+        self.head_dim = hidden_dim // num_heads
+        self.query = projection(hidden_dim, name="query", dtype=dtype)
+        self.key = projection(hidden_dim, name="key", dtype=dtype)
+        self.value = projection(hidden_dim, name="value", dtype=dtype)
+        self.output_projection = projection(hidden_dim, name="output", dtype=dtype)
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables, in the order in which they are listed."""
+        for layer in (self.query, self.key, self.value, self.output_projection):
+            layer.build((None, None, self.hidden_dim))
+        self.built = True
+
+    def _by_head(self, x: Any) -> Any:
+        """(B, T, D) → (B, H, T, K)."""
+        batch, length = ops.shape(x)[:2]
+        x = ops.reshape(x, (batch, length, self.num_heads, self.head_dim))
+        return ops.transpose(x, (0, 2, 1, 3))
+
+    def call(
+        self, x: Any, memory: Any = None, bias: Any = None, training: bool | None = None
+    ) -> Any:
+        """Attend from `x` to `memory`, or to itself."""
+        memory = x if memory is None else memory
+        query = self._by_head(self.query(x) * self.head_dim**-0.5)  # (B, H, T, K)
+        key = self._by_head(self.key(memory))  # (B, H, S, K)
+        value = self._by_head(self.value(memory))  # (B, H, S, K)
+
+        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # (B, H, T, S)
+        scores = ops.cast(scores, "float32")
+        if bias is not None:
+            scores = scores + bias
+        weights = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
+        weights = self.dropout(weights, training=training)
+
+        mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))  # (B, T, H, K)
+        batch, length = ops.shape(x)[:2]
+        mixed = ops.reshape(mixed, (batch, length, self.hidden_dim))  # (B, T, D)
+        return self.output_projection(mixed)

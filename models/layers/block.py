@@ -1,0 +1,79 @@
+"""One layer of a Transformer: attention, then a feed-forward network, each round a residual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from models.layers.activation import activation as activation_called
+from models.layers.attention import MultiHeadAttention
+from models.layers.projection import projection
+
+
+class TransformerBlock(keras.layers.Layer):
+    """Attention and feed-forward, normalised after each residual ("post-LN") as in BERT.
+
+    The residual stream and both LayerNorms stay in float32 whatever the policy; only the matrix
+    products run in the compute type.
+
+    Args:
+        hidden_dim: Width of the stream.
+        num_heads: Attention heads.
+        intermediate_dim: Width between the two feed-forward projections.
+        dropout: Share dropped of attention weights and of what each half adds, 0-1.
+        activation: Name of the feed-forward activation.
+        layer_norm_epsilon: Added to the variance: 1e-12 BERT, 1e-5 RoBERTa, BART and GPT.
+        dtype: Policy name of the matrix products.
+
+    Shape:
+        x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32.
+    """
+
+    def __init__(
+        self,
+        *,
+        hidden_dim: int,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float,
+        activation: str,
+        layer_norm_epsilon: float,
+        dtype: str = "float32",
+        name: str,
+    ):
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.hidden_dim = hidden_dim
+        self.intermediate_dim = intermediate_dim
+        self.attention = MultiHeadAttention(
+            hidden_dim=hidden_dim, num_heads=num_heads, dropout=dropout, dtype=dtype
+        )
+        self.attention_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, name="attention_norm", dtype="float32"
+        )
+        self.intermediate = projection(intermediate_dim, name="intermediate", dtype=dtype)
+        self.activation = activation_called(activation)
+        self.output_projection = projection(hidden_dim, name="output", dtype=dtype)
+        self.output_norm = keras.layers.LayerNormalization(
+            epsilon=layer_norm_epsilon, name="output_norm", dtype="float32"
+        )
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables, in the order in which they are listed."""
+        stream = (None, None, self.hidden_dim)
+        self.attention.build(stream)
+        self.attention_norm.build(stream)
+        self.intermediate.build(stream)
+        self.output_projection.build((None, None, self.intermediate_dim))
+        self.output_norm.build(stream)
+        self.built = True
+
+    def call(self, x: Any, bias: Any = None, training: bool | None = None) -> Any:
+        """Run the layer."""
+        attended = self.dropout(self.attention(x, bias=bias, training=training), training=training)
+        x = self.attention_norm(x + ops.cast(attended, "float32"))
+        inner = self.activation(self.intermediate(x))  # (B, T, F)
+        added = self.dropout(self.output_projection(inner), training=training)  # (B, T, D)
+        return self.output_norm(x + ops.cast(added, "float32"))
