@@ -1,0 +1,26 @@
+"""Predict the test rows once, store the predictions, and package the model that made them."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from tasks.pages import show_evaluation
+from tasks.work import work_on
+
+
+@flow(name="evaluate", flow_run_name="evaluate-{recipe}")
+def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> dict:
+    """Score the fine-tuned model beside the cheap baseline, by slice, with latency and size.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+
+    Returns:
+        The metrics on the test rows.
+    """
+    with work_on(recipe, overrides or [], smoke) as work:
+        work.make_all(["package", "evaluation"])
+        show_evaluation(work)
+        return work.metrics()

@@ -1,0 +1,28 @@
+"""The stage finetune: a head on top, trained on labelled rows."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from tasks.pages import show_stage
+from tasks.work import work_on
+
+
+@flow(name="finetune", flow_run_name="finetune-{recipe}")
+def finetune(
+    recipe: str,
+    overrides: list[str] | None = None,
+    smoke: bool = False,
+    stage: str = "finetune",
+) -> None:
+    """Train network and head on the labelled rows, choosing the best weights on the dev split.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        stage: The stage's name.
+    """
+    with work_on(recipe, overrides or [], smoke) as work:
+        work.make_stage(stage)
+        show_stage(work, stage)

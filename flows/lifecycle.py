@@ -1,0 +1,46 @@
+"""The whole story: data → tokenizer → general → domain → task → finetune → evaluate → promote."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from flows.adapt import adapt
+from flows.evaluate import evaluate
+from flows.finetune import finetune
+from flows.prepare import prepare
+from flows.pretrain import pretrain
+from flows.promote import promote
+from tasks.pages import show_summary
+from tasks.work import work_on
+
+STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": finetune}
+
+
+@flow(name="lifecycle", flow_run_name="lifecycle-{recipe}")
+def lifecycle(
+    recipe: str, overrides: list[str] | None = None, smoke: bool = False
+) -> dict | State[dict]:
+    """Take a recipe through its stages, register what comes out, and promote it if it is better.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+
+    Returns:
+        The run's summary; a refused promotion is a Completed state named ``Refused``.
+    """
+    overrides = overrides or []
+    with work_on(recipe, overrides, smoke) as work, work.tracked():
+        prepare(recipe, overrides, smoke)
+        for stage in work.plan.recipe.stages:
+            STAGE_FLOWS[stage.stage](recipe, overrides, smoke, stage.name)
+        if work.plan.has("evaluation"):
+            evaluate(recipe, overrides, smoke)
+        if work.plan.recipe.promote is not None:
+            promote(recipe, overrides, smoke)
+        summary = show_summary(work)
+    if summary["gate"] and summary["gate"]["decision"] == "refuse":
+        return Completed(name="Refused", message=summary["gate"]["reason"], data=summary)
+    return summary

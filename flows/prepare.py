@@ -1,0 +1,22 @@
+"""Data → contracts → tokenizer → tokens: everything a stage reads."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from tasks.pages import show_contracts
+from tasks.work import work_on
+
+
+@flow(name="prepare", flow_run_name="prepare-{recipe}")
+def prepare(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> None:
+    """Read, clean and deduplicate the recipe's text, hold it against its contracts, tokenise it.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+    """
+    with work_on(recipe, overrides or [], smoke) as work:
+        work.make_all(["dataset", "corpus", "contract", "tokenizer", "tokens", "rows"])
+        show_contracts(work)

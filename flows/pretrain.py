@@ -1,0 +1,28 @@
+"""The stage general: a language model from nothing, on general text."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from tasks.pages import show_stage
+from tasks.work import work_on
+
+
+@flow(name="pretrain", flow_run_name="pretrain-{recipe}")
+def pretrain(
+    recipe: str,
+    overrides: list[str] | None = None,
+    smoke: bool = False,
+    stage: str = "general",
+) -> None:
+    """Train the stage on general corpora and measure what it learned.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        stage: The stage's name.
+    """
+    with work_on(recipe, overrides or [], smoke) as work:
+        work.make_stage(stage)
+        show_stage(work, stage)
