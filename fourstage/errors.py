@@ -1,4 +1,4 @@
-"""The three errors a user can cause, and the two that the machine can.
+"""The errors a user can cause, the refusal of a gate, and the two that the machine can.
 
 Every message says where, what was expected, what came and what to do; none contains a user's text.
 """
@@ -43,6 +43,12 @@ class ContractViolation(ValueError):
     """Data that cannot be read or that break a contract. Exit code 3."""
 
     exit_code = 3
+
+
+class GateRefused(ValueError):
+    """A version that may not become the champion, or a champion that can't be moved. Exit code 4."""
+
+    exit_code = 4
 
 
 class EnvironmentFault(RuntimeError):
