@@ -1,0 +1,1 @@
+"""The numbers: run by hand, one file a question."""

@@ -1,0 +1,1 @@
+"""Models in other people's formats."""

@@ -1,0 +1,1 @@
+"""From batches to weights: the loop, the optimizer, checkpoints."""

@@ -1,0 +1,181 @@
+"""WordPiece: learned the same each time, equal to Rust's ids, safe against special strings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+from fourstage.errors import ContractViolation
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece, learn
+
+ENGLISH = [
+    "The patient's naïve café-style dose of 5.5 mg/kg was re-administered (n = 12) in 2019.",
+    "Unbelievable! Self-attention isn't e-mail; see https://example.org/a?b=c_d&e=f#g.",
+    "Ångström, Zürich, résumé, ½ teaspoon, x² + y³, “quoted” — dashes – and … dots.",
+    "MIXED Case TEXT with\ttabs\nand\r\nlines   and    blanks",
+    "don't stop believing the unbelievable believers believed",
+]
+CHINESE = [
+    "今天天气很好，我们去公园散步，看见许多花草树木。",
+    "ＢＥＲＴ模型在2018年发布，引用超过10万次！《红楼梦》第１回",
+    "电影《你好，李焕英》真的很感人……推荐★★★★☆（五星）",
+    "繁體中文與简体中文混排：價格￥99.9元，𠮷野家。",
+]
+HOSTILE = [
+    "",
+    "   ",
+    "do\u0000se \u202eright\u202c ze\u200bro \x1b[2J soft\u00adhyphen \ufeffbom \ufffd end",
+    "👩‍👩‍👧 emoji 😀 and 𝒜𝓁𝓅𝒽𝒶",
+    "word" * 40 + " tail",
+    "[MASK] [SEP] [CLS] [PAD] [UNK] <extra_id_0> </s>",
+    "Ελληνικά ΣΑΣ русский Ёлка 한국어 ひらがな カタカナ ไทย",
+]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lowercase", "cased"])
+def tokenizer(request) -> WordPiece:
+    vocabulary = learn((ENGLISH + CHINESE) * 3, vocabulary_size=900, lowercase=request.param)
+    return WordPiece(vocabulary, lowercase=request.param)
+
+
+def rust(tokenizer: WordPiece) -> Tokenizer:
+    vocabulary = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
+    reference = Tokenizer(
+        models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
+    )
+    reference.normalizer = normalizers.BertNormalizer(lowercase=tokenizer.lowercase)  # type: ignore[assignment]
+    reference.pre_tokenizer = pre_tokenizers.BertPreTokenizer()  # type: ignore[assignment]
+    return reference
+
+
+@pytest.mark.parametrize(
+    "texts", [ENGLISH, CHINESE, HOSTILE], ids=["english", "chinese", "hostile"]
+)
+def test_ids_equal_those_of_the_rust_tokenizer(tokenizer, texts):
+    expected = [encoding.ids for encoding in rust(tokenizer).encode_batch(texts)]
+    assert [ids.tolist() for ids in tokenizer.encode(texts)] == expected
+    assert all(ids.dtype == np.int32 for ids in tokenizer.encode(texts))
+
+
+def test_every_character_gives_the_rust_ids_but_for_known_unicode_versions(tokenizer):
+    """All letters, marks, digits, signs of the basic plane, in the middle of a word."""
+    import unicodedata
+
+    characters = [chr(c) for c in range(0x10000) if not 0xD800 <= c <= 0xDFFF]
+    characters = [c for c in characters if unicodedata.category(c) != "Cn"]
+    alphabet = sorted({d for c in characters for d in unicodedata.normalize("NFD", c.lower())})
+    alphabet = [c for c in alphabet if unicodedata.category(c)[0] in "LNPSM"]
+    vocabulary = [*SPECIAL_TOKENS, "a", "##b", "b", *(c for c in alphabet if c not in "ab")]
+    vocabulary += [f"##{c}" for c in alphabet if c != "b"]
+    if not tokenizer.lowercase:
+        capitals = [c for c in characters if c.lower() != c]
+        vocabulary += [piece for c in capitals for piece in (c, f"##{c}")]
+    every = WordPiece(list(dict.fromkeys(vocabulary)), tokenizer.lowercase)
+    texts = [unicodedata.normalize("NFC", f"a{c}b") for c in characters]
+    reference = [encoding.ids for encoding in rust(every).encode_batch(texts)]
+    different = [
+        c
+        for c, ours, theirs in zip(characters, every.encode(texts), reference, strict=True)
+        if ours.tolist() != theirs
+    ]
+    # Rust's tables of punctuation and marks are of an older Unicode; nothing common is among them.
+    assert len(different) < 120, [hex(ord(c)) for c in different]
+    assert all(ord(c) > 0x3FF for c in different), [hex(ord(c)) for c in different[:20]]
+    assert not [c for c in different if 0x2000 <= ord(c) <= 0x206F or 0x3000 <= ord(c) <= 0x9FFF]
+
+
+def test_learning_gives_the_same_bytes_in_another_process(tmp_path):
+    program = (
+        "import sys; from models.tokenizers.wordpiece import learn;"
+        "from tests.models.tokenizers.test_wordpiece import ENGLISH, CHINESE;"
+        "sys.stdout.buffer.write('\\n'.join(learn((ENGLISH + CHINESE) * 3, vocabulary_size=900,"
+        " lowercase=True)).encode())"
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            check=True,
+            env={"RAYON_NUM_THREADS": threads, "PYTHONPATH": ".", "PATH": "/usr/bin:/bin"},
+        ).stdout
+        for threads in ("1", "2", "4")
+    }
+    assert len(outputs) == 1
+    assert len(next(iter(outputs)).split(b"\n")) > 300
+
+
+def test_learned_vocabulary_begins_with_the_special_tokens_and_keeps_to_its_size():
+    vocabulary = learn(ENGLISH * 5, vocabulary_size=150, lowercase=True)
+    assert vocabulary[:5] == list(SPECIAL_TOKENS)
+    assert len(vocabulary) == len(set(vocabulary)) == 150
+    assert all(piece == piece.lower() for piece in vocabulary[5:])
+
+
+def test_a_vocabulary_too_small_for_its_characters_is_refused():
+    with pytest.raises(ContractViolation, match="vocabulary_size 6"):
+        learn(["ab"], vocabulary_size=6, lowercase=True)
+    with pytest.raises(ContractViolation, match="needs text"):
+        learn(["  "], vocabulary_size=100, lowercase=True)
+
+
+def test_special_strings_in_text_never_give_special_ids(tokenizer):
+    (ids,) = tokenizer.encode(["a [MASK] b [SEP][CLS] [PAD] [mask] end"])
+    special = set(tokenizer.special_ids) - {tokenizer.unknown_id}
+    assert not special & set(ids.tolist())
+    assert tokenizer.special_ids == (0, 1, 2, 3, 4)
+
+
+def test_each_chinese_character_is_a_unit_and_pieces_inside_words_are_not(tokenizer):
+    (ids,) = tokenizer.encode(["花草树木 𠮷 believers"])
+    pieces = [tokenizer.vocabulary[i] for i in ids]
+    starts = tokenizer.unit_starts(ids)
+    assert starts[:5].all()
+    assert starts.tolist() == [not piece.startswith("##") for piece in pieces]
+
+
+def test_decode_gives_the_words_back(tokenizer):
+    text = "the unbelievable believers 今天天气"
+    (ids,) = tokenizer.encode([text])
+    assert (
+        tokenizer.decode([tokenizer.cls_id, *ids, tokenizer.sep_id, 0, 0]) == f"[CLS] {text} [SEP]"
+    )
+
+
+def test_the_served_module_equals_encode_and_survives_bytes_that_are_not_utf8(tokenizer):
+    import tensorflow as tf
+
+    module = tokenizer.module()
+    texts = ENGLISH + CHINESE + HOSTILE
+    served = module(tf.constant([t.encode() for t in texts])).to_list()
+    assert served == [ids.tolist() for ids in tokenizer.encode(texts)]
+    assert module(tf.constant([b"ab\xff\xfe cd", b"\xe4\xb8"])).nrows() == 2
+
+
+def test_saved_and_loaded_it_is_the_same_and_a_changed_file_is_noticed(tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    loaded = WordPiece.load(tmp_path)
+    assert loaded.vocabulary == tokenizer.vocabulary
+    assert loaded.digest == tokenizer.digest
+    with (tmp_path / "vocab.txt").open("a", encoding="utf-8") as file:
+        file.write("more\n")
+    with pytest.raises(ContractViolation, match=r"vocab\.txt"):
+        WordPiece.load(tmp_path)
+
+
+def test_a_vocabulary_without_special_tokens_or_with_doubles_is_refused():
+    with pytest.raises(ContractViolation, match="lacks"):
+        WordPiece(["a", "b"], lowercase=True)
+    with pytest.raises(ContractViolation, match="every piece must come once"):
+        WordPiece([*SPECIAL_TOKENS, "a", "a"], lowercase=True)
+
+
+def test_order_of_results_does_not_depend_on_threads(tokenizer):
+    texts = [f"number {i} believers" for i in range(30_000)]
+    many = tokenizer.encode(texts)
+    assert len(many) == len(texts)
+    for i in (0, 17, 15_000, 29_999):
+        assert many[i].tolist() == tokenizer.encode([texts[i]])[0].tolist()
