@@ -158,13 +158,18 @@ class Objective(Protocol):
 
     needs: frozenset[Capability]
     provides: frozenset[Capability]
+    chooses: int
+    prepares: bool
 
     def index(self, corpus: TokenisedCorpus | TokenisedRows, rng: np.random.Generator) -> Index:
         """Segment chooser only: which text makes which example, for one pass over the corpus."""
         ...
 
     def segments(self, corpus: Any, entries: np.ndarray, rng: np.random.Generator) -> Batch:
-        """Segment chooser only: the clean rows of a batch, (b, k) entries → features (b, T)."""
+        """Segment chooser only: the clean rows of a batch, (b, k) entries → features (b, T).
+
+        Where words are known, ``unit_starts`` is among them; batches leave it out at the end.
+        """
         ...
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:

@@ -32,7 +32,8 @@ def save_weights(layer: Any, path: Path) -> None:
     """Write the layer's weights as safetensors, atomically and with stable bytes."""
     # np.array and not ascontiguousarray: the latter turns a scalar into a vector.
     arrays = {
-        name: np.array(_numpy(variable), order="C") for name, variable in named_weights(layer).items()
+        name: np.array(_numpy(variable), order="C")
+        for name, variable in named_weights(layer).items()
     }
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
         pass

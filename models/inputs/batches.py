@@ -1,0 +1,237 @@
+"""Batches: batch k as a pure function of recipe, corpora, seed and k.
+
+Corpora are mixed by share of tokens, each shuffled anew in every pass; the noise is drawn from a
+generator that belongs to batch k. Resuming is therefore an integer.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grain
+import numpy as np
+
+from fourstage.errors import ContractViolation, RecipeError
+from models import features as keys
+from models.inputs.randomness import generator, grain_seed
+from models.inputs.rows import length_plan
+from models.protocols import Batch, Context, Index, Objective
+
+ENDLESS = 1 << 40  # more batches than anyone trains
+NOBODY = (-1, -1)  # fills the last batch of a pass
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One corpus or dataset of a stage.
+
+    Attributes:
+        name: The source's name.
+        data: What the segment chooser reads.
+        index: Which text makes which example.
+        share: Of the stage's tokens, 0-1.
+        example_share: Of the stage's examples, 0-1.
+    """
+
+    name: str
+    data: Any
+    index: Index
+    share: float
+    example_share: float
+
+
+class Batches:
+    """Random access to a stage's batches; made by `batches`.
+
+    Attributes:
+        feeds: The corpora in order of name.
+        batch_size: B; every batch has as many rows, the last of a pass filled with weight 0.
+        num_batches: Batches in one pass where the data are read once, else `ENDLESS`.
+        tokens_per_batch: Real tokens in a batch, on average.
+    """
+
+    def __init__(
+        self,
+        feeds: Sequence[Feed],
+        objectives: Sequence[Objective],
+        chooser: Objective,
+        batch_size: int,
+        seed: int,
+        once: bool,
+    ):
+        self.feeds = tuple(feeds)
+        self.batch_size = batch_size
+        self._objectives = tuple(objectives)
+        self._chooser = chooser
+        self._seed = seed
+        self._members = self._plan(once)
+        self.num_batches = len(self._members) if once else ENDLESS
+        self.tokens_per_batch = batch_size * sum(
+            feed.example_share * float(feed.index.lengths.mean()) for feed in self.feeds
+        )
+        self._dataset = self._members.seed(grain_seed(seed, "noise")).random_map(self._make)
+
+    def __len__(self) -> int:
+        return self.num_batches
+
+    def batch(self, k: int) -> Batch:
+        """Batch `k`: features, targets and weights, ``row_weights`` (B,) among them."""
+        return self._dataset[k]
+
+    def members(self, k: int) -> list[tuple[int, int]]:
+        """(feed, example) of each row of batch `k`; (-1, -1) for a row that only fills it."""
+        return self._members[k]
+
+    def iterate(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
+        """Batches from `start` on, made ahead of time in one thread."""
+        stop = self.num_batches if stop is None else min(stop, self.num_batches)
+        ahead = grain.ReadOptions(num_threads=1, prefetch_buffer_size=4)
+        made = iter(self._dataset.to_iter_dataset(read_options=ahead))
+        made.set_state({"next_index": start})
+        return itertools.islice(made, max(stop - start, 0))
+
+    def passes(self, num_batches: int) -> dict[str, float]:
+        """How often each corpus has been read after so many batches."""
+        rows = num_batches * self.batch_size
+        return {feed.name: rows * feed.example_share / len(feed.index) for feed in self.feeds}
+
+    def batches_in_pass(self, name: str | None = None) -> float:
+        """Batches until a corpus has been read once; without a name, the longest of the passes."""
+        chosen = [feed for feed in self.feeds if name in (None, feed.name)]
+        if all(feed.index.by_length for feed in chosen):
+            return float(max(-(-len(feed.index) // self.batch_size) for feed in chosen))
+        return max(len(feed.index) / (feed.example_share * self.batch_size) for feed in chosen)
+
+    def _plan(self, once: bool) -> grain.MapDataset:
+        """Which examples make batch k, as a Grain dataset of lists of (feed, example)."""
+        if self.feeds[0].index.by_length:
+            return grain.MapDataset.source(
+                _LengthPlan(self.feeds[0].index.lengths, self.batch_size, self._seed, once)
+            )
+        if once:
+            members = [
+                (number, example)
+                for number, feed in enumerate(self.feeds)
+                for example in range(len(feed.index))
+            ]
+            members += [NOBODY] * (-len(members) % self.batch_size)
+            return grain.MapDataset.source(members).batch(self.batch_size, batch_fn=list)
+        streams = [
+            grain.MapDataset.range(len(feed.index))
+            .shuffle(seed=grain_seed(self._seed, "order", feed.name))
+            .repeat(None)
+            .map(functools.partial(_member, number))
+            for number, feed in enumerate(self.feeds)
+        ]
+        mixed = grain.MapDataset.mix(streams, [feed.example_share for feed in self.feeds])
+        return mixed.batch(self.batch_size, batch_fn=list)
+
+    def _make(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
+        """Rows, then every objective's inputs and targets; each draws from its own generator."""
+        # Not rng.spawn: Grain resets one pooled generator, but not its count of children.
+        seeds = rng.integers(0, 1 << 62, (len(self._objectives) + 1, 2)).tolist()
+        own_rngs = [np.random.default_rng(own) for own in seeds]
+        batch = self._rows(members, own_rngs.pop())
+        for objective, own in zip(self._objectives, own_rngs, strict=True):
+            batch = objective.examples(batch, own)
+        for key in keys.DATA_ONLY:
+            batch.pop(key, None)
+        real = [member != NOBODY for member in members]
+        batch[keys.ROW_WEIGHTS] = np.array(real, np.float32)
+        return batch
+
+    def _rows(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
+        """The clean rows in their order, read feed by feed; a filler repeats a real row."""
+        filler = next(member for member in members if member != NOBODY)
+        sources = np.array([filler if member == NOBODY else member for member in members])
+        parts: list[Batch] = []
+        order: list[np.ndarray] = []
+        for number in np.unique(sources[:, 0]):
+            where = np.flatnonzero(sources[:, 0] == number)
+            feed = self.feeds[number]
+            entries = feed.index.entries[sources[where, 1]]
+            parts.append(self._chooser.segments(feed.data, entries, rng))
+            order.append(where)
+        if len(parts) == 1:
+            return parts[0]
+        back = np.argsort(np.concatenate(order), kind="stable")
+        return {key: np.concatenate([part[key] for part in parts])[back] for key in parts[0]}
+
+
+def batches(
+    corpora: Mapping[str, tuple[Any, float]],
+    objectives: Sequence[Objective],
+    context: Context,
+    batch_size: int,
+    seed: int,
+    *,
+    once: bool = False,
+) -> Batches:
+    """The batches of a stage.
+
+    Args:
+        corpora: {name: (tokenised corpus or rows, share of tokens)}; shares need not sum to 1.
+        objectives: In the recipe's order; the one with the highest ``chooses`` picks the segments.
+        context: Tokenizer and lengths.
+        batch_size: B.
+        seed: Of pairs, order and noise.
+        once: Read everything once, in order, with noise that does not change: for evaluation.
+
+    Raises:
+        ContractViolation: If a corpus gives fewer examples than one batch holds.
+        RecipeError: If nobody chooses segments, or several datasets are given at once.
+    """
+    chooser = max(objectives, key=lambda objective: objective.chooses)
+    if not chooser.chooses:
+        raise RecipeError("objectives: none of them chooses the segments of the stage")
+    names = sorted(corpora)
+    total = sum(corpora[name][1] for name in names)
+    made: list[tuple[str, Any, Index, float]] = []
+    for name in names:
+        data, share = corpora[name]
+        index = chooser.index(data, generator(seed, "index", name))
+        if len(index) < batch_size and not once:
+            raise ContractViolation(
+                f"{name}: {len(data)} documents or rows give {len(index)} examples of up to "
+                f"{context.sequence_length} tokens, fewer than one batch of {batch_size}; add text "
+                "or lower batch_size or sequence_length"
+            )
+        made.append((name, data, index, share / total))
+    if len(made) > 1 and any(index.by_length for _, _, index, _ in made):
+        raise RecipeError(f"dataset: one at a time, got {len(made)}: {', '.join(names)}")
+    # A corpus of short rows needs more of them for its share of tokens.
+    wanted = [share / float(index.lengths.mean()) for _, _, index, share in made]
+    feeds = [
+        Feed(name, data, index, share, rows / sum(wanted))
+        for (name, data, index, share), rows in zip(made, wanted, strict=True)
+    ]
+    return Batches(feeds, objectives, chooser, batch_size, seed, once)
+
+
+def _member(number: int, example: int) -> tuple[int, int]:
+    return number, example
+
+
+class _LengthPlan:
+    """Batches of rows of like length, pass after pass, by random access."""
+
+    def __init__(self, lengths: np.ndarray, batch_size: int, seed: int, once: bool):
+        self._lengths, self._batch_size, self._seed, self._once = lengths, batch_size, seed, once
+        self._in_pass = -(-len(lengths) // batch_size)
+        self._pass = functools.lru_cache(maxsize=2)(self._plan_pass)
+
+    def __len__(self) -> int:
+        return self._in_pass if self._once else ENDLESS
+
+    def __getitem__(self, k: int) -> list[tuple[int, int]]:
+        number, place = divmod(int(k), self._in_pass)
+        rows = self._pass(number)[place].tolist()
+        return [NOBODY if row < 0 else (0, row) for row in rows]
+
+    def _plan_pass(self, number: int) -> np.ndarray:
+        rng = None if self._once else generator(self._seed, "lengths", number)
+        return length_plan(self._lengths, self._batch_size, rng)

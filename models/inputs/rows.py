@@ -1,0 +1,127 @@
+"""Labelled rows: one text or two, cut to what the network can read, padded to a common length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fourstage.errors import ContractViolation, RecipeError
+from models import features as keys
+from models.protocols import Batch, Context, Index, TokenisedRows
+
+
+def row_lengths(sequence_length: int) -> tuple[int, ...]:
+    """The lengths a batch of rows may be padded to: quarters of the sequence length.
+
+    Few, because a backend compiles the step once for each.
+    """
+    quarters = {min(-(-sequence_length * part // 32) * 8, sequence_length) for part in (1, 2, 3)}
+    return tuple(sorted(quarters | {sequence_length}))
+
+
+def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
+    """Every row once, in order, with the length it will have.
+
+    Args:
+        rows: Tokenised rows.
+        sequence_length: T, with [CLS] and one [SEP] a text.
+
+    Returns:
+        Entries (row,); the details count rows that lose tokens.
+
+    Raises:
+        ContractViolation: If there are no rows.
+    """
+    if not len(rows):
+        raise ContractViolation("the dataset has no rows in this split")
+    if sequence_length < 5:
+        raise RecipeError(f"sequence_length: {sequence_length}, but a row needs 5 tokens or more")
+    full = np.empty(len(rows), np.int64)
+    for i in range(len(rows)):
+        first, second = rows.row(i)
+        full[i] = len(first) + 2 + (0 if second is None else len(second) + 1)
+    return Index(
+        np.arange(len(rows), dtype=np.int64)[:, None],
+        np.minimum(full, sequence_length),
+        by_length=True,
+        details={
+            "truncated_rows": int((full > sequence_length).sum()),
+            "longest_row": int(full.max()),
+        },
+    )
+
+
+def labelled_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> Batch:
+    """[CLS] text [SEP] or [CLS] text [SEP] second text [SEP], padded to the batch's bucket.
+
+    Too long a text keeps its head; of two texts the longer one loses its tail first.
+
+    Returns:
+        token_ids, segment_ids, padding_mask (B, T') int32 and labels (B,) int32 with -1 for a row
+        that has none; T' is the shortest of `row_lengths` that holds the longest row.
+    """
+    tokenizer = context.tokenizer
+    texts = [_cut(*rows.row(int(row)), context.sequence_length) for row in entries[:, 0]]
+    longest = max(len(a) + 2 + (0 if b is None else len(b) + 1) for a, b in texts)
+    width = next(length for length in row_lengths(context.sequence_length) if length >= longest)
+    ids = np.full((len(texts), width), tokenizer.pad_id, np.int32)
+    segments, mask = np.zeros_like(ids), np.zeros_like(ids)
+    for row, (first, second) in enumerate(texts):
+        end = len(first) + 1
+        ids[row, 0] = tokenizer.cls_id
+        ids[row, 1:end] = first
+        ids[row, end] = tokenizer.sep_id
+        if second is not None:
+            start, end = end + 1, end + 1 + len(second)
+            ids[row, start:end] = second
+            ids[row, end] = tokenizer.sep_id
+            segments[row, start : end + 1] = 1
+        mask[row, : end + 1] = 1
+    return {
+        keys.TOKEN_IDS: ids,
+        keys.SEGMENT_IDS: segments,
+        keys.PADDING_MASK: mask,
+        keys.LABELS: rows.labels[entries[:, 0]].astype(np.int32),
+    }
+
+
+def length_plan(
+    lengths: np.ndarray, batch_size: int, rng: np.random.Generator | None
+) -> np.ndarray:
+    """Rows of like length side by side: one pass as batches.
+
+    Args:
+        lengths: (rows,) tokens of each row.
+        batch_size: B.
+        rng: Mixes rows and batches: rows are sorted within random groups of 32 batches, then the
+            batches are shuffled. None sorts the whole and keeps that order, for evaluation.
+
+    Returns:
+        (batches, B) int64 row numbers, -1 where the last batch has none left.
+    """
+    num_batches = -(-len(lengths) // batch_size)
+    if rng is None:
+        order = np.argsort(lengths, kind="stable")
+    else:
+        mixed = rng.permutation(len(lengths))
+        group = np.arange(len(lengths)) // (32 * batch_size)
+        order = mixed[np.lexsort((lengths[mixed], group))]
+    plan = np.full(num_batches * batch_size, -1, np.int64)
+    plan[: len(order)] = order
+    plan = plan.reshape(num_batches, batch_size)
+    return plan if rng is None else plan[rng.permutation(num_batches)]
+
+
+def _cut(
+    first: np.ndarray, second: np.ndarray | None, sequence_length: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The texts without what does not fit."""
+    if second is None:
+        return first[: sequence_length - 2], None
+    room = sequence_length - 3
+    surplus = max(len(first) + len(second) - room, 0)
+    from_longer = min(surplus, abs(len(first) - len(second)))
+    rest = surplus - from_longer
+    longer_first = len(first) > len(second)
+    cut_first = (from_longer if longer_first else 0) + rest // 2
+    cut_second = surplus - cut_first
+    return first[: len(first) - cut_first], second[: len(second) - cut_second]

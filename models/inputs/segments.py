@@ -1,0 +1,249 @@
+"""Segments: which stretch of text makes an example, and the clean row it becomes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fourstage.errors import ContractViolation, RecipeError
+from models import features as keys
+from models.protocols import Batch, Context, Index, TokenisedCorpus
+
+SHORT_SHARE = 0.1  # of pairs are packed to a shorter target, so that short texts are seen too
+
+
+def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
+    """Full windows over the corpus read as one stream: document [SEP] document [SEP] …
+
+    Windows follow each other without overlap; only the last one reaches back so that it is full too,
+    and every token is in some window. A corpus shorter than one window gives a single padded row.
+
+    Args:
+        corpus: Tokenised documents.
+        sequence_length: T; a window holds T - 2 tokens of the stream, between [CLS] and [SEP].
+
+    Returns:
+        Entries (document, first token in it); a first token equal to the document's length is the
+        [SEP] behind it.
+    """
+    room = _room(sequence_length, 2)
+    ends = np.cumsum(corpus.lengths.astype(np.int64) + 1)  # one more for the [SEP] behind it
+    total = int(ends[-1]) - 1 if len(ends) else 0  # the window brings the last one's own [SEP]
+    if not total or not corpus.num_tokens:
+        raise ContractViolation("masked windows: the corpus has no tokens")
+    starts = np.arange(0, max(total - room, 0) + 1, room, dtype=np.int64)
+    if starts[-1] + room < total:
+        starts = np.append(starts, total - room)
+    document = np.searchsorted(ends, starts, side="right")
+    offset = starts - (ends[document] - corpus.lengths[document] - 1)
+    lengths = np.minimum(room, total - starts) + 2
+    return Index(
+        np.stack([document, offset], axis=1),
+        lengths,
+        details={"padding": 1.0 - float(lengths.mean()) / sequence_length},
+    )
+
+
+def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> Batch:
+    """The rows of `window_index`: [CLS] stream [SEP], all of segment 0.
+
+    Returns:
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) bool.
+    """
+    batch = _empty(len(entries), context)
+    ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
+    room = context.sequence_length - 2
+    for row, (document, offset) in enumerate(entries.tolist()):
+        at = 1
+        ids[row, 0] = context.tokenizer.cls_id
+        while True:
+            tokens, _, unit_starts = corpus.document(document)
+            piece = tokens[offset : offset + room + 1 - at]
+            ids[row, at : at + len(piece)] = piece
+            starts[row, at : at + len(piece)] = unit_starts[offset : offset + len(piece)]
+            at += len(piece)
+            document, offset = document + 1, 0
+            if at > room or document >= len(corpus):
+                break
+            ids[row, at] = context.tokenizer.sep_id
+            at += 1
+            if at > room:
+                break
+        ids[row, at] = context.tokenizer.sep_id
+        batch[keys.PADDING_MASK][row, : at + 1] = 1
+    return batch
+
+
+def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Generator) -> Index:
+    """BERT's pairs: consecutive sentences packed to a target length, half of them torn apart.
+
+    Sentences of a document are collected until they fill the target; a random cut makes segment A;
+    segment B is what follows or, half of the time and whenever there is only one sentence, a stretch
+    from a random place of another document, and the sentences left over are used again. Over-long
+    pairs lose tokens from the longer side, front or back by chance.
+
+    Args:
+        corpus: Tokenised documents with sentence lengths.
+        sequence_length: T; A and B have room for T - 3 tokens.
+        rng: Source of chance.
+
+    Returns:
+        Entries (document A, first, end, document B, first, end, is random), tokens in documents.
+
+    Differs from the paper:
+        The shorter target (one pair in ten) is drawn for each pair; Google's code draws it once a
+        document, which makes a corpus of few long documents all short or not at all.
+
+    Raises:
+        ContractViolation: If fewer than two documents have text, so that there is no other one.
+
+    Reference:
+        ``create_pretraining_data.py`` of google-research/bert; arXiv 1810.04805, 3.1 task 2.
+    """
+    room = _room(sequence_length, 3, least=2)
+    usable = np.flatnonzero(corpus.lengths > 0)
+    if len(usable) < 2:
+        raise ContractViolation(
+            f"next_sentence: needs two documents or more, so that a second segment can come from "
+            f"another one; the corpus has {len(usable)} with text"
+        )
+    # Chance is drawn in blocks: a call for each number would cost more than all the rest.
+    chance = _Chance(rng)
+    sentence_ends = [_sentence_ends(corpus, int(document)) for document in usable]
+    entries: list[tuple[int, int, int, int, int, int, int]] = []
+    for here, ends in enumerate(sentence_ends):
+        first, num_sentences = 0, len(ends) - 1
+        while first < num_sentences:
+            target = room if chance.uniform() >= SHORT_SHARE else 2 + chance.below(room - 1)
+            # One sentence at least, then as many as it takes to reach the target.
+            last = min(int(np.searchsorted(ends, ends[first] + target, side="left")), num_sentences)
+            last = max(last, first + 1)
+            collected = last - first
+            cut = first + (1 + chance.below(collected - 1) if collected > 1 else 1)
+            start, middle, end = int(ends[first]), int(ends[cut]), int(ends[last])
+            if collected == 1 or chance.uniform() < 0.5:
+                there = (here + 1 + chance.below(len(usable) - 1)) % len(usable)
+                other = sentence_ends[there]
+                sentence = chance.below(len(other) - 1)
+                other_first = int(other[sentence])
+                wanted = max(1, target - (middle - start))
+                reached = int(np.searchsorted(other, other_first + wanted, side="left"))
+                other_end = int(other[min(reached, len(other) - 1)])
+                entries.append(
+                    (
+                        int(usable[here]),
+                        start,
+                        middle,
+                        int(usable[there]),
+                        other_first,
+                        other_end,
+                        1,
+                    )
+                )
+                first = cut
+            else:
+                document = int(usable[here])
+                entries.append((document, start, middle, document, middle, end, 0))
+                first = last
+    pairs = _cut_to_room(np.array(entries, np.int64), room, rng)
+    lengths = pairs[:, 2] - pairs[:, 1] + pairs[:, 5] - pairs[:, 4] + 3
+    return Index(
+        pairs,
+        lengths,
+        details={
+            "padding": 1.0 - float(lengths.mean()) / sequence_length,
+            "random_pairs": float(pairs[:, 6].mean()),
+        },
+    )
+
+
+def pairs(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> Batch:
+    """The rows of `pair_index`: [CLS] A [SEP] B [SEP], B and its [SEP] of segment 1.
+
+    Returns:
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) bool;
+        next_sentence_labels (B,) int32, 0 = B follows A.
+    """
+    batch = _empty(len(entries), context)
+    ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
+    sep = context.tokenizer.sep_id
+    for row, (doc_a, a, a_end, doc_b, b, b_end, _) in enumerate(entries.tolist()):
+        tokens, _, unit_starts = corpus.document(doc_a)
+        between = 1 + a_end - a
+        ids[row, 0] = context.tokenizer.cls_id
+        ids[row, 1:between] = tokens[a:a_end]
+        starts[row, 1:between] = unit_starts[a:a_end]
+        ids[row, between] = sep
+        tokens, _, unit_starts = corpus.document(doc_b)
+        behind = between + 1 + b_end - b
+        ids[row, between + 1 : behind] = tokens[b:b_end]
+        starts[row, between + 1 : behind] = unit_starts[b:b_end]
+        ids[row, behind] = sep
+        batch[keys.SEGMENT_IDS][row, between + 1 : behind + 1] = 1
+        batch[keys.PADDING_MASK][row, : behind + 1] = 1
+    batch[keys.NEXT_SENTENCE_LABELS] = entries[:, 6].astype(np.int32)
+    return batch
+
+
+def _cut_to_room(entries: np.ndarray, room: int, rng: np.random.Generator) -> np.ndarray:
+    """Take tokens from the longer side, each from front or back by chance, until a pair fits.
+
+    The closed form of cutting one by one: the longer side shrinks to the other's length, then both
+    in turn, B first.
+    """
+    a, b = entries[:, 2] - entries[:, 1], entries[:, 5] - entries[:, 4]
+    surplus = np.maximum(a + b - room, 0)
+    from_longer = np.minimum(surplus, np.abs(a - b))
+    rest = surplus - from_longer
+    cut_a = np.where(a > b, from_longer, 0) + rest // 2
+    cut_b = np.where(a > b, 0, from_longer) + (rest + 1) // 2
+    result = entries.copy()
+    for cut, start, end in ((cut_a, 1, 2), (cut_b, 4, 5)):
+        front = rng.binomial(cut, 0.5)
+        result[:, start] += front
+        result[:, end] -= cut - front
+    return result
+
+
+def _sentence_ends(corpus: TokenisedCorpus, document: int) -> np.ndarray:
+    """Where sentences begin and end in the document, empty ones left out: (sentences + 1,)."""
+    lengths = corpus.document(document)[1]
+    return np.concatenate(([0], np.cumsum(lengths[lengths > 0], dtype=np.int64)))
+
+
+def _empty(num_rows: int, context: Context) -> Batch:
+    """A batch of padding."""
+    shape = (num_rows, context.sequence_length)
+    return {
+        keys.TOKEN_IDS: np.full(shape, context.tokenizer.pad_id, np.int32),
+        keys.SEGMENT_IDS: np.zeros(shape, np.int32),
+        keys.PADDING_MASK: np.zeros(shape, np.int32),
+        keys.UNIT_STARTS: np.zeros(shape, bool),
+    }
+
+
+def _room(sequence_length: int, special: int, least: int = 1) -> int:
+    """Tokens of text a row has room for."""
+    if sequence_length < special + least:
+        raise RecipeError(
+            f"sequence_length: {sequence_length} leaves no room for text beside {special} special "
+            f"tokens; at least {special + least} are needed"
+        )
+    return sequence_length - special
+
+
+class _Chance:
+    """Uniform numbers from one generator, drawn in blocks."""
+
+    def __init__(self, rng: np.random.Generator, block: int = 1 << 14):
+        self._rng, self._block = rng, block
+        self._numbers: list[float] = []
+
+    def uniform(self) -> float:
+        """In [0, 1)."""
+        if not self._numbers:
+            self._numbers = self._rng.random(self._block).tolist()
+        return self._numbers.pop()
+
+    def below(self, limit: int) -> int:
+        """An integer in [0, limit)."""
+        return int(self.uniform() * limit)

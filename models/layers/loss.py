@@ -1,0 +1,29 @@
+"""Losses and metrics as (sum, weight): exact over batches that differ in size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras import ops
+
+
+def cross_entropy(logits: Any, labels: Any, weights: Any) -> dict[str, tuple[Any, Any]]:
+    """Softmax cross-entropy and accuracy, in float32.
+
+    Args:
+        logits: (…, N) scores.
+        labels: (…) int32 in [0, N).
+        weights: (…) float32, 0 for a place that does not count.
+
+    Returns:
+        {"loss": (Σ w·nats, Σ w), "accuracy": (Σ w·[hit], Σ w)}; a tie with the highest score is a
+        hit.
+    """
+    logits = ops.cast(logits, "float32")
+    weights = ops.cast(weights, "float32")
+    nats = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    # Cheaper than an argmax over the vocabulary.
+    own = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    hit = ops.cast(own >= ops.max(logits, axis=-1), "float32")
+    total = ops.sum(weights)
+    return {"loss": (ops.sum(weights * nats), total), "accuracy": (ops.sum(weights * hit), total)}

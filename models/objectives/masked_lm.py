@@ -1,0 +1,186 @@
+"""Masked language modelling: hide some tokens, predict what stood there.
+
+Of the tokens of a row that are not special, a share is chosen; of those 80 % become [MASK], 10 % a
+random ordinary token, 10 % stay. The loss is the mean cross-entropy at the chosen positions only.
+The output matrix is the network's own token table.
+
+Reference:
+    Devlin et al. 2019, arXiv 1810.04805, 3.1 task 1; whole words: Cui et al. 2019, arXiv 1906.08101.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from fourstage.errors import RecipeError, UnknownNameError
+from models import features as keys
+from models.inputs import noise, segments
+from models.layers.activation import activation as activation_called
+from models.layers.gather import gather_positions
+from models.layers.loss import cross_entropy
+from models.layers.projection import projection
+from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+
+NEEDS = ("bidirectional",)
+PROVIDES = ("token_logits",)
+CHOOSES = 1
+PREPARES = False
+UNITS = ("token", "word")
+
+
+class MaskedLM:
+    """Both halves of masked language modelling.
+
+    Where no other objective chooses the segments, rows are full windows over the corpus, documents
+    joined by [SEP], so that there is no padding.
+
+    Args:
+        context: What is fixed for the stage.
+        rate: Share of the tokens of a row to predict, 0-1.
+        unit: ``token``, or ``word`` to choose all pieces of a word together (characters in Chinese).
+        mask_share: Share of the chosen tokens that become [MASK], 0-1.
+        random_share: Share of the chosen tokens that become another one, 0-1.
+
+    Raises:
+        RecipeError: If a share is out of range.
+        UnknownNameError: If the unit is unknown.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        rate: float = 0.15,
+        unit: str = "token",
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+    ):
+        if not 0.0 < rate < 1.0:
+            raise RecipeError(f"objectives.masked_lm.rate: expected a number in (0, 1), got {rate}")
+        if min(mask_share, random_share) < 0.0 or mask_share + random_share > 1.0:
+            raise RecipeError(
+                "objectives.masked_lm: mask_share and random_share must not be negative nor exceed "
+                f"1 together, got {mask_share} and {random_share}"
+            )
+        if unit not in UNITS:
+            raise UnknownNameError("objectives.masked_lm.unit", unit, "a unit", UNITS)
+        self.context = context
+        self.rate = rate
+        self.unit = unit
+        self.mask_share = mask_share
+        self.random_share = random_share
+        self.num_slots = noise.num_slots(rate, context.sequence_length)
+        tokenizer = context.tokenizer
+        self._ordinary = noise.ordinary_ids(tokenizer.vocabulary_size, tokenizer.special_ids)
+
+    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
+        """Full windows over the corpus."""
+        return segments.window_index(corpus, self.context.sequence_length)
+
+    def segments(
+        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """The clean windows."""
+        return segments.windows(corpus, entries, self.context)
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Noise in ``token_ids``; ``mask_positions``, ``mask_labels``, ``mask_weights`` (B, M)."""
+        tokens = batch[keys.TOKEN_IDS]
+        tokenizer = self.context.tokenizer
+        may_choose = noise.candidates(tokens, batch[keys.PADDING_MASK], tokenizer.special_ids)
+        wanted = noise.budget(may_choose, self.rate, self.num_slots)
+        if self.unit == "word":
+            chosen = noise.choose_units(may_choose, batch[keys.UNIT_STARTS], wanted, rng)
+        else:
+            chosen = noise.choose_tokens(may_choose, wanted, rng)
+        positions, labels, weights = noise.slots(tokens, chosen, self.num_slots)
+        seen = noise.replace(
+            tokens,
+            chosen,
+            tokenizer.mask_id,
+            self._ordinary,
+            rng,
+            self.mask_share,
+            self.random_share,
+        )
+        return batch | {
+            keys.TOKEN_IDS: seen,
+            keys.MASK_POSITIONS: positions,
+            keys.MASK_LABELS: labels,
+            keys.MASK_WEIGHTS: weights,
+        }
+
+    def attach(self, network: Any) -> _MaskedLMScorer:
+        """The head: dense → activation → LayerNorm → the token table and a bias."""
+        return _MaskedLMScorer(network)
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
+        """The likeliest token at each predicted position."""
+        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
+
+
+class _MaskedLMScorer(keras.layers.Layer):
+    """Scores the chosen positions only: at 15 % the largest matrix product is a seventh."""
+
+    def __init__(self, network: Any):
+        dtype = network.dtype_policy.name
+        super().__init__(name="masked_lm", dtype=dtype, autocast=False)
+        self.hidden_dim = network.hidden_dim
+        self.vocabulary_size = network.vocabulary_size
+        # Behind a function, so that Keras does not count the network's table among our weights.
+        self._table = lambda: network.token_embedding.embeddings
+        self.transform = projection(self.hidden_dim, name="transform", dtype=dtype)
+        self.activation = activation_called(network.activation)
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=network.layer_norm_epsilon, name="norm", dtype="float32"
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables."""
+        self.transform.build((None, None, self.hidden_dim))
+        self.norm.build((None, None, self.hidden_dim))
+        self.output_bias = self.add_weight(
+            shape=(self.vocabulary_size,), initializer="zeros", name="output_bias"
+        )
+        self.built = True
+
+    @property
+    def tied_embedding(self) -> Any:
+        """The network's variable that is our output matrix, (V, D)."""
+        return self._table()
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Nothing to change."""
+        return batch
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy at the chosen positions; nothing where none are given."""
+        if keys.MASK_POSITIONS not in batch:
+            return {}, {}
+        hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])
+        hidden = self.norm(self.activation(self.transform(hidden)))  # (B, M, D)
+        table = ops.cast(self.tied_embedding, self.compute_dtype)  # (V, D)
+        logits = ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
+        logits = ops.cast(logits, "float32") + self.output_bias  # (B, M, V)
+        if keys.MASK_LABELS not in batch:
+            return {}, {keys.TOKEN_LOGITS: logits}
+        weights = batch[keys.MASK_WEIGHTS]
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        return (
+            cross_entropy(logits, batch[keys.MASK_LABELS], weights),
+            {keys.TOKEN_LOGITS: logits},
+        )

@@ -1,0 +1,102 @@
+"""Tokenised text in memory: what Arrow shards hold, small enough to write down in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class MemoryCorpus:
+    """Documents as lists of sentences, a sentence as a list of token ids."""
+
+    def __init__(
+        self,
+        documents: Sequence[Sequence[Sequence[int]]],
+        unit_starts: Sequence[Sequence[bool]] | None = None,
+    ):
+        self._ids = [np.array([t for s in d for t in s], np.int32) for d in documents]
+        self._sentences = [np.array([len(s) for s in d], np.int32) for d in documents]
+        self._units = (
+            [np.ones(len(ids), bool) for ids in self._ids]
+            if unit_starts is None
+            else [np.array(starts, bool) for starts in unit_starts]
+        )
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def num_tokens(self) -> int:
+        return int(self.lengths.sum())
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.array([len(ids) for ids in self._ids], np.int64)
+
+    def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._ids[i], self._sentences[i], self._units[i]
+
+
+class MemoryRows:
+    """Labelled rows: (token ids, second token ids or None, label)."""
+
+    def __init__(self, rows: Sequence[tuple[Sequence[int], Sequence[int] | None, int]]):
+        self._rows = [
+            (np.array(a, np.int32), None if b is None else np.array(b, np.int32))
+            for a, b, _ in rows
+        ]
+        self.labels = np.array([label for _, _, label in rows], np.int32)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
+        return self._rows[i]
+
+
+@dataclass(frozen=True)
+class PlainTokenizer:
+    """A tokenizer for texts that are numbers already."""
+
+    vocabulary_size: int = 100
+    pad_id: int = 0
+    unknown_id: int = 1
+    cls_id: int = 2
+    sep_id: int = 3
+    mask_id: int = 4
+    special_ids: tuple[int, ...] = (0, 1, 2, 3, 4)
+    digest: str = "plain"
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        return [np.array([int(word) for word in text.split()], np.int32) for text in texts]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(str(i) for i in ids)
+
+    def unit_starts(self, ids: np.ndarray) -> np.ndarray:
+        return np.ones(len(ids), bool)
+
+    def module(self) -> None:
+        return None
+
+
+def random_corpus(
+    num_documents: int,
+    vocabulary_size: int,
+    seed: int = 0,
+    sentences: tuple[int, int] = (1, 12),
+    words: tuple[int, int] = (3, 30),
+) -> MemoryCorpus:
+    """Documents of random ordinary tokens; a third of the tokens continue a word."""
+    rng = np.random.default_rng(seed)
+    documents = [
+        [
+            rng.integers(5, vocabulary_size, rng.integers(*words)).tolist()
+            for _ in range(rng.integers(*sentences))
+        ]
+        for _ in range(num_documents)
+    ]
+    starts = [[True, *(rng.random(sum(len(s) for s in d) - 1) > 1 / 3).tolist()] for d in documents]
+    return MemoryCorpus(documents, starts)
