@@ -1,0 +1,366 @@
+"""Check a profile against a suite. The only file that imports Great Expectations.
+
+A profile has one row a document or labelled row and columns of numbers, flags, ids and labels;
+never a text, so no text can leak into a report. What is looked at in which order:
+
+1. promises about rows, on all rows; a row that breaks a critical one is quarantined;
+2. promises about the table, on the rows left after quarantine: what a stage would really read;
+3. the verdict (`verdict.py`).
+
+A missing value keeps every promise but "present" (Great Expectations' rule: a document without
+letters has no share of letters in its script). Where a column holds no value at all, nothing was
+looked at, and the promise counts as not evaluated.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from data_contracts.derived import DERIVED, with_derived
+from data_contracts.suite import (
+    Expectation,
+    Suite,
+    load_suite,
+    suite_digest,
+    suite_names,
+    with_parameters,
+)
+from data_contracts.verdict import NUM_SHOWN_IDS, Report, Result, judge, percent, raise_if_red
+from data_contracts.vocabulary import FORMS, expected_text, number_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Expectation",
+    "Report",
+    "Result",
+    "Suite",
+    "check",
+    "load_suite",
+    "raise_if_red",
+    "suite_digest",
+    "suite_names",
+]
+
+# These two say something of an empty table; every other promise would hold there for want of rows.
+_SAY_SOMETHING_OF_NO_ROWS = ("expect_table_row_count_to_be_between", "expect_column_to_exist")
+_LOOK_AT_MISSING = ("expect_column_values_to_not_be_null", "expect_column_values_to_be_null")
+_SHOW_VALUES = ("expect_column_values_to_be_in_set", "expect_column_values_to_not_be_in_set")
+_NUM_SHOWN_VALUES = 8
+_LONGEST_SHOWN_VALUE = 40
+
+
+def check(
+    profile: pd.DataFrame,
+    suite: Suite,
+    *,
+    subject: str,
+    parameters: Mapping[str, Any] | None = None,
+) -> Report:
+    """Find out which promises of a suite a profile keeps.
+
+    Args:
+        profile: One row a document or row; must have the suite's columns (`suite.columns`; those of
+            `derived.py` are computed). An `id` column names the rows; without one they are called
+            by their number.
+        suite: What is promised.
+        subject: What the profile is of, for the report: a source's name.
+        parameters: Values of the suite's `$PARAMETER`s, such as the label set.
+
+    Returns:
+        The report; a broken contract is a red report, not an error (see `raise_if_red`).
+
+    Raises:
+        RecipeError: A parameter of the suite is missing or of the wrong kind.
+    """
+    kwargs = {
+        expectation.id: with_parameters(suite, expectation, parameters or {})
+        for expectation in suite.expectations
+    }
+    profile = with_derived(profile.reset_index(drop=True), suite.columns)
+    rows = [expectation for expectation in suite.expectations if expectation.level == "row"]
+    tables = [expectation for expectation in suite.expectations if expectation.level == "table"]
+    results: dict[str, Result] = {}
+    broken_by: dict[int, list[str]] = {}  # position → critical promises
+    found = _evaluate(profile, rows, kwargs)
+    for item in rows:
+        results[item.id] = _result(item, kwargs[item.id], found[item.id], profile)
+        if item.severity == "critical":
+            for position in found[item.id].positions:
+                broken_by.setdefault(position, []).append(item.id)
+    quarantined: dict[str, tuple[str, ...]] = {}
+    positions = sorted(broken_by)
+    for position, name in zip(positions, _row_names(profile, positions), strict=True):
+        earlier = quarantined.get(name, ())  # of another row with the same id
+        quarantined[name] = (*earlier, *(one for one in broken_by[position] if one not in earlier))
+    left = _without(profile, positions, quarantined)
+    found = _evaluate(left, tables, kwargs)
+    for item in tables:
+        results[item.id] = _result(item, kwargs[item.id], found[item.id], left)
+    in_order = tuple(results[expectation.id] for expectation in suite.expectations)
+    num_quarantined = len(profile) - len(left)
+    verdict, reason = judge(
+        in_order, rows=len(profile), num_quarantined_rows=num_quarantined, tolerance=suite.tolerance
+    )
+    return Report(
+        subject=subject,
+        suite=suite.name,
+        suite_digest=suite_digest(suite),
+        tolerance=suite.tolerance,
+        rows=len(profile),
+        results=in_order,
+        quarantined=quarantined,
+        num_quarantined_rows=num_quarantined,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What was found out about one expectation: kept or not, which rows break it; or why not."""
+
+    kept: bool | None  # None: could not be evaluated
+    positions: Sequence[int] = ()
+    value: Any = None
+    why_not: str = ""
+
+
+def _row_names(profile: pd.DataFrame, positions: Sequence[int]) -> list[str]:
+    """Ids of the rows at these positions as text; `row 7` (from 1) where a row has none."""
+    numbers = [f"row {position + 1}" for position in positions]
+    if "id" not in profile:
+        return numbers
+    ids = _column(profile, "id").iloc[list(positions)]
+    return [
+        number if absent else str(row_id)
+        for row_id, absent, number in zip(ids.tolist(), ids.isna().tolist(), numbers, strict=True)
+    ]
+
+
+def _without(
+    profile: pd.DataFrame, positions: Sequence[int], quarantined: Mapping[str, Any]
+) -> pd.DataFrame:
+    """The rows left: quarantine goes by id, so a row that shares a quarantined id goes too."""
+    if not positions:
+        return profile
+    left = profile.drop(index=list(positions))
+    if "id" in left:
+        left = left.loc[[str(row_id) not in quarantined for row_id in left["id"].tolist()]]
+    return left.reset_index(drop=True)
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series:
+    """One column; two of the same name cannot come from a Parquet file."""
+    return cast("pd.Series", table[name])
+
+
+def _evaluate(
+    table: pd.DataFrame, expectations: Sequence[Expectation], kwargs: Mapping[str, dict[str, Any]]
+) -> dict[str, _Outcome]:
+    """What Great Expectations finds, by expectation id."""
+    found: dict[str, _Outcome] = {}
+    ready: list[Expectation] = []
+    for expectation in expectations:
+        why_not = _cannot_be_evaluated(table, expectation, kwargs[expectation.id])
+        if why_not:
+            found[expectation.id] = _Outcome(None, why_not=why_not)
+        else:
+            ready.append(expectation)
+    if ready:
+        columns = {name for item in ready for name in _columns(kwargs[item.id])}
+        found |= _run(table.loc[:, [name for name in table if name in columns]], ready, kwargs)
+    return found
+
+
+def _columns(kwargs: Mapping[str, Any]) -> list[str]:
+    single = [kwargs[key] for key in ("column", "column_A", "column_B") if key in kwargs]
+    return [*single, *kwargs.get("column_list", ())]
+
+
+def _cannot_be_evaluated(
+    table: pd.DataFrame, expectation: Expectation, kwargs: Mapping[str, Any]
+) -> str:
+    """Why there is nothing to evaluate, or nothing."""
+    if expectation.type in _SAY_SOMETHING_OF_NO_ROWS:
+        return ""
+    for name in _columns(kwargs):
+        if name not in table:
+            of = f" and cannot be computed without {' and '.join(DERIVED[name])}"
+            return f"the profile has no column {name!r}{of if name in DERIVED else ''}"
+    if table.empty:
+        return "there is no row to look at"
+    if expectation.type not in _LOOK_AT_MISSING:
+        for name in _columns(kwargs):
+            if bool(_column(table, name).isna().all()):
+                return f"the column {name!r} holds no value"
+    return ""
+
+
+def _run(
+    table: pd.DataFrame, expectations: Sequence[Expectation], kwargs: Mapping[str, dict[str, Any]]
+) -> dict[str, _Outcome]:
+    # Its imports warn about each other's deprecations and its start-up chats; none of it is ours.
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import great_expectations as gx
+        from great_expectations.data_context.types.base import (
+            DataContextConfig,
+            InMemoryStoreBackendDefaults,
+            ProgressBarsConfig,
+        )
+
+    # One context a call: the library keeps the last one as a global of the process. Left alone it
+    # would also make a folder for its documents in the temporary directory and leave it there.
+    context = gx.get_context(
+        mode="ephemeral",
+        project_config=DataContextConfig(
+            store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+            progress_bars=ProgressBarsConfig(globally=False, metric_calculations=False),
+            analytics_enabled=False,
+        ),
+    )
+    batch = (
+        context.data_sources.add_pandas("profiles")
+        .add_dataframe_asset("profile")
+        .add_batch_definition_whole_dataframe("whole")
+        .get_batch({"dataframe": table})
+    )
+    built = [
+        getattr(gx.expectations, FORMS[item.type].class_name)(
+            **kwargs[item.id], meta={"id": item.id}
+        )
+        for item in expectations
+    ]
+    # COMPLETE names every failing row by its position; the cell values it also holds stay in here.
+    validation = batch.validate(
+        gx.ExpectationSuite(name="suite", expectations=built),
+        result_format={"result_format": "COMPLETE", "return_unexpected_index_query": False},
+    )
+    found: dict[str, _Outcome] = {}
+    for item in validation.results:
+        meta = item.expectation_config.meta if item.expectation_config else None
+        assert meta is not None, "every expectation of ours carries its id"
+        found[meta["id"]] = _outcome(bool(item.success), item.result, item.exception_info)
+    for item in expectations:
+        outcome = found.get(item.id)
+        if outcome is None or outcome.kept is None:
+            kinds = ", ".join(
+                f"{name} holds {_column(table, name).dtype}" for name in _columns(kwargs[item.id])
+            )
+            found[item.id] = _Outcome(
+                None, why_not=f"its columns are of the wrong type for it ({kinds or 'no column'})"
+            )
+    return found
+
+
+def _outcome(
+    success: bool, result: Mapping[str, Any], exception_info: Mapping[str, Any]
+) -> _Outcome:
+    # A failed metric puts {metric: {...}} here, a finished one {"raised_exception": False, ...}.
+    if exception_info and exception_info.get("raised_exception") is not False:
+        return _Outcome(None)
+    if "unexpected_index_list" in result:
+        positions = sorted({int(position) for position in result["unexpected_index_list"] or ()})
+        return _Outcome(success, positions)
+    value = result.get("observed_value")
+    if isinstance(value, float) and math.isnan(value):
+        return _Outcome(None)
+    return _Outcome(success, value=value)
+
+
+def _result(
+    expectation: Expectation,
+    kwargs: Mapping[str, Any],
+    outcome: _Outcome,
+    table: pd.DataFrame,
+) -> Result:
+    failed = outcome.positions
+    if outcome.kept is None:
+        status, observed = "not_evaluated", outcome.why_not
+    else:
+        status = "passed" if outcome.kept else "failed"
+        observed = _observed(expectation, kwargs, outcome, table)
+    return Result(
+        id=expectation.id,
+        says=expectation.says,
+        severity=expectation.severity,
+        level=expectation.level,
+        status=status,
+        expected=expected_text(expectation.type, kwargs),
+        observed=observed,
+        failed_count=len(failed),
+        failed_ids=tuple(_row_names(table, failed[:NUM_SHOWN_IDS])),
+        remedy=expectation.remedy,
+    )
+
+
+def _observed(
+    expectation: Expectation,
+    kwargs: Mapping[str, Any],
+    outcome: _Outcome,
+    table: pd.DataFrame,
+) -> str:
+    """What was found, in numbers, never in words of the text."""
+    if expectation.type == "expect_column_to_exist":
+        return "it is there" if outcome.kept else "it is not there"
+    if not FORMS[expectation.type].by_row:
+        if "value_set" in kwargs:
+            return _set_text(
+                expectation.type, _column(table, kwargs["column"]), kwargs["value_set"]
+            )
+        return number_text(float(outcome.value))
+    if not outcome.positions:
+        return f"all {len(table):,} rows keep it" if len(table) != 1 else "the one row keeps it"
+    broken = table.iloc[list(outcome.positions)]
+    text = f"{len(broken):,} of {len(table):,} rows ({percent(len(broken), len(table))}) break it"
+    column = _column(broken, kwargs["column"]) if "column" in kwargs else None
+    if column is not None and expectation.type in _SHOW_VALUES:
+        text += f": {_labels_text(column)}"
+    elif column is not None and column.dtype.kind in "iuf" and column.notna().any():
+        low, high = number_text(column.min()), number_text(column.max())
+        text += f": {low}" if low == high else f": {low} to {high}"
+    if "split" in table and _column(table, "split").nunique() > 1:
+        counts = _column(broken, "split").value_counts().sort_index()
+        text += "; " + ", ".join(f"{count:,} in {split}" for split, count in counts.items())
+    return text
+
+
+def _labels_text(column: pd.Series) -> str:
+    """Values with their counts, where they are few and short as labels are.
+
+    A label column that is really a text column must not put texts into reports.
+    """
+    counts = column.map(_label_text).value_counts()
+    longest = max(len(str(value)) for value in counts.index)
+    if len(counts) > _NUM_SHOWN_VALUES or longest > _LONGEST_SHOWN_VALUE:
+        return f"{len(counts):,} values, too many or too long to be labels"
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], str(item[0])))
+    return ", ".join(f"{value} × {count:,}" for value, count in ordered)
+
+
+def _set_text(expectation_type: str, column: pd.Series, value_set: Sequence[Any]) -> str:
+    """How the values of a column differ from a set, in the way its promise cares about."""
+    present = column.dropna()
+    values = list(present.unique())
+    if expectation_type == "expect_column_most_common_value_to_be_in_set":
+        return f"most common: {_labels_text(present.loc[present.isin(list(present.mode()))])}"
+    text = f"{len(values):,} different {'value' if len(values) == 1 else 'values'}"
+    others = present.loc[~present.isin(list(value_set))]
+    if len(others) and expectation_type != "expect_column_distinct_values_to_contain_set":
+        text += f"; besides the set {_labels_text(others)}"
+    absent = [_label_text(value) for value in value_set if value not in values]
+    if absent and expectation_type != "expect_column_distinct_values_to_be_in_set":
+        text += f"; without {', '.join(absent[:_NUM_SHOWN_VALUES])}"
+    return text
+
+
+def _label_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,73 @@
+"""Columns that follow from a profile's own, so that a suite can promise something about them.
+
+- `label_share` (of `label`, `split`): share of the training rows that carry this row's label, 0-1;
+  absent for a label that no training row carries.
+- `label_spellings` (of `label`): in how many spellings (case, width, blanks) the table has it.
+- `empty_text_pair` (of `text_pair_chars`): the row has a second text, and it is empty.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DERIVED = {
+    "label_share": ("label", "split"),
+    "label_spellings": ("label",),
+    "empty_text_pair": ("text_pair_chars",),
+}
+
+
+def with_derived(profile: pd.DataFrame, needed: tuple[str, ...]) -> pd.DataFrame:
+    """The profile with those of the derived columns that are needed, missing and possible.
+
+    Args:
+        profile: One row a document or row.
+        needed: Columns that a suite reads.
+
+    Returns:
+        The profile itself, or a copy with more columns; the input is never changed.
+    """
+    columns = {}
+    for name, of in DERIVED.items():
+        if name in needed and name not in profile and all(column in profile for column in of):
+            columns[name] = _COMPUTE[name](profile)
+    return profile.assign(**columns) if columns else profile
+
+
+def _label_share(profile: pd.DataFrame) -> pd.Series:
+    label = _column(profile, "label")
+    in_train = _column(profile, "split") == "train"
+    shares = label.loc[in_train].value_counts(normalize=True)
+    return label.map(shares.to_dict())
+
+
+def _label_spellings(profile: pd.DataFrame) -> pd.Series:
+    label = _column(profile, "label")
+    labels = [str(value) for value in label.dropna().unique()]
+    spellings = Counter(fold(value) for value in labels)
+    return label.map({value: spellings[fold(value)] for value in labels})
+
+
+def _empty_text_pair(profile: pd.DataFrame) -> pd.Series:
+    return _column(profile, "text_pair_chars") == 0
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series:
+    return cast("pd.Series", table[name])
+
+
+_COMPUTE = {
+    "label_share": _label_share,
+    "label_spellings": _label_spellings,
+    "empty_text_pair": _empty_text_pair,
+}
+
+
+def fold(label: str) -> str:
+    """A label without what people do not see: width, case, blanks at the ends and in runs."""
+    return " ".join(unicodedata.normalize("NFKC", label).casefold().split())

@@ -1,0 +1,217 @@
+"""What came of a check: a result for each promise, the rows to set aside, and one colour.
+
+- green: every promise that stops or warns is kept; rows may be quarantined, within the tolerance.
+- amber: a warning is out. The data may be used; someone should look.
+- red: too many rows are quarantined, a critical promise about the table is broken, or a promise
+  could not be evaluated (a column is missing): that is not "broken", but nothing is known to hold.
+
+Only ids, counts, numbers and labels are held here, never a text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from fourstage.errors import ContractViolation
+
+Status = Literal["passed", "failed", "not_evaluated"]
+Verdict = Literal["green", "amber", "red"]
+
+NUM_SHOWN_IDS = 20
+_NUM_SHOWN_RESULTS = 8
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one promise fared.
+
+    Args:
+        id: The expectation's id.
+        says: The promise in one sentence.
+        severity: `critical`, `warning` or `info`.
+        level: `row` or `table`.
+        status: `passed`, `failed`, or `not_evaluated` where nothing could be found out.
+        expected: The promise as a phrase with its numbers.
+        observed: What was found, or why nothing could be.
+        failed_count: Rows that break it; 0 for promises that no single row can break.
+        failed_ids: Ids of the first of them, at most `NUM_SHOWN_IDS`.
+        remedy: What to do where it is broken.
+    """
+
+    id: str
+    says: str
+    severity: str
+    level: str
+    status: Status
+    expected: str
+    observed: str
+    failed_count: int = 0
+    failed_ids: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of checking one profile against one suite.
+
+    Args:
+        subject: What was checked: a source's name, with its stage where that matters.
+        suite: The suite's name.
+        suite_digest: SHA-256 of what it promises.
+        tolerance: Share of rows that may be quarantined, 0-1.
+        rows: Rows of the profile.
+        results: One a promise, in the suite's order.
+        quarantined: Row id → ids of the critical row promises it breaks, in the profile's order.
+        verdict: See the module.
+        reason: The verdict in one sentence.
+    """
+
+    subject: str
+    suite: str
+    suite_digest: str
+    tolerance: float
+    rows: int
+    results: tuple[Result, ...]
+    quarantined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    num_quarantined_rows: int = 0
+    verdict: Verdict = "green"
+    reason: str = ""
+
+    @property
+    def broken(self) -> tuple[Result, ...]:
+        """The results that make the report red; beyond the tolerance, what filled quarantine."""
+        stopping = tuple(
+            result
+            for result in self.results
+            if result.status == "not_evaluated"
+            or (
+                result.status == "failed"
+                and result.severity == "critical"
+                and (result.level == "table" or self.beyond_tolerance)
+            )
+        )
+        if self.verdict != "red":
+            return ()
+        return tuple(sorted(stopping, key=lambda result: result.status))  # failed first
+
+    @property
+    def beyond_tolerance(self) -> bool:
+        """Whether more rows are quarantined than the suite tolerates."""
+        return self.num_quarantined_rows > self.tolerance * self.rows
+
+    @property
+    def quarantine_reasons(self) -> dict[str, int]:
+        """Expectation id → rows quarantined by it, most first; a row may count under several."""
+        counts = Counter(reason for reasons in self.quarantined.values() for reason in reasons)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    def to_json(self) -> str:
+        """The whole report as JSON text, the same bytes for the same report."""
+        return json.dumps(asdict(self), ensure_ascii=False, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Report:
+        """The report that `to_json` wrote.
+
+        Raises:
+            ContractViolation: The text is no report.
+        """
+        try:
+            raw: dict[str, Any] = json.loads(text)
+            results = tuple(
+                Result(**{**item, "failed_ids": tuple(item["failed_ids"])})
+                for item in raw.pop("results")
+            )
+            quarantined = {key: tuple(ids) for key, ids in raw.pop("quarantined").items()}
+            return cls(**raw, results=results, quarantined=quarantined)
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise ContractViolation(
+                "contract report: expected the JSON of a report as this version writes it, got "
+                f"something else ({type(error).__name__}); run the check again."
+            ) from error
+
+
+def judge(
+    results: tuple[Result, ...], *, rows: int, num_quarantined_rows: int, tolerance: float
+) -> tuple[Verdict, str]:
+    """The colour of a set of results and the sentence that explains it."""
+    unknown = [result for result in results if result.status == "not_evaluated"]
+    failed = [result for result in results if result.status == "failed"]
+    tables = [
+        result for result in failed if result.severity == "critical" and result.level == "table"
+    ]
+    warnings = [result for result in failed if result.severity == "warning"]
+    share = f"{num_quarantined_rows:,} of {rows:,} rows ({percent(num_quarantined_rows, rows)})"
+    tolerated = f"{tolerance * 100:g} %"
+    reasons = []
+    if num_quarantined_rows > tolerance * rows:
+        reasons.append(f"{share} are quarantined where at most {tolerated} may be")
+    if tables:
+        reasons.append(f"broken for the table as a whole: {_names(tables)}")
+    if unknown:
+        reasons.append(f"could not be evaluated: {_names(unknown)}")
+    if reasons:
+        return "red", _sentence("; ".join(reasons))
+    aside = f"; {share} quarantined, up to {tolerated} may be" if num_quarantined_rows else ""
+    if warnings:
+        return "amber", _sentence(f"usable, with warnings: {_names(warnings)}{aside}")
+    return "green", _sentence(f"every promise is kept{aside}")
+
+
+def raise_if_red(report: Report, where: str = "") -> None:
+    """Stop where the contract is broken.
+
+    Args:
+        report: What came of the check.
+        where: Where the whole report lies, a path or an address; empty where it is not stored.
+
+    Raises:
+        ContractViolation: The verdict is red; the message holds every broken promise with what was
+            expected, what was observed, how many rows and which, and what to do.
+    """
+    if report.verdict != "red":
+        return
+    lines = [f"{report.subject}: the contract {report.suite!r} is broken. {report.reason}"]
+    for result in report.broken[:_NUM_SHOWN_RESULTS]:
+        state = "could not be evaluated" if result.status == "not_evaluated" else "broken"
+        lines.append(f"  {result.id} ({result.severity}, {state}): {result.says}")
+        lines.append(f"    expected: {result.expected}")
+        lines.append(f"    observed: {result.observed}")
+        if result.failed_count:
+            shown = result.failed_ids[:5]
+            more = result.failed_count - len(shown)
+            lines.append(f"    rows: {', '.join(shown)}{f' and {more:,} more' if more > 0 else ''}")
+        if result.remedy:
+            lines.append(f"    do: {result.remedy}")
+    if len(report.broken) > _NUM_SHOWN_RESULTS:
+        lines.append(f"  … and {len(report.broken) - _NUM_SHOWN_RESULTS} more in the report")
+    if where:
+        lines.append(f"  The whole report: {where}")
+    lines.append(
+        f"  Mend the data, or change the promise in a suites/{report.suite}.json of your project "
+        "folder, and run the same command again."
+    )
+    raise ContractViolation("\n".join(lines))
+
+
+def percent(part: int, whole: int) -> str:
+    """A share for people: never 0 % of something, never 100 % where something is left."""
+    if whole == 0 or part == 0:
+        return "0 %"
+    share = 100 * part / whole
+    if part == whole or 0.01 <= share <= 99.99:
+        return f"{float(f'{share:.3g}') if share < 99 else round(share, 2):g} %"
+    return "< 0.01 %" if share < 0.01 else "> 99.99 %"
+
+
+def _names(results: list[Result], shown: int = 5) -> str:
+    more = f" and {len(results) - shown} more" if len(results) > shown else ""
+    return ", ".join(result.id for result in results[:shown]) + more
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."

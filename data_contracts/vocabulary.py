@@ -1,0 +1,244 @@
+"""The expectations a suite may use: names, arguments, and how each reads as a plain phrase.
+
+A closed list of Great Expectations' own, kept here so that a suite is checked to the last key
+without its seven-second import. A test holds this list against the installed package. Left out on
+purpose: whatever evaluates a string of the suite (row conditions, queries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What one argument may be.
+
+    Args:
+        phrase: With its article, for messages: ``a number``.
+        accepts: Whether a JSON value is one.
+    """
+
+    phrase: str
+    accepts: Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | bool) or _is_number(value)
+
+
+NUMBER = Kind("a number", _is_number)
+SHARE = Kind("a share, 0-1", lambda value: _is_number(value) and 0 <= value <= 1)
+FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+COLUMN = Kind("the name of a column", _is_name)
+PATTERN = Kind("a regular expression", _is_name)
+COLUMNS = Kind(
+    "a list of two or more column names",
+    lambda value: isinstance(value, list) and len(value) > 1 and all(map(_is_name, value)),
+)
+# An empty set would make Great Expectations pass everything.
+VALUES = Kind(
+    "a list of at least one text, number or boolean",
+    lambda value: isinstance(value, list) and len(value) > 0 and all(map(_is_scalar, value)),
+)
+
+_BOUNDS = {"min_value": NUMBER, "max_value": NUMBER, "strict_min": FLAG, "strict_max": FLAG}
+
+
+@dataclass(frozen=True)
+class Form:
+    """One type of expectation.
+
+    Args:
+        class_name: Its class in ``great_expectations.expectations``.
+        needs: Arguments it cannot do without.
+        may: Further arguments.
+        by_row: Whether it holds or fails for each row alone, so that rows can be quarantined by it.
+        phrase: What is promised, `{…}` filled from the arguments; `{bounds}` from the bounds.
+        bounded: Whether it needs at least one of `min_value` and `max_value`.
+    """
+
+    class_name: str
+    needs: Mapping[str, Kind]
+    phrase: str
+    may: Mapping[str, Kind]
+    by_row: bool = False
+    bounded: bool = False
+
+
+def _row(class_name: str, needs: Mapping[str, Kind], phrase: str, bounded: bool = False) -> Form:
+    may = {"mostly": SHARE} | (_BOUNDS if bounded else {})
+    return Form(class_name, needs, phrase, may, by_row=True, bounded=bounded)
+
+
+def _table(class_name: str, needs: Mapping[str, Kind], phrase: str, bounded: bool = False) -> Form:
+    return Form(class_name, needs, phrase, _BOUNDS if bounded else {}, bounded=bounded)
+
+
+_ONE = {"column": COLUMN}
+_SET = {"column": COLUMN, "value_set": VALUES}
+_TWO = {"column_A": COLUMN, "column_B": COLUMN}
+
+FORMS: dict[str, Form] = {
+    "expect_column_values_to_be_between": _row(
+        "ExpectColumnValuesToBeBetween", _ONE, "{column} {bounds}", bounded=True
+    ),
+    "expect_column_value_lengths_to_be_between": _row(
+        "ExpectColumnValueLengthsToBeBetween", _ONE, "characters of {column} {bounds}", bounded=True
+    ),
+    "expect_column_values_to_be_in_set": _row(
+        "ExpectColumnValuesToBeInSet", _SET, "{column} one of {value_set}"
+    ),
+    "expect_column_values_to_not_be_in_set": _row(
+        "ExpectColumnValuesToNotBeInSet", _SET, "{column} none of {value_set}"
+    ),
+    "expect_column_values_to_not_be_null": _row(
+        "ExpectColumnValuesToNotBeNull", _ONE, "{column} present"
+    ),
+    "expect_column_values_to_be_null": _row("ExpectColumnValuesToBeNull", _ONE, "{column} absent"),
+    "expect_column_values_to_be_unique": _row(
+        "ExpectColumnValuesToBeUnique", _ONE, "{column} different in every row"
+    ),
+    "expect_compound_columns_to_be_unique": _row(
+        "ExpectCompoundColumnsToBeUnique",
+        {"column_list": COLUMNS},
+        "{column_list} together different in every row",
+    ),
+    "expect_column_values_to_match_regex": _row(
+        "ExpectColumnValuesToMatchRegex",
+        {"column": COLUMN, "regex": PATTERN},
+        "{column} matches {regex}",
+    ),
+    "expect_column_values_to_not_match_regex": _row(
+        "ExpectColumnValuesToNotMatchRegex",
+        {"column": COLUMN, "regex": PATTERN},
+        "{column} does not match {regex}",
+    ),
+    "expect_column_pair_values_to_be_equal": _row(
+        "ExpectColumnPairValuesToBeEqual", _TWO, "{column_A} = {column_B}"
+    ),
+    "expect_column_pair_values_a_to_be_greater_than_b": Form(
+        "ExpectColumnPairValuesAToBeGreaterThanB",
+        _TWO,
+        "{column_A} > {column_B}",
+        {"mostly": SHARE, "or_equal": FLAG},
+        by_row=True,
+    ),
+    "expect_table_row_count_to_be_between": _table(
+        "ExpectTableRowCountToBeBetween", {}, "rows {bounds}", bounded=True
+    ),
+    "expect_column_to_exist": _table("ExpectColumnToExist", _ONE, "a column {column}"),
+    "expect_column_min_to_be_between": _table(
+        "ExpectColumnMinToBeBetween", _ONE, "smallest {column} {bounds}", bounded=True
+    ),
+    "expect_column_max_to_be_between": _table(
+        "ExpectColumnMaxToBeBetween", _ONE, "largest {column} {bounds}", bounded=True
+    ),
+    "expect_column_mean_to_be_between": _table(
+        "ExpectColumnMeanToBeBetween", _ONE, "mean {column} {bounds}", bounded=True
+    ),
+    "expect_column_median_to_be_between": _table(
+        "ExpectColumnMedianToBeBetween", _ONE, "median {column} {bounds}", bounded=True
+    ),
+    "expect_column_sum_to_be_between": _table(
+        "ExpectColumnSumToBeBetween", _ONE, "sum of {column} {bounds}", bounded=True
+    ),
+    "expect_column_stdev_to_be_between": _table(
+        "ExpectColumnStdevToBeBetween",
+        _ONE,
+        "standard deviation of {column} {bounds}",
+        bounded=True,
+    ),
+    "expect_column_unique_value_count_to_be_between": _table(
+        "ExpectColumnUniqueValueCountToBeBetween",
+        _ONE,
+        "number of different {column} {bounds}",
+        bounded=True,
+    ),
+    "expect_column_proportion_of_unique_values_to_be_between": _table(
+        "ExpectColumnProportionOfUniqueValuesToBeBetween",
+        _ONE,
+        "different {column} ÷ rows {bounds}",
+        bounded=True,
+    ),
+    "expect_column_proportion_of_non_null_values_to_be_between": _table(
+        "ExpectColumnProportionOfNonNullValuesToBeBetween",
+        _ONE,
+        "share of rows with {column} {bounds}",
+        bounded=True,
+    ),
+    "expect_column_distinct_values_to_be_in_set": _table(
+        "ExpectColumnDistinctValuesToBeInSet", _SET, "every {column} one of {value_set}"
+    ),
+    "expect_column_distinct_values_to_contain_set": _table(
+        "ExpectColumnDistinctValuesToContainSet", _SET, "{value_set} among {column}"
+    ),
+    "expect_column_distinct_values_to_equal_set": _table(
+        "ExpectColumnDistinctValuesToEqualSet", _SET, "{column} exactly {value_set}"
+    ),
+    "expect_column_most_common_value_to_be_in_set": Form(
+        "ExpectColumnMostCommonValueToBeInSet",
+        _SET,
+        "most common {column} one of {value_set}",
+        {"ties_okay": FLAG},
+    ),
+}
+
+
+def number_text(value: float) -> str:
+    """A number as people write it: thousands separated, no more than four significant decimals."""
+    if isinstance(value, int) or float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:,.4f}".rstrip("0").rstrip(".") if abs(value) >= 0.001 else f"{value:.3g}"
+
+
+def expected_text(expectation_type: str, kwargs: Mapping[str, Any]) -> str:
+    """What an expectation promises, as a phrase.
+
+    Example:
+        >>> expected_text("expect_column_mean_to_be_between", {"column": "x", "max_value": 0.5})
+        'mean x ≤ 0.5'
+    """
+    words: dict[str, Any] = {"bounds": _bounds_text(kwargs)}
+    for name, value in kwargs.items():
+        words[name] = _list_text(value) if isinstance(value, list) else value
+    phrase = FORMS[expectation_type].phrase.format(**words)
+    if kwargs.get("or_equal"):
+        phrase = phrase.replace(" > ", " ≥ ")
+    mostly = kwargs.get("mostly")
+    if mostly is not None and mostly < 1:
+        phrase += f", in at least {number_text(100 * mostly)} % of the rows"
+    return phrase
+
+
+def _bounds_text(kwargs: Mapping[str, Any]) -> str:
+    parts = []
+    low, high = kwargs.get("min_value"), kwargs.get("max_value")
+    if low is not None and low == high:
+        return f"= {number_text(low)}"
+    if low is not None:
+        parts.append(f"{'>' if kwargs.get('strict_min') else '≥'} {number_text(low)}")
+    if high is not None:
+        parts.append(f"{'<' if kwargs.get('strict_max') else '≤'} {number_text(high)}")
+    return " and ".join(parts)
+
+
+def _list_text(values: list[Any], shown: int = 12) -> str:
+    def one(value: Any) -> str:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        text = number_text(value) if _is_number(value) else repr(value)
+        return text if len(text) <= 42 else text[:40] + "…"
+
+    more = f" and {len(values) - shown} more" if len(values) > shown else ""
+    return ", ".join(one(value) for value in values[:shown]) + more
