@@ -1,7 +1,7 @@
 """The three interfaces of the science, and the text they are fed with.
 
-A family is a `Network`, a pre-training objective and a fine-tuning head are an `Objective`, and what an
-objective makes for one network is its `Scorer`. Nothing else is known between them.
+A family is a `Network`, a pre-training objective and a fine-tuning head are an `Objective`, and
+what an objective makes for one network is its `Scorer`. Nothing else is known between them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class TokenisedCorpus(Protocol):
     def __len__(self) -> int: ...
 
     @property
-    def num_tokens(self) -> int: ...
+    def num_tokens(self) -> int:
+        """Tokens of all documents."""
+        ...
 
     @property
     def lengths(self) -> np.ndarray:
@@ -41,7 +43,7 @@ class TokenisedCorpus(Protocol):
         ...
 
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,) bool."""
+        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,)."""
         ...
 
 
@@ -71,16 +73,22 @@ class Tokenizer(Protocol):
     mask_id: int
 
     @property
-    def special_ids(self) -> tuple[int, ...]: ...
+    def special_ids(self) -> tuple[int, ...]:
+        """Ids that no text has and no noise may draw."""
+        ...
 
     @property
-    def digest(self) -> str: ...
+    def digest(self) -> str:
+        """Of everything that decides which ids a text gets."""
+        ...
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """One (n,) int32 array of ids a text, with no special tokens added."""
         ...
 
-    def decode(self, ids: Sequence[int]) -> str: ...
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of the ids."""
+        ...
 
     def unit_starts(self, ids: np.ndarray) -> np.ndarray:
         """(n,) bool: whether a piece starts a unit (a word; one CJK character)."""
@@ -142,17 +150,21 @@ class Network(Protocol):
     provides: frozenset[Capability]
     token_embedding: Any  # a layer; heads that tie weights use its very variable
 
-    def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict: ...
+    def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict:
+        """Encode a batch; keys that the network does not need are ignored."""
+        ...
 
-    def get_config(self) -> dict: ...
+    def get_config(self) -> dict:
+        """Every constructor argument, as plain JSON values."""
+        ...
 
 
 class Objective(Protocol):
     """How examples are made and how they are scored; one a file in ``objectives`` or ``heads``.
 
-    Built as ``Cls(context, **settings)`` with the recipe's settings. Module-level literals beside it:
-    ``NEEDS``, ``PROVIDES`` (tuples of capability names), ``CHOOSES`` (0: never chooses a stage's
-    segments, 1: chooses plain windows where no other objective does, 2: must choose) and
+    Built as ``Cls(context, **settings)`` with the recipe's settings. Module-level literals beside
+    it: ``NEEDS``, ``PROVIDES`` (tuples of capability names), ``CHOOSES`` (0: never chooses a
+    stage's segments, 1: chooses plain windows where no other objective does, 2: must choose) and
     ``PREPARES`` (whether its scorer changes the batch before the network sees it).
     """
 

@@ -57,13 +57,13 @@ def load_weights(layer: Any, source: Path | Mapping[str, np.ndarray]) -> None:
     if missing or surplus:
         raise ValueError(
             f"{where}: the names of the weights differ; missing {missing[:3]} ({len(missing)} in "
-            f"all), not wanted {surplus[:3]} ({len(surplus)} in all). Was it made by another family?"
+            f"all), surplus {surplus[:3]} ({len(surplus)} in all). Was it made by another family?"
         )
     for name, variable in named.items():
         if tuple(variable.shape) != arrays[name].shape:
             raise ValueError(
-                f"{where}: {name} has shape {arrays[name].shape}, expected {tuple(variable.shape)}. "
-                "Was it made with another size or vocabulary?"
+                f"{where}: {name} has shape {arrays[name].shape}, expected "
+                f"{tuple(variable.shape)}. Was it made with another size or vocabulary?"
             )
     for name, variable in named.items():
         variable.assign(arrays[name])

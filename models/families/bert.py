@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-from keras import ops
 
 from models import features as keys
 from models.layers.attention import bias_from_padding
@@ -24,6 +23,9 @@ from models.layers.block import TransformerBlock
 from models.layers.embedding import TextEmbedding
 from models.layers.projection import projection
 from models.protocols import Capability
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")
 SIZES = {

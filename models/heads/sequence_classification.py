@@ -11,7 +11,6 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
@@ -19,6 +18,9 @@ from models.inputs import rows as labelled
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.protocols import Batch, Capability, Context, Index, TokenisedRows
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 NEEDS = ("pooled_output",)
 PROVIDES = ()
@@ -35,8 +37,8 @@ class SequenceClassification:
 
     Args:
         context: What is fixed for the stage, label names among it.
-        class_weights: ``none``, or ``balanced`` to weigh every label by the inverse of its frequency
-            in the training rows (the context's ``label_weights``).
+        class_weights: ``none``, or ``balanced`` to weigh every label by the inverse of its
+            frequency in the training rows (the context's ``label_weights``).
         dropout: Share of the pooled vector dropped in training, 0-1.
 
     Raises:

@@ -80,11 +80,15 @@ class Batches:
 
     def batch(self, k: int) -> Batch:
         """Batch `k`: features, targets and weights, ``row_weights`` (B,) among them."""
-        return self._dataset[k]
+        batch = self._dataset[k]
+        assert batch is not None
+        return batch
 
     def members(self, k: int) -> list[tuple[int, int]]:
         """(feed, example) of each row of batch `k`; (-1, -1) for a row that only fills it."""
-        return self._members[k]
+        members = self._members[k]
+        assert members is not None
+        return members
 
     def iterate(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """Batches from `start` on, made ahead of time in one thread."""
@@ -227,8 +231,8 @@ class _LengthPlan:
     def __len__(self) -> int:
         return self._in_pass if self._once else ENDLESS
 
-    def __getitem__(self, k: int) -> list[tuple[int, int]]:
-        number, place = divmod(int(k), self._in_pass)
+    def __getitem__(self, index: int) -> list[tuple[int, int]]:
+        number, place = divmod(int(index), self._in_pass)
         rows = self._pass(number)[place].tolist()
         return [NOBODY if row < 0 else (0, row) for row in rows]
 

@@ -12,10 +12,11 @@ SHORT_SHARE = 0.1  # of pairs are packed to a shorter target, so that short text
 
 
 def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
-    """Full windows over the corpus read as one stream: document [SEP] document [SEP] …
+    """Full windows over the corpus read as one stream, documents joined by [SEP].
 
-    Windows follow each other without overlap; only the last one reaches back so that it is full too,
-    and every token is in some window. A corpus shorter than one window gives a single padded row.
+    Windows follow each other without overlap; only the last one reaches back so that it is full
+    too, and every token is in some window. A corpus shorter than one window gives a single padded
+    row.
 
     Args:
         corpus: Tokenised documents.
@@ -77,9 +78,9 @@ def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Gen
     """BERT's pairs: consecutive sentences packed to a target length, half of them torn apart.
 
     Sentences of a document are collected until they fill the target; a random cut makes segment A;
-    segment B is what follows or, half of the time and whenever there is only one sentence, a stretch
-    from a random place of another document, and the sentences left over are used again. Over-long
-    pairs lose tokens from the longer side, front or back by chance.
+    segment B is what follows or, half of the time and whenever there is only one sentence, a
+    stretch from a random place of another document, and the sentences left over are used again.
+    Over-long pairs lose tokens from the longer side, front or back by chance.
 
     Args:
         corpus: Tokenised documents with sentence lengths.

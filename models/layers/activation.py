@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 
 from fourstage.errors import UnknownNameError
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 
 def gelu_tanh(x: Any) -> Any:

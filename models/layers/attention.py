@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-from keras import ops
 
 from models.layers.projection import projection
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 # Far below any score, and still finite: a row with nothing to see gets a uniform distribution and
 # no NaN.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-from keras import ops
 
 from models.layers.activation import activation as activation_called
 from models.layers.attention import MultiHeadAttention
 from models.layers.projection import projection
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 
 class TransformerBlock(keras.layers.Layer):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-from keras import ops
 
 from fourstage.errors import RecipeError
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 
 class TextEmbedding(keras.layers.Layer):
@@ -44,11 +46,13 @@ class TextEmbedding(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.max_sequence_length = max_sequence_length
 
+        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
+
         def table(rows: int, name: str) -> keras.layers.Embedding:
             return keras.layers.Embedding(
                 rows,
                 hidden_dim,
-                embeddings_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+                embeddings_initializer=initializer,
                 name=name,
                 dtype="float32",
             )

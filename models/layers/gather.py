@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from keras import ops
+import keras
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 
 def gather_positions(sequence: Any, positions: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import keras
 
 
@@ -17,10 +19,11 @@ def projection(
         stddev: Of the normal distribution that kernels are drawn from, cut at two deviations.
         use_bias: Whether a bias is added.
     """
+    initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
     return keras.layers.Dense(
         units,
         use_bias=use_bias,
-        kernel_initializer=keras.initializers.TruncatedNormal(stddev=stddev),
+        kernel_initializer=initializer,
         name=name,
         dtype=dtype,
     )

@@ -5,7 +5,8 @@ random ordinary token, 10 % stay. The loss is the mean cross-entropy at the chos
 The output matrix is the network's own token table.
 
 Reference:
-    Devlin et al. 2019, arXiv 1810.04805, 3.1 task 1; whole words: Cui et al. 2019, arXiv 1906.08101.
+    Devlin et al. 2019, arXiv 1810.04805, 3.1 task 1. Whole words: Cui et al. 2019,
+    arXiv 1906.08101.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
@@ -25,6 +25,9 @@ from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
@@ -42,7 +45,7 @@ class MaskedLM:
     Args:
         context: What is fixed for the stage.
         rate: Share of the tokens of a row to predict, 0-1.
-        unit: ``token``, or ``word`` to choose all pieces of a word together (characters in Chinese).
+        unit: ``token``, or ``word`` to choose all pieces of a word together.
         mask_share: Share of the chosen tokens that become [MASK], 0-1.
         random_share: Share of the chosen tokens that become another one, 0-1.
 

@@ -11,13 +11,15 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from models import features as keys
 from models.inputs import segments
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
 
 NEEDS = ("pooled_output", "segments")
 PROVIDES = ()

@@ -1,0 +1,250 @@
+"""Finding families, objectives and heads: the name in a recipe is the name of the file.
+
+Names and literals are read without importing anything, so that ``list`` and ``plan`` answer without
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import re
+import sys
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import RecipeError, UnknownNameError
+
+KINDS = {"families": "a family", "objectives": "an objective", "heads": "a head"}
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
+
+
+def names(kind: str, folders: Sequence[Path] = ()) -> list[str]:
+    """Every name of a kind, sorted.
+
+    Args:
+        kind: ``families``, ``objectives`` or ``heads``.
+        folders: Project folders that may hold a folder of that name.
+    """
+    return sorted(_files(kind, folders))
+
+
+def find(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> type:
+    """The one public class of the file `name`; importing it imports Keras.
+
+    Args:
+        kind: ``families``, ``objectives`` or ``heads``.
+        name: As written in a recipe.
+        folders: Project folders, searched before the built-in files.
+        where: Place of the name for the error message; default is the kind.
+
+    Raises:
+        UnknownNameError: If there is no such file; the message suggests the nearest name.
+        RecipeError: If the file does not hold exactly one public class.
+    """
+    path = _path(kind, name, folders, where)
+    class_name = _public_class(path)
+    if path.parent == _built_in(kind):
+        module = importlib.import_module(f"models.{kind}.{name}")
+    else:
+        module = _project_module(kind, path)
+    return getattr(module, class_name)
+
+
+def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> dict[str, Any]:
+    """The module-level literals of the file `name` (``NEEDS``, ``PROVIDES``, ``SIZES`` …).
+
+    Args:
+        kind: ``families``, ``objectives`` or ``heads``.
+        name: As written in a recipe.
+        folders: Project folders, searched before the built-in files.
+        where: Place of the name for the error message.
+
+    Returns:
+        {NAME IN CAPITALS: value}, read from the source.
+
+    Raises:
+        UnknownNameError: If there is no such file.
+        RecipeError: If the file is not Python.
+    """
+    found: dict[str, Any] = {}
+    for node in _parse(_path(kind, name, folders, where)).body:
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            targets, value = [node.target], node.value
+        else:
+            continue
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id.isupper():
+                try:
+                    found[target.id] = ast.literal_eval(value)
+                except ValueError:
+                    continue  # a constant computed from others is no literal
+    return found
+
+
+def check_compatible(
+    family: str,
+    objectives: Sequence[str],
+    head: str | None = None,
+    folders: Sequence[Path] = (),
+    where: str = "",
+) -> None:
+    """Whether a network, objectives and a head can make one stage, before any work.
+
+    Args:
+        family: Name of the network's family.
+        objectives: Names of the stage's pre-training objectives.
+        head: Name of the fine-tuning head, if any.
+        folders: Project folders, searched first.
+        where: Place in the recipe, such as ``recipes/x.yaml: stages[0]``.
+
+    Raises:
+        UnknownNameError: If a name is unknown.
+        RecipeError: If something needed is missing, more than one part prepares the batch or must
+            choose the segments, or nobody chooses them; the message says which.
+    """
+    where = f"{where}: " if where else ""
+    network = literals("families", family, folders, f"{where}family")
+    parts = {
+        name: literals("objectives", name, folders, f"{where}objectives") for name in objectives
+    }
+    if head is not None:
+        parts[head] = literals("heads", head, folders, f"{where}head")
+    if not parts:
+        raise RecipeError(f"{where}a stage needs an objective or a head")
+    from_network = set(network.get("PROVIDES", ()))
+    for name, part in parts.items():
+        others = {
+            capability
+            for other, its in parts.items()
+            if other != name
+            for capability in its.get("PROVIDES", ())
+        }
+        missing = [need for need in part.get("NEEDS", ()) if need not in from_network | others]
+        if missing:
+            raise RecipeError(
+                f"{where}{name!r} needs {', '.join(missing)}; family {family!r} provides "
+                f"{', '.join(sorted(from_network)) or 'nothing'}"
+                + (f", the other objectives {', '.join(sorted(others))}" if others else "")
+                + f". {_providers(missing[0], family, folders)}"
+            )
+    preparing = [name for name, part in parts.items() if part.get("PREPARES")]
+    if len(preparing) > 1:
+        raise RecipeError(
+            f"{where}at most one objective may change the batch before the network sees it, got "
+            f"{len(preparing)}: {', '.join(preparing)}. Train them in stages of their own"
+        )
+    choosing = [name for name, part in parts.items() if part.get("CHOOSES", 0) >= 2]
+    if len(choosing) > 1:
+        raise RecipeError(
+            f"{where}at most one objective may choose the segments of a stage, got "
+            f"{len(choosing)}: {', '.join(choosing)}. Train them in stages of their own"
+        )
+    if not any(part.get("CHOOSES", 0) for part in parts.values()):
+        raise RecipeError(
+            f"{where}nobody chooses the segments: {', '.join(parts)} only score. Add an objective "
+            "that chooses them, such as masked_lm"
+        )
+
+
+def _providers(need: str, family: str, folders: Sequence[Path]) -> str:
+    """Who would provide what is missing."""
+    families = [
+        name
+        for name in names("families", folders)
+        if name != family and need in literals("families", name, folders).get("PROVIDES", ())
+    ]
+    objectives = [
+        name
+        for name in names("objectives", folders)
+        if need in literals("objectives", name, folders).get("PROVIDES", ())
+    ]
+    who = [f"family {name}" for name in families] + [f"objective {name}" for name in objectives]
+    return f"It is provided by: {', '.join(who)}." if who else f"Nothing here provides {need}."
+
+
+def _built_in(kind: str) -> Path:
+    """The folder of built-in files."""
+    return Path(__file__).resolve().parent / kind
+
+
+def _files(kind: str, folders: Sequence[Path]) -> dict[str, Path]:
+    """{name: file}; a project's file hides a built-in one of the same name."""
+    assert kind in KINDS, kind
+    found: dict[str, Path] = {}
+    # Nearest folder last, so that it wins.
+    for folder in (_built_in(kind), *(Path(project) / kind for project in reversed(folders))):
+        if folder.is_dir():
+            found |= {
+                path.stem: path.resolve()
+                for path in sorted(folder.glob("*.py"))
+                if NAME.match(path.stem) and path.is_file()
+            }
+    return found
+
+
+def _path(kind: str, name: str, folders: Sequence[Path], where: str) -> Path:
+    """The file of a name: looked up in a listing, never made from the name."""
+    files = _files(kind, folders)
+    if name not in files:
+        raise UnknownNameError(
+            where or kind, str(name), KINDS[kind], files, f"Each is a file in models/{kind}/."
+        )
+    return files[name]
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: Path, mtime_ns: int, size: int) -> ast.Module:
+    """The syntax tree of a file in one state."""
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"), filename=path.name)
+    except (SyntaxError, UnicodeDecodeError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{path}:{line}" if line else str(path)
+        raise RecipeError(f"{place}: not a Python file that can be read: {error}") from error
+
+
+def _parse(path: Path) -> ast.Module:
+    """The file's syntax tree, parsed once while it does not change."""
+    state = path.stat()
+    return _parsed(path, state.st_mtime_ns, state.st_size)
+
+
+def _public_class(path: Path) -> str:
+    """Name of the only public class of a file."""
+    public = [
+        node.name
+        for node in _parse(path).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    if len(public) != 1:
+        raise RecipeError(
+            f"{path}: expected exactly one public class, found {len(public)}"
+            f"{': ' + ', '.join(public) if public else ''}. Begin the names of the others with _"
+        )
+    return public[0]
+
+
+def _project_module(kind: str, path: Path) -> Any:
+    """Import a project's file once; its module name cannot meet one of ours."""
+    name = f"fourstage_project_{kind}_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        return loaded
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
