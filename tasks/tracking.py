@@ -1,7 +1,7 @@
-"""Runs in MLflow: one experiment a recipe, one run a lifecycle, one below it for each trained stage.
+"""Runs in MLflow: one experiment a recipe, one run a lifecycle, one below it a trained stage.
 
 Every function names its run. MLflow's own "active run" belongs to a thread and its tracking address
-to the process, so with Prefect's threads they lead to phantom and orphan runs; neither is used here.
+to the process, so with Prefect's threads they lead to phantom runs; neither is used here.
 """
 
 from __future__ import annotations

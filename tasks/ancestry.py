@@ -1,0 +1,265 @@
+"""Everything an artifact was made from, as the manifests of the store say it.
+
+This is what travels into MLflow beside every model, so that a version can be traced when the store
+is gone. It holds facts about texts (digests, counts, licences) and never a text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fourstage.digests import digest
+from fourstage.errors import EnvironmentFault
+from tasks.artifacts import MANIFEST, Artifact
+
+FILE = "lineage/manifests.json"  # where a logged model keeps its ancestry
+
+
+class BrokenLineage(EnvironmentFault):
+    """A hop on the way from a version to its texts is missing or is not what it claims to be."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What the store says of one artifact, without its files.
+
+    Attributes:
+        kind: Kind of the artifact.
+        key: Its key, 64 hex digits.
+        digest: Digest of its outputs.
+        name: Its step's name.
+        outputs: sha256 of each file.
+        details: Facts its maker wrote down; ``inputs`` names its parents by role.
+        preimage: What the key is the digest of.
+        created: UTC time, ISO 8601.
+    """
+
+    kind: str
+    key: str
+    digest: str
+    name: str
+    outputs: Mapping[str, str]
+    details: Mapping[str, Any]
+    preimage: Mapping[str, Any]
+    created: str
+
+    @property
+    def inputs(self) -> dict[str, Mapping[str, str]]:
+        """Each parent's kind, key, digest and name by the role it plays."""
+        return dict(self.details.get("inputs", {}))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings among what decided it."""
+        return self.preimage.get("settings", {})
+
+    @property
+    def stage(self) -> str | None:
+        """Name of the stage, where it is one."""
+        if self.kind != "stage":
+            return None
+        return str(self.settings.get("name") or self.details.get("stage") or self.name)
+
+    @property
+    def weights_digest(self) -> str | None:
+        """Digest of the network's weights, where it has any."""
+        return self.details.get("weights_digest") or self.outputs.get("network.safetensors")
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """The source a corpus or dataset comes from."""
+        return self.settings.get("source", {})
+
+    def faults(self) -> list[str]:
+        """What in it contradicts itself."""
+        found = []
+        if digest(dict(self.preimage)) != self.key:
+            found.append(f"{self.kind} {self.key[:12]}: its preimage does not give its key")
+        if digest(dict(self.outputs)) != self.digest:
+            found.append(f"{self.kind} {self.key[:12]}: its outputs do not give its digest")
+        return found
+
+
+FIELDS = tuple(Manifest.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class Ancestry:
+    """An artifact with all its ancestors.
+
+    Attributes:
+        root: Key of the artifact.
+        manifests: Manifests by key, parents before children.
+        folders: Where their files are, as far as they came from a store.
+        missing: What could not be read, one sentence each.
+    """
+
+    root: str
+    manifests: Mapping[str, Manifest]
+    folders: Mapping[str, Path] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    @property
+    def artifact(self) -> Manifest:
+        """The artifact whose ancestry it is."""
+        return self.manifests[self.root]
+
+    def of_kind(self, *kinds: str) -> list[Manifest]:
+        """Manifests of some kinds, parents first."""
+        return [manifest for manifest in self.manifests.values() if manifest.kind in kinds]
+
+    def parent_stage(self) -> Manifest | None:
+        """The stage a stage, package or evaluation directly comes from."""
+        for reference in self.artifact.inputs.values():
+            if reference["kind"] == "stage":
+                return self.manifests.get(reference["key"])
+        return None
+
+    def of(self, key: str) -> Ancestry:
+        """The ancestry of one of the ancestors."""
+        wanted = {key}
+        for candidate in reversed(list(self.manifests.values())):
+            if candidate.key in wanted:
+                wanted |= {reference["key"] for reference in candidate.inputs.values()}
+        return Ancestry(
+            key,
+            {k: manifest for k, manifest in self.manifests.items() if k in wanted},
+            {k: folder for k, folder in self.folders.items() if k in wanted},
+        )
+
+    def licences(self) -> list[str]:
+        """Licences of all texts it saw, sorted."""
+        found = {str(m.source["licence"]) for m in self.manifests.values() if "licence" in m.source}
+        return sorted(found)
+
+    def digests(self) -> dict[str, str]:
+        """Every digest by which its texts, tokenizer and steps can be named, with what it names."""
+        named: dict[str, str] = {}
+        for manifest in self.manifests.values():
+            named[manifest.key] = f"key of {manifest.name}"
+            named[manifest.digest] = f"digest of {manifest.name}"
+            for name, value in (
+                ("snapshot", manifest.settings.get("snapshot")),
+                ("origin", _origin(manifest.source).get("sha256")),
+            ):
+                if isinstance(value, str):
+                    named[value] = f"{name} of {manifest.name}"
+            if weights := manifest.weights_digest:
+                named[weights] = f"weights of {manifest.name}"
+        return named
+
+    def faults(self) -> list[str]:
+        """Why it is not complete: empty when every hop is there and is what it claims to be."""
+        found = list(self.missing)
+        for manifest in self.manifests.values():
+            found += manifest.faults()
+            declared = sorted(manifest.preimage.get("inputs", {}).values())
+            if declared != sorted(reference["digest"] for reference in manifest.inputs.values()):
+                found.append(f"{manifest.name}: the inputs it names are not those in its key")
+            for role, reference in manifest.inputs.items():
+                parent = self.manifests.get(reference["key"])
+                if parent is None:
+                    if not self.missing:
+                        found.append(f"{manifest.name}: its {role} {reference['key'][:12]} is gone")
+                elif parent.digest != reference["digest"]:
+                    found.append(f"{manifest.name}: its {role} is not the one it was made from")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON that `from_json` reads back; holds no path."""
+        return {
+            "root": self.root,
+            "manifests": [
+                {name: _plain(getattr(manifest, name)) for name in FIELDS}
+                for manifest in self.manifests.values()
+            ],
+        }
+
+
+def from_json(facts: Mapping[str, Any]) -> Ancestry:
+    """The ancestry a logged model keeps.
+
+    Raises:
+        BrokenLineage: If it is not one.
+    """
+    try:
+        manifests = [Manifest(**{n: facts_[n] for n in FIELDS}) for facts_ in facts["manifests"]]
+        ancestry = Ancestry(facts["root"], {manifest.key: manifest for manifest in manifests})
+    except (KeyError, TypeError) as error:
+        raise BrokenLineage(f"{FILE} is not a list of manifests: {error}") from error
+    if ancestry.root not in ancestry.manifests:
+        raise BrokenLineage(f"{FILE} does not hold the artifact it belongs to")
+    return ancestry
+
+
+def gather(store_root: Path, artifact: Artifact | Mapping[str, str]) -> Ancestry:
+    """Collect an artifact's ancestry from the store, as far as it is there.
+
+    Args:
+        store_root: ``$FOURSTAGE_HOME/store``.
+        artifact: The artifact, or its ``{"kind", "key"}``.
+
+    Returns:
+        Its ancestry; `Ancestry.faults` says whether it is complete.
+
+    Raises:
+        BrokenLineage: If the artifact itself is not in the store.
+    """
+    if isinstance(artifact, Artifact):
+        artifact = artifact.reference
+    manifests: dict[str, Manifest] = {}
+    folders: dict[str, Path] = {}
+    missing: list[str] = []
+
+    def visit(reference: Mapping[str, str]) -> None:
+        key = reference["key"]
+        if key in manifests:
+            return
+        folder = store_root / reference["kind"] / key
+        try:
+            facts = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            manifest = Manifest(**{name: facts[name] for name in FIELDS})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            place = f"store/{reference['kind']}/{key[:12]}…/{MANIFEST}"
+            missing.append(f"{place} can't be read: {type(error).__name__}")
+            return
+        for parent in manifest.inputs.values():
+            visit(parent)
+        manifests[key] = manifest
+        folders[key] = folder
+
+    visit(artifact)
+    if artifact["key"] not in manifests:
+        raise BrokenLineage(missing[-1])
+    return Ancestry(artifact["key"], manifests, folders, tuple(missing))
+
+
+def join(first: Ancestry, second: Ancestry) -> Ancestry:
+    """The first ancestry, with what only the second holds beside it."""
+    return Ancestry(
+        first.root,
+        {**second.manifests, **first.manifests},
+        {**second.folders, **first.folders},
+        first.missing + second.missing,
+    )
+
+
+def walk(ancestry: Ancestry) -> Iterator[tuple[Manifest, str, Manifest]]:
+    """Every edge: parent, role it plays, child."""
+    for manifest in ancestry.manifests.values():
+        for role, reference in manifest.inputs.items():
+            if parent := ancestry.manifests.get(reference["key"]):
+                yield parent, role, manifest
+
+
+def _origin(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    origin = source.get("origin")
+    return origin if isinstance(origin, Mapping) else {}
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value

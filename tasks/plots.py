@@ -1,0 +1,63 @@
+"""Pictures in reports: small PNGs, as bytes or as data addresses that Prefect shows."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Losses are what a person looks at first; rates and norms have other scales.
+CURVES = ("loss", "heldout")
+LARGEST = 150_000  # bytes of a data address; Prefect keeps artifacts in its database
+
+
+def loss_plot(history: Sequence[Mapping[str, float]]) -> bytes | None:
+    """Every loss of a stage over its steps as a PNG, or None where there is none.
+
+    Args:
+        history: Rows ``{"step": s, name: value, …}``.
+    """
+    curves: dict[str, tuple[list[float], list[float]]] = {}
+    for row in history:
+        for name, value in row.items():
+            if any(part in name for part in CURVES) and math.isfinite(value):
+                steps, values = curves.setdefault(name, ([], []))
+                steps.append(row["step"])
+                values.append(value)
+    if not curves:
+        return None
+    figure = _figure(6, 3)
+    axes = figure.add_subplot()
+    for name, (steps, values) in sorted(curves.items()):
+        marker = "." if len(steps) < 30 else ""
+        axes.plot(steps, values, marker=marker, linewidth=1, label=name)
+    axes.set_xlabel("step")
+    axes.legend(fontsize=7, frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return png(figure)
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as PNG bytes without a date, so that equal figures are equal files."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
+    return stream.getvalue()
+
+
+def data_address(picture: bytes) -> str:
+    """A PNG as ``data:image/png;base64,…`` of less than 150 kB."""
+    address = "data:image/png;base64," + base64.b64encode(picture).decode()
+    assert len(address) < LARGEST, len(address)
+    return address
+
+
+def _figure(width: float, height: float) -> Figure:
+    """A figure without pyplot, whose state is the process's and which wants a screen."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))

@@ -1,0 +1,365 @@
+"""Stages as MLflow keeps them: a run with its inputs, a logged model with its whole ancestry."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tasks.ancestry import FILE, Ancestry, Manifest
+from tasks.tracking import (
+    KEY,
+    KIND,
+    STAGE,
+    Tracking,
+    answered,
+    ensure_experiment,
+    experiment_ids,
+    find_run,
+    finish_run,
+    log_history,
+    metric_name,
+    set_tags,
+    stage_run,
+)
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput, LoggedModel
+
+HISTORY = "notes/history.json"
+DIGEST_LENGTH = 36  # characters of a data set's digest, MLflow's limit
+NAME_LENGTH = 500  # characters of a data set's name and of an input's tag, MLflow's limits
+
+
+@dataclass(frozen=True)
+class Published:
+    """Where MLflow keeps a stage.
+
+    Attributes:
+        key: Key of the stage's artifact.
+        run_id: The run that trained it.
+        model_id: Its logged model, ``m-…``.
+    """
+
+    key: str
+    run_id: str
+    model_id: str
+
+
+@answered
+def find_published(tracking: Tracking, key: str) -> Published | None:
+    """The finished model of a key with its run, or None where this server lacks either."""
+    model = find_model(tracking, key)
+    run = find_run(tracking, key)
+    if model is None or run is None:
+        return None
+    return Published(key, run.info.run_id, model.model_id)
+
+
+@answered
+def find_model(tracking: Tracking, key: str) -> LoggedModel | None:
+    """The finished logged model of a key; half-made ones don't count."""
+    # The status is an attribute that can't be filtered by.
+    for model in _models(tracking, key):
+        if str(model.status) == "READY":
+            return model
+    return None
+
+
+@answered
+def publish_stage(
+    tracking: Tracking,
+    run_id: str,
+    ancestry: Ancestry,
+    *,
+    tags: Mapping[str, str] | None = None,
+) -> Published:
+    """Give a stage's run its inputs, files and model, and finish it; doing it again adds nothing.
+
+    Args:
+        tracking: The server.
+        run_id: The stage's run, from `stage_run`.
+        ancestry: The stage with all it was made from, gathered from the store.
+        tags: More tags for run and model, such as ``prefect.flow_run_id``.
+    """
+    from mlflow.entities import LoggedModelOutput
+
+    stage = ancestry.artifact
+    folder = ancestry.folders[stage.key]
+    history = _history(folder)
+    log_history(tracking, run_id, history)
+    step = int(stage.details.get("steps", 0))
+    log_history(tracking, run_id, [{"step": step, **_summary(stage)}])
+    parent = ancestry.parent_stage()
+    parent_model = find_model(tracking, parent.key) if parent else None
+    _log_inputs(tracking, run_id, ancestry, parent_model)
+    _log_files(tracking, run_id, ancestry, history)
+    model = find_model(tracking, stage.key)
+    if model is None:
+        marks = {**model_tags(ancestry), **(tags or {})}
+        if parent_model:
+            marks["fourstage.parent_model_id"] = parent_model.model_id
+        model = _log_model(tracking, run_id, ancestry, marks)
+    outputs = tracking.client.get_run(run_id).outputs
+    if not outputs or all(out.model_id != model.model_id for out in outputs.model_outputs):
+        tracking.client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step)])
+    set_tags(tracking, run_id, {"fourstage.model_id": model.model_id, **(tags or {})})
+    finish_run(tracking, run_id)
+    return Published(stage.key, run_id, model.model_id)
+
+
+@answered
+def ensure_published(
+    tracking: Tracking,
+    ancestry: Ancestry,
+    *,
+    recipe_name: str,
+    parent_run_id: str | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> Published:
+    """Where this server keeps a reused stage; published from the store where it lacks it.
+
+    Args:
+        tracking: The server.
+        ancestry: The stage with all it was made from, gathered from the store.
+        recipe_name: Recipe whose experiment a newly published run belongs to.
+        parent_run_id: The lifecycle's run, parent of a newly published one.
+        tags: More tags of a newly published run and model.
+    """
+    stage = ancestry.artifact
+    found = find_published(tracking, stage.key)
+    if found is not None:
+        return found
+    with tracking.alone(f"publish-{stage.key[:16]}"):
+        found = find_published(tracking, stage.key)
+        if found is not None:
+            return found
+        run_id = stage_run(
+            tracking,
+            ensure_experiment(tracking, recipe_name),
+            stage.key,
+            stage=stage.stage or stage.name,
+            parent_run_id=parent_run_id,
+            settings=stage.settings,
+            tags={
+                "fourstage.published_from": "store",
+                # Not those of this process, which trained nothing.
+                "git.commit": str(stage.details.get("git", {}).get("commit") or "none"),
+                **(tags or {}),
+            },
+        )
+        return publish_stage(tracking, run_id, ancestry, tags=tags)
+
+
+@answered
+def point_to(tracking: Tracking, lifecycle_run_id: str, name: str, stage: Published) -> None:
+    """Let a lifecycle's run point to the run of a stage it trained or used again."""
+    place = f"{STAGE}.{name}"
+    set_tags(
+        tracking,
+        lifecycle_run_id,
+        {
+            f"{place}.key": stage.key,
+            f"{place}.run_id": stage.run_id,
+            f"{place}.model_id": stage.model_id,
+        },
+    )
+
+
+def model_tags(ancestry: Ancestry) -> dict[str, str]:
+    """What a model says of itself: keys, digests, licences and the commit, never a text."""
+    artifact = ancestry.artifact
+    git = artifact.details.get("git", {})
+    tags = {
+        KEY: artifact.key,
+        KIND: artifact.kind,
+        "fourstage.digest": artifact.digest,
+        "fourstage.licences": ", ".join(ancestry.licences()) or "none named",
+        "git.commit": str(git.get("commit") or "none"),
+        "git.dirty": str(git.get("dirty")).lower(),
+    }
+    if artifact.stage:
+        tags[STAGE] = artifact.stage
+    if artifact.weights_digest:
+        tags["fourstage.weights_digest"] = artifact.weights_digest
+    for tokenizer in ancestry.of_kind("tokenizer"):
+        tags["fourstage.tokenizer_digest"] = tokenizer.digest
+    for contract in ancestry.of_kind("contract"):
+        tags[f"fourstage.contract.{metric_name(contract.name)}"] = contract.digest
+    return tags
+
+
+def write_ancestry(ancestry: Ancestry, folder: Path) -> None:
+    """Write the manifests of a whole ancestry into a model's folder."""
+    path = folder / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(ancestry.to_json(), ensure_ascii=False), encoding="utf-8")
+
+
+def link_files(folder: Path, names: Iterable[str], into: Path) -> None:
+    """Lay files of the store together without a copy; MLflow does not enter linked folders."""
+    for name in names:
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        (into / name).symlink_to(folder / name)
+
+
+def upload(
+    tracking: Tracking,
+    experiment_id: str,
+    run_id: str,
+    fill: Callable[[LoggedModel, Path], None],
+    *,
+    name: str,
+    tags: Mapping[str, str],
+) -> LoggedModel:
+    """Log a folder as a model; it is found by its key only once it is whole.
+
+    Args:
+        tracking: The server.
+        experiment_id: Where the model is listed.
+        run_id: The run it comes from.
+        fill: Writes the model's files into a folder.
+        name: What people call it.
+        tags: Its tags; ``fourstage.key`` is one.
+    """
+    client = tracking.client
+    for half_made in _models(tracking, tags[KEY]):
+        if str(half_made.status) != "READY":
+            client.delete_logged_model(half_made.model_id)
+    model = client.create_logged_model(
+        experiment_id,
+        name=re.sub(r"[/:.%\"']", "_", name),  # what MLflow refuses in a model's name
+        source_run_id=run_id,
+        tags=dict(tags),
+        model_type="fourstage",
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        fill(model, Path(temporary))
+        client.log_model_artifacts(model.model_id, temporary)
+    return client.finalize_logged_model(model.model_id, "READY")
+
+
+def _models(tracking: Tracking, key: str) -> list[LoggedModel]:
+    return list(
+        tracking.client.search_logged_models(
+            experiment_ids(tracking), filter_string=f"tags.`{KEY}` = '{key}'"
+        )
+    )
+
+
+def _log_model(
+    tracking: Tracking, run_id: str, ancestry: Ancestry, tags: Mapping[str, str]
+) -> LoggedModel:
+    stage = ancestry.artifact
+
+    def fill(model: LoggedModel, place: Path) -> None:
+        weights = [name for name in stage.outputs if not name.startswith("notes/")]
+        link_files(ancestry.folders[stage.key], weights, place)
+        for tokenizer in ancestry.of_kind("tokenizer"):
+            link_files(ancestry.folders[tokenizer.key], tokenizer.outputs, place / "tokenizer")
+        write_ancestry(ancestry, place)
+
+    experiment_id = tracking.client.get_run(run_id).info.experiment_id
+    return upload(tracking, experiment_id, run_id, fill, name=stage.stage or stage.name, tags=tags)
+
+
+def _history(folder: Path) -> list[dict[str, float]]:
+    path = folder / HISTORY
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+
+
+def _summary(stage: Manifest) -> dict[str, float]:
+    """The figures of a finished stage, under names no curve has."""
+    details = stage.details
+    numbers = {name: details.get(name) for name in ("tokens", "seconds", "tokens_per_second")}
+    numbers |= dict(details.get("metrics", {}))
+    return {
+        f"stage/{name}": float(value)
+        for name, value in numbers.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _log_inputs(
+    tracking: Tracking, run_id: str, ancestry: Ancestry, parent_model: LoggedModel | None
+) -> None:
+    from mlflow.entities import LoggedModelInput
+
+    datasets = [_dataset(manifest) for manifest in _own_texts(ancestry)]
+    before = tracking.client.get_run(run_id).inputs
+    known = {model.model_id for model in before.model_inputs} if before else set()
+    models = []
+    if parent_model and parent_model.model_id not in known:
+        models = [LoggedModelInput(parent_model.model_id)]
+    if datasets or models:
+        tracking.client.log_inputs(run_id, datasets=datasets, models=models)
+
+
+def _own_texts(ancestry: Ancestry) -> list[Manifest]:
+    """Corpora and datasets the stage itself read, those of earlier stages left out."""
+    found: dict[str, Manifest] = {}
+
+    def visit(manifest: Manifest) -> None:
+        for reference in manifest.inputs.values():
+            parent = ancestry.manifests.get(reference["key"])
+            if parent is None or parent.kind in ("stage", "tokenizer"):
+                continue
+            if parent.kind in ("corpus", "dataset"):
+                found[parent.key] = parent
+            visit(parent)
+
+    visit(ancestry.artifact)
+    return list(found.values())
+
+
+def _dataset(manifest: Manifest) -> DatasetInput:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    source = manifest.source
+    origin = source.get("origin")
+    facts = {
+        "name": source.get("name", manifest.name),
+        "origin": origin if isinstance(origin, Mapping) else None,
+        "licence": source.get("licence"),
+        "snapshot": manifest.settings.get("snapshot"),
+    }
+    tags = {
+        "mlflow.data.context": "training",
+        "fourstage.key": manifest.key,
+        "fourstage.digest": manifest.digest,
+        "fourstage.licence": str(source.get("licence", "none named")),
+        "fourstage.language": str(source.get("language", "")),
+    }
+    return DatasetInput(
+        Dataset(
+            name=str(source.get("name", manifest.name))[:NAME_LENGTH],
+            digest=manifest.digest[:DIGEST_LENGTH],
+            source_type="fourstage",
+            source=json.dumps(facts, ensure_ascii=False),
+            profile=json.dumps(manifest.details.get("counts", {})),
+        ),
+        [InputTag(name, value[:NAME_LENGTH]) for name, value in tags.items()],
+    )
+
+
+def _log_files(
+    tracking: Tracking, run_id: str, ancestry: Ancestry, history: list[dict[str, Any]]
+) -> None:
+    """Log contract reports and the loss plot."""
+    from tasks.plots import loss_plot
+
+    for contract in ancestry.of_kind("contract"):
+        folder = ancestry.folders[contract.key]
+        name = contract.name.replace("/", "_")
+        for report in ("report.html", "report.md", "report.json"):
+            if report in contract.outputs:
+                tracking.client.log_artifact(run_id, str(folder / report), f"contracts/{name}")
+    if picture := loss_plot(history):
+        with tempfile.TemporaryDirectory() as temporary:
+            path = Path(temporary) / "loss.png"
+            path.write_bytes(picture)
+            tracking.client.log_artifact(run_id, str(path))

@@ -1,0 +1,66 @@
+"""The model people get: raw text in; label, score and the probability of every label out.
+
+MLflow copies this file beside the model and runs it there ("models from code"), so it may import
+nothing of this project: tensorflow, tensorflow-text and mlflow are all that it needs.
+"""
+
+import json
+from pathlib import Path
+
+from mlflow.models import set_model
+from mlflow.pyfunc.model import PythonModel, PythonModelContext
+from pydantic import BaseModel
+
+
+class Prediction(BaseModel):
+    """What the model says of one text.
+
+    Attributes:
+        label: The likeliest label.
+        score: Its probability, 0-1.
+        probabilities: Probability of every label, summing to 1.
+    """
+
+    label: str
+    score: float
+    probabilities: dict[str, float]
+
+
+class TextModel(PythonModel):
+    """A SavedModel that holds tokenizer and network, and the names of its labels."""
+
+    def load_context(self, context: PythonModelContext) -> None:
+        """Load the graph once; its variables live only as long as the loaded object does."""
+        import tensorflow
+        import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+
+        self.loaded = tensorflow.saved_model.load(context.artifacts["saved_model"])
+        labels = Path(context.artifacts["labels"]).read_text(encoding="utf-8")
+        self.labels: list[str] = json.loads(labels)
+
+    # MLflow reads the model's signature from these annotations.
+    def predict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, context: PythonModelContext, model_input: list[str], params: dict | None = None
+    ) -> list[Prediction]:
+        """Predict a label for every text."""
+        import tensorflow
+
+        if not model_input:
+            return []
+        answer = self.loaded.serve(tensorflow.constant(model_input))
+        if isinstance(answer, dict):
+            (answer,) = answer.values()
+        rows = answer.numpy().tolist()  # (B, N)
+        return [self._prediction(row) for row in rows]  # type: ignore[misc]
+
+    def _prediction(self, row: list[float]) -> dict:
+        """One row as a plain dictionary, which the scoring server can write as JSON."""
+        score = max(row)
+        return {
+            "label": self.labels[row.index(score)],
+            "score": score,
+            "probabilities": dict(zip(self.labels, row, strict=True)),
+        }
+
+
+set_model(TextModel())
