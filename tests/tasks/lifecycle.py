@@ -1,0 +1,227 @@
+"""A small lifecycle made through the real store: its artifacts are the size of a thumbnail."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from tasks.artifacts import Artifact, Store
+
+STAGES = ("general", "domain", "task", "finetune")
+LABELS = ["alpha", "beta", "gamma"]
+
+# The label is the number of words: one alpha, two beta, three gamma.
+SAVED_MODEL = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text as text
+
+class Model(tf.Module):
+    def __init__(self):
+        self.tokenizer = text.WhitespaceTokenizer()
+        self.centres = tf.Variable([[1.0, 2.0, 3.0]])
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def serve(self, texts):
+        words = tf.cast(self.tokenizer.tokenize(texts).row_lengths(), tf.float32)
+        return {"probabilities": tf.nn.softmax(-4.0 * tf.abs(words[:, None] - self.centres))}
+
+tf.saved_model.save(Model(), sys.argv[1] + "/saved_model")
+json.dump(["alpha", "beta", "gamma"], open(sys.argv[1] + "/labels.json", "w"))
+"""
+
+
+def make_saved_model(folder: Path) -> None:
+    """Build a genuine SavedModel in a process of its own, so that the test's stays light."""
+    done = subprocess.run(
+        [sys.executable, "-c", SAVED_MODEL, str(folder)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+class Lifecycle:
+    """Artifacts of one lifecycle by name.
+
+    Args:
+        home: Home folder of the store.
+        seed: Seed of the last stage; another one gives another version on the same foundations.
+        package: Folder with ``saved_model`` and ``labels.json``.
+        correct: Share of gate rows the evaluation gets right.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        seed: int = 1,
+        package: Path | None = None,
+        correct: float = 0.9,
+        rows: int = 400,
+    ):
+        self.store = Store(home)
+        self.made: dict[str, Artifact] = {}
+        self._text("corpus", "corpus encyclopedia", "encyclopedia", "CC-BY-SA-4.0")
+        self._text("corpus", "corpus trials", "trials", "CC0-1.0")
+        self._text("dataset", "dataset relations", "relations", "CC-BY-4.0")
+        for name in ("corpus encyclopedia", "corpus trials", "dataset relations"):
+            self._make("contract", f"contract {name}", {"suite": "corpus"}, {"data": name}, _report)
+        self._make(
+            "tokenizer",
+            "tokenizer",
+            {"vocabulary_size": 100},
+            {"encyclopedia": "corpus encyclopedia", "trials": "corpus trials"},
+            _write("vocabulary.txt", "[PAD]\n[UNK]\nword\n"),
+        )
+        for name in ("corpus encyclopedia", "corpus trials", "dataset relations"):
+            inputs = {"data": name, "tokenizer": "tokenizer", "contract": f"contract {name}"}
+            self._make("tokens", f"tokens {name}", {}, inputs, _write("tokens.arrow", name))
+        texts = ("corpus encyclopedia", "corpus trials", "dataset relations", "dataset relations")
+        before = None
+        for stage, text in zip(STAGES, texts, strict=True):
+            inputs = {"tokens": f"tokens {text}", "tokenizer": "tokenizer"}
+            if before:
+                inputs["init"] = before
+            settings = {
+                "stage": stage,
+                "name": stage,
+                "seed": seed if stage == "finetune" else 0,
+                "optimizer": {"adamw": {"peak_learning_rate": 5e-4}},
+                "phases": [{"sequence_length": 64, "share": 1.0}],
+            }
+            self._make("stage", f"stage {stage}", settings, inputs, _train(stage, seed))
+            before = f"stage {stage}"
+        if package:
+            inputs = {"stage": "stage finetune", "tokenizer": "tokenizer"}
+            self._make("package", "package", {}, inputs, _package(package))
+        inputs = {"stage": "stage finetune", "rows": "tokens dataset relations"}
+        self._make(
+            "evaluation",
+            "evaluation",
+            {"metrics": ["accuracy"]},
+            inputs,
+            _evaluate(correct, rows, seed),
+        )
+
+    def __getitem__(self, name: str) -> Artifact:
+        return self.made[name]
+
+    def _text(self, kind: str, name: str, source: str, licence: str) -> None:
+        described = {
+            "name": source,
+            "licence": licence,
+            "language": "en",
+            "origin": {"url": f"https://example.org/{source}", "sha256": "ab" * 32},
+        }
+        settings = {"source": described, "snapshot": ("cd" if kind == "corpus" else "ef") * 32}
+        self._make(kind, name, settings, {}, _write("documents.arrow", f"{source} zqxcanary"))
+
+    def _make(
+        self,
+        kind: str,
+        name: str,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, str],
+        work: Callable[[Path], Mapping[str, Any]],
+    ) -> None:
+        parents = {role: self.made[parent] for role, parent in inputs.items()}
+        preimage = {
+            "kind": kind,
+            "settings": dict(settings),
+            "inputs": {role: parent.digest for role, parent in parents.items()},
+            "code": "0" * 64,
+            "versions": {"numpy": np.__version__},
+        }
+        references = {r: {**parent.reference, "name": parent.name} for r, parent in parents.items()}
+
+        def make(folder: Path) -> dict[str, Any]:
+            return {
+                **work(folder),
+                "inputs": references,
+                "git": {"commit": "1234567" * 5 + "12345", "dirty": False},
+            }
+
+        self.made[name], _ = self.store.make(kind, name, preimage, make)
+
+
+def _write(name: str, text: str) -> Callable[[Path], dict[str, Any]]:
+    def work(folder: Path) -> dict[str, Any]:
+        (folder / name).write_text(text, encoding="utf-8")
+        return {"counts": {"read": 3, "kept": 3}}
+
+    return work
+
+
+def _report(folder: Path) -> dict[str, Any]:
+    (folder / "report.html").write_text("<p>green</p>")
+    (folder / "report.md").write_text("green")
+    (folder / "report.json").write_text("{}")
+    return {"verdict": "green", "reason": "", "rows": 3, "quarantined": 0}
+
+
+def _train(stage: str, seed: int) -> Callable[[Path], dict[str, Any]]:
+    def work(folder: Path) -> dict[str, Any]:
+        rng = np.random.default_rng([STAGES.index(stage), seed if stage == "finetune" else 0])
+        weights = rng.normal(size=(4, 4)).astype(np.float32)
+        save_file({"embedding": weights}, folder / "network.safetensors")
+        (folder / "heads").mkdir()
+        save_file({"bias": weights[0]}, folder / "heads" / "masked_lm.safetensors")
+        (folder / "config.json").write_text(json.dumps({"family": "bert"}))
+        (folder / "notes").mkdir()
+        (folder / "notes" / "history.json").write_text(json.dumps(history(20)))
+        return {
+            "stage": stage,
+            "steps": 20,
+            "tokens": 20480,
+            "seconds": 2.0,
+            "tokens_per_second": 10240.0,
+            "metrics": {"heldout_loss/trials": 3.2},
+            "passes": {"trials": 0.5},
+        }
+
+    return work
+
+
+def history(steps: int) -> list[dict[str, float]]:
+    """Rows as the training loop writes them."""
+    rows = [
+        {"step": step, "loss": 5.0 - step / 10, "learning_rate": step / 1000}
+        for step in range(1, steps + 1)
+    ]
+    rows.append({"step": steps, "heldout_loss/trials": 3.2})
+    return rows
+
+
+def _package(package: Path) -> Callable[[Path], dict[str, Any]]:
+    def work(folder: Path) -> dict[str, Any]:
+        shutil.copytree(package, folder, dirs_exist_ok=True)
+        return {"labels": LABELS}
+
+    return work
+
+
+def _evaluate(correct: float, rows: int, seed: int) -> Callable[[Path], dict[str, Any]]:
+    def work(folder: Path) -> dict[str, Any]:
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(0, 3, rows)
+        wrong = rng.random(rows) >= correct
+        predictions = np.where(wrong, (labels + 1) % 3, labels)
+        return write_predictions(folder, labels, predictions)
+
+    return work
+
+
+def write_predictions(folder: Path, labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
+    """Stored predictions as the evaluation step leaves them, and its details."""
+    with open(folder / "predictions.jsonl", "w", encoding="utf-8") as stream:
+        for i, (label, prediction) in enumerate(zip(labels, predictions, strict=True)):
+            row = {"id": f"r{i}", "label": LABELS[label], "prediction": LABELS[prediction]}
+            stream.write(json.dumps(row) + "\n")
+    accuracy = float((labels == predictions).mean())
+    return {"metrics": {"accuracy": accuracy}, "baseline": {"accuracy": 0.5}}

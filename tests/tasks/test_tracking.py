@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fourstage.errors import EnvironmentFault
+from tasks.orphans import HOST, PROCESS, STARTED, identity, janitor
+from tasks.tracking import (
+    Tracking,
+    connect,
+    ensure_experiment,
+    finish_run,
+    flat,
+    log_history,
+    stage_run,
+    start_lifecycle,
+)
+from tests.tasks.lifecycle import history
+
+KEY = "ab" * 32
+
+
+def test_a_server_that_refuses_is_named_with_its_variable(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://someone:secret@127.0.0.1:9")
+    began = time.monotonic()
+    with pytest.raises(EnvironmentFault) as caught:
+        connect()
+    assert time.monotonic() - began < 30
+    assert "http://127.0.0.1:9" in str(caught.value)
+    assert "MLFLOW_TRACKING_URI" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_silent_server_holds_nobody_up(home: Path, monkeypatch: pytest.MonkeyPatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
+        began = time.monotonic()
+        with pytest.raises(EnvironmentFault, match=str(port)):
+            connect()
+        assert time.monotonic() - began < 30
+
+
+def test_a_folder_of_files_is_no_tracking_store(home: Path):
+    with pytest.raises(EnvironmentFault, match="sqlite:///PATH"):
+        connect("./mlruns")
+
+
+def test_a_home_that_is_a_file_is_named(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentFault, match="can't be written by user"):
+        connect(f"sqlite:///{tmp_path}/file/home/mlflow.db", tmp_path / "file" / "home")
+
+
+def test_artifacts_of_a_local_database_lie_under_the_home(tracking: Tracking, home: Path):
+    run = start_lifecycle(tracking, "demo", resolved="name: demo\n")
+    finish_run(tracking, run)
+    assert [path.read_text() for path in home.rglob("recipe.yaml")] == ["name: demo\n"]
+    assert not Path("mlruns").exists()
+    assert tracking.client.get_run(run).info.status == "FINISHED"
+
+
+def test_one_experiment_whoever_comes_first(tracking: Tracking):
+    with ThreadPoolExecutor(4) as pool:
+        ids = set(pool.map(lambda _: ensure_experiment(tracking, "demo"), range(4)))
+    assert len(ids) == 1
+
+
+def test_a_stage_has_one_run_however_often_it_is_killed(tracking: Tracking):
+    experiment = ensure_experiment(tracking, "demo")
+    settings = {"optimizer": {"adamw": {"rate": 5e-4}}, "phases": [{"length": 64}], "seed": 1}
+    runs = set()
+    for _ in range(3):
+        run = stage_run(tracking, experiment, KEY, stage="general", settings=settings)
+        finish_run(tracking, run, "KILLED")
+        runs.add(run)
+    assert len(runs) == 1
+    data = tracking.client.get_run(runs.pop()).data
+    assert data.params == {"optimizer.adamw.rate": "0.0005", "phases.0.length": "64", "seed": "1"}
+
+
+def test_a_stage_is_found_from_another_recipe(tracking: Tracking):
+    first = stage_run(tracking, ensure_experiment(tracking, "a"), KEY, stage="general")
+    assert stage_run(tracking, ensure_experiment(tracking, "b"), KEY, stage="general") == first
+
+
+def test_each_step_is_logged_once_over_interruptions(tracking: Tracking):
+    run = stage_run(tracking, ensure_experiment(tracking, "demo"), KEY, stage="general")
+    rows = history(1500)
+    assert log_history(tracking, run, rows[:700]) == 1400
+    # Another process goes on from an older checkpoint and offers some steps again.
+    resumed = connect(tracking.uri, tracking.folder)
+    assert log_history(resumed, run, rows[650:]) == 2 * 800 + 1
+    steps = [metric.step for metric in tracking.client.get_metric_history(run, "loss")]
+    assert sorted(steps) == list(range(1, 1501))
+
+
+def test_runs_of_dead_processes_are_closed_and_no_others(tracking: Tracking):
+    mine = start_lifecycle(tracking, "demo")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    gone = start_lifecycle(tracking, "demo", tags={PROCESS: str(dead.pid)})
+    reused = start_lifecycle(tracking, "demo", tags={STARTED: "12.00"})
+    elsewhere = start_lifecycle(tracking, "demo", tags={HOST: "another", PROCESS: str(dead.pid)})
+    assert set(janitor(tracking)) == {gone, reused}
+    status = {run: tracking.client.get_run(run).info.status for run in (mine, gone, elsewhere)}
+    assert status == {mine: "RUNNING", gone: "KILLED", elsewhere: "RUNNING"}
+
+
+def test_a_process_is_told_apart_by_host_pid_and_start():
+    assert identity() == identity()
+    assert identity().keys() == {HOST, PROCESS, STARTED}
+
+
+def test_flat_settings_name_every_leaf():
+    assert flat({"a": {"b": [1, 2]}, "c": [], "d": None, "e": {}}) == {
+        "a.b": "[1, 2]",
+        "c": "[]",
+        "d": "None",
+        "e": "{}",
+    }
