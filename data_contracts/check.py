@@ -192,8 +192,9 @@ def _cannot_be_evaluated(
         return ""
     for name in _columns(kwargs):
         if name not in table:
-            of = f" and cannot be computed without {' and '.join(DERIVED[name])}"
-            return f"the profile has no column {name!r}{of if name in DERIVED else ''}"
+            of = " and ".join(DERIVED.get(name, ()))
+            computed = f", which is computed from {of}" if of else ""
+            return f"the profile has no column {name!r}{computed}"
     if table.empty:
         return "there is no row to look at"
     if expectation.type not in _LOOK_AT_MISSING:

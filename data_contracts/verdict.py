@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -111,7 +111,7 @@ class Report:
 
     def to_json(self) -> str:
         """The whole report as JSON text, the same bytes for the same report."""
-        return json.dumps(asdict(self), ensure_ascii=False, indent=1)
+        return json.dumps(asdict(self), indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Report:
@@ -185,7 +185,9 @@ def raise_if_red(report: Report, where: str = "") -> None:
             shown = result.failed_ids[:5]
             more = result.failed_count - len(shown)
             lines.append(f"    rows: {', '.join(shown)}{f' and {more:,} more' if more > 0 else ''}")
-        if result.remedy:
+        if result.status == "not_evaluated":
+            lines.append("    do: give the source the contract that fits it ('contract: NAME').")
+        elif result.remedy:
             lines.append(f"    do: {result.remedy}")
     if len(report.broken) > _NUM_SHOWN_RESULTS:
         lines.append(f"  … and {len(report.broken) - _NUM_SHOWN_RESULTS} more in the report")
@@ -196,6 +198,22 @@ def raise_if_red(report: Report, where: str = "") -> None:
         "folder, and run the same command again."
     )
     raise ContractViolation("\n".join(lines))
+
+
+def ids_text(ids: Sequence[str], count: int, shown: int = NUM_SHOWN_IDS) -> str:
+    """The first ids and how many more there are; nothing in them can steer a terminal or a page."""
+    first = [printable(row_id) for row_id in ids[:shown]]
+    more = count - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
+
+
+def printable(text: str, longest: int = 80) -> str:
+    """A text of a user's making on one line: control and direction characters as escapes."""
+    clean = "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}"
+        for character in text[: longest + 1]
+    )
+    return clean if len(text) <= longest else clean[:longest] + "…"
 
 
 def percent(part: int, whole: int) -> str:
