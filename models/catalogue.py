@@ -46,7 +46,7 @@ def find(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") ->
         UnknownNameError: If there is no such file; the message suggests the nearest name.
         RecipeError: If the file does not hold exactly one public class.
     """
-    path = _path(kind, name, folders, where)
+    path = file_of(kind, name, folders, where)
     class_name = _public_class(path)
     if path.parent == _built_in(kind):
         module = importlib.import_module(f"models.{kind}.{name}")
@@ -72,7 +72,7 @@ def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = ""
         RecipeError: If the file is not Python.
     """
     found: dict[str, Any] = {}
-    for node in _parse(_path(kind, name, folders, where)).body:
+    for node in _parse(file_of(kind, name, folders, where)).body:
         if isinstance(node, ast.Assign):
             targets, value = node.targets, node.value
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -189,8 +189,12 @@ def _files(kind: str, folders: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def _path(kind: str, name: str, folders: Sequence[Path], where: str) -> Path:
-    """The file of a name: looked up in a listing, never made from the name."""
+def file_of(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> Path:
+    """The file of a name: looked up in a listing, never made from the name.
+
+    Raises:
+        UnknownNameError: If there is no such file; the message suggests the nearest name.
+    """
     files = _files(kind, folders)
     if name not in files:
         raise UnknownNameError(
