@@ -1,0 +1,213 @@
+"""Members of archives, read one after the other as streams; nothing is ever unpacked to disk."""
+
+from __future__ import annotations
+
+import fnmatch
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from corpora.limits import MAX_MEMBERS
+from corpora.snapshot import FileState
+from corpora.streams import RatioGuard, ReadsBytes, decompressed, open_file
+from fourstage.errors import ContractViolation
+
+TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
+
+# What the two libraries raise on damaged input, besides errors of ours.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    UnicodeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+    OSError,
+)
+
+
+@dataclass(frozen=True)
+class Content:
+    """Something a reader reads: a file, or a member of an archive.
+
+    Attributes:
+        name: For ids and locations, with the member after ``!``.
+        where: For messages: the full path, with the member after ``!``.
+        stream: Its bytes, decompressed; to be read before the next content is asked for.
+        state: The file it comes from.
+    """
+
+    name: str
+    where: str
+    stream: ReadsBytes
+    state: FileState
+
+
+def contents(state: FileState) -> Iterator[Content]:
+    """What is in a file: itself, or each wanted member of an archive, in its order.
+
+    Raises:
+        ContractViolation: The file is damaged, changed, no archive, holds links or paths that lead
+            out of it, or no member that is wanted.
+    """
+    lowered = state.name.lower()
+    with open_file(state) as raw:
+        if lowered.endswith(TAR_SUFFIXES):
+            yield from _checked(state, _tar(state, raw))
+        elif lowered.endswith(".zip"):
+            yield from _checked(state, _zip(state, raw))
+        elif state.members:
+            raise ContractViolation(
+                f"{state.path}: '!{state.members}' names members of an archive, and this is none; "
+                "expected .zip, .tar, .tar.gz, .tgz or .tar.bz2."
+            )
+        else:
+            stream = decompressed(raw, state.name, state.path)
+            yield Content(state.name, state.path, _Sound(stream, state.path), state)
+
+
+def is_wanted(name: str, pattern: str) -> bool:
+    """Whether a member is to be read: by the pattern, or all but hidden ones and Apple's."""
+    if pattern:
+        return fnmatch.fnmatchcase(name, pattern)
+    parts = name.split("/")
+    return not any(part.startswith(".") or part == "__MACOSX" for part in parts if part != ".")
+
+
+def _checked(state: FileState, members: Iterator[Content]) -> Iterator[Content]:
+    found = False
+    for content in members:
+        found = True
+        yield content
+    if not found:
+        wanted = f"member that matches {state.members!r}" if state.members else "member to read"
+        raise ContractViolation(f"{state.path}: expected a {wanted}, found none in the archive.")
+
+
+class _Sound:
+    """A stream whose damage is reported as ours."""
+
+    def __init__(self, stream: ReadsBytes, where: str, guard: RatioGuard | None = None):
+        self._stream = stream
+        self._where = where
+        self._guard = guard
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            piece = self._stream.read(size)
+        except ContractViolation:
+            raise
+        except _DAMAGE as error:
+            raise _damaged(self._where, error) from error
+        if self._guard is not None:
+            self._guard.given += len(piece)
+            self._guard.check()
+        return piece
+
+
+def _damaged(where: str, error: BaseException) -> ContractViolation:
+    # The libraries' own words name formats and offsets, never content.
+    said = str(error).split("\n")[0][:100] if not isinstance(error, UnicodeError) else "its names"
+    return ContractViolation(f"{where}: damaged or truncated ({said}); get the file again.")
+
+
+def _refuse_name(state: FileState, name: str) -> None:
+    path = name.replace("\\", "/")
+    if path.startswith("/") or path[1:2] == ":":
+        raise ContractViolation(f"{state.path}: member {name[:120]!r} has an absolute path; refused.")
+    if ".." in path.split("/"):
+        raise ContractViolation(f"{state.path}: member {name[:120]!r} leads out of the archive; refused.")
+
+
+def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
+    suffixless = state.name.lower().removesuffix("bz2").removesuffix("gz")
+    name = state.name if suffixless != state.name.lower() else ""
+    stream = _Sound(decompressed(raw, name, state.path), state.path)
+    try:
+        # "r|": strictly forward, so a tar of any size needs no room.
+        archive = tarfile.open(fileobj=stream, mode="r|")  # noqa: SIM115 (closed below)
+    except ContractViolation:
+        raise
+    except _DAMAGE as error:
+        raise _damaged(state.path, error) from error
+    with archive:
+        number = 0
+        while True:
+            try:
+                member = archive.next()
+            except ContractViolation:
+                raise
+            except _DAMAGE as error:
+                raise _damaged(state.path, error) from error
+            if member is None:
+                break
+            # tarfile keeps every header it met; forward reading does not need them.
+            archive.members = []  # pyright: ignore[reportAttributeAccessIssue]
+            number += 1
+            if number > MAX_MEMBERS:
+                raise ContractViolation(f"{state.path}: more than {MAX_MEMBERS:,} members.")
+            _refuse_name(state, member.name)
+            if member.issym() or member.islnk():
+                raise ContractViolation(
+                    f"{state.path}: member {member.name[:120]!r} is a link; refused. Pack plain files."
+                )
+            if member.isdir() or not is_wanted(member.name, state.members):
+                continue
+            if not member.isreg():
+                raise ContractViolation(
+                    f"{state.path}: member {member.name[:120]!r} is no plain file; refused."
+                )
+            try:
+                body = archive.extractfile(member)
+            except _DAMAGE as error:
+                raise _damaged(state.path, error) from error
+            assert body is not None
+            where = f"{state.path}!{member.name}"
+            yield Content(f"{state.name}!{member.name}", where, _Sound(body, where), state)
+    # To the very end, so that truncation and data after the end are noticed.
+    while stream.read(1 << 20):
+        pass
+
+
+def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
+    try:
+        archive = zipfile.ZipFile(raw)
+        members = archive.infolist()
+    except _DAMAGE as error:
+        raise _damaged(state.path, error) from error
+    if len(members) > MAX_MEMBERS:
+        raise ContractViolation(f"{state.path}: more than {MAX_MEMBERS:,} members.")
+    with archive:
+        for member in members:
+            _refuse_name(state, member.filename)
+            if stat.S_ISLNK(member.external_attr >> 16):
+                raise ContractViolation(
+                    f"{state.path}: member {member.filename[:120]!r} is a link; refused. Pack plain "
+                    "files."
+                )
+            if member.is_dir() or not is_wanted(member.filename, state.members):
+                continue
+            if member.flag_bits & 0x1:
+                raise ContractViolation(
+                    f"{state.path}: member {member.filename[:120]!r} is encrypted; pack it without."
+                )
+            where = f"{state.path}!{member.filename}"
+            guard = RatioGuard(where)
+            guard.taken = member.compress_size
+            try:
+                body = archive.open(member)
+            except _DAMAGE as error:
+                raise _damaged(where, error) from error
+            with body:
+                yield Content(
+                    f"{state.name}!{member.filename}", where, _Sound(body, where, guard), state
+                )

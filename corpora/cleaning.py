@@ -1,0 +1,105 @@
+"""Text as it should have been written: NFC, no invisible characters, blanks and line ends settled."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Escape sequences of terminals go whole: without its escape, "[2J" would be left as text.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# U+00AD soft hyphen, U+2060 word joiner, U+FEFF, Mongolian and Hangul fillers, interlinear marks, tags.
+_ZERO_WIDTH = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+# Joiners hold an emoji family or a conjunct letter together; anywhere else they are invisible noise.
+_JOINERS = re.compile("[\u200c\u200d]")
+_ANY = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_LINE_ENDS = re.compile("\r\n|[\r\u0085\u2028]")
+_BLANKS = re.compile(r"[^\S\n]+")
+_ROUND_LINE_ENDS = re.compile(r" *\n *")
+_LINE_RUNS = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """A text after cleaning, and how many characters of which kind are gone.
+
+    Attributes:
+        text: What is left.
+        removed: Number of characters by kind: ``escape``, ``control``, ``bidi``, ``zero_width``.
+    """
+
+    text: str
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+
+def clean(text: str) -> Cleaned:
+    r"""Clean one text; cleaning twice changes nothing more.
+
+    Args:
+        text: Any text.
+
+    Example:
+        >>> clean("do\x00se\u202e  of\r\n\u200bcafe\u0301")
+        Cleaned(text='dose of\ncafé', removed={'control': 1, 'bidi': 1, 'zero_width': 1})
+    """
+    removed: dict[str, int] = {}
+    if _ANY.search(text):
+        text, removed = _without_invisible(text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    text = _BLANKS.sub(" ", text)
+    text = _ROUND_LINE_ENDS.sub("\n", text)
+    text = _LINE_RUNS.sub("\n\n", text)
+    return Cleaned(text.strip(), removed)
+
+
+def _without_invisible(text: str) -> tuple[str, dict[str, int]]:
+    removed: dict[str, int] = {}
+    text = _LINE_ENDS.sub("\n", text).replace("\u2029", "\n\n")
+    before = len(text)
+    text = _ESCAPES.sub("", text)
+    if len(text) < before:
+        removed["escape"] = before - len(text)
+    for kind, pattern in (("control", _CONTROL), ("bidi", _BIDI), ("zero_width", _ZERO_WIDTH)):
+        text, times = pattern.subn("", text)
+        if times:
+            removed[kind] = times
+    if _JOINERS.search(text):
+        before = len(text)
+        text = _without_stray_joiners(text)
+        if len(text) < before:
+            removed["zero_width"] = removed.get("zero_width", 0) + before - len(text)
+    return text, removed
+
+
+def _without_stray_joiners(text: str) -> str:
+    """The text without joiners that join nothing."""
+    kept: list[str] = []
+    for position, character in enumerate(text):
+        if character in "\u200c\u200d":
+            following = text[position + 1 : position + 2]
+            if not kept or not _joins(kept[-1]) or not following or not _joins(following):
+                continue
+        kept.append(character)
+    return "".join(kept)
+
+
+def _joins(character: str) -> bool:
+    """Whether a joiner beside this character means something: emoji, Arabic and Indic letters."""
+    return (
+        "\u0600" <= character <= "\u08ff"
+        or "\u0900" <= character <= "\u0dff"
+        or "\u1000" <= character <= "\u109f"
+        or "\u2190" <= character <= "\u2bff"
+        or character == "\ufe0f"
+        or "\U0001f000" <= character <= "\U0001faff"
+    )

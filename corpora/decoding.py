@@ -1,0 +1,260 @@
+"""From bytes to text without guessing: strict, with the offset of what is wrong and a hint."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+
+from corpora.archives import Content
+from corpora.limits import MEBIBYTE
+from corpora.readers import Raw
+from corpora.streams import Peekable, ReadsBytes, byte_lines
+from data_contracts.records import Rejected
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation
+
+SAMPLE_BYTES = 256 * 1024
+
+_BOMS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_MAGIC = (
+    (b"\x1f\x8b", "gzip data; its name should end in .gz"),
+    (b"BZh", "bzip2 data; its name should end in .bz2"),
+    (b"PK\x03\x04", "a zip archive (or an office document); a zip's name should end in .zip"),
+    (b"PAR1", "a Parquet file; its name should end in .parquet"),
+    (b"%PDF", "a PDF"),
+    (b"\x7fELF", "a program"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"\xfd7zXZ", "xz data, which is not read; unpack it"),
+    (b"\x28\xb5\x2f\xfd", "zstd data, which is not read; unpack it"),
+    (b"SQLite format 3", "a database"),
+)
+# Codecs in which byte 0x0A always is a line end, so that lines can be split before decoding.
+_LINE_SAFE = (
+    "utf-8",
+    "utf-8-sig",
+    "ascii",
+    "gb18030",
+    "gbk",
+    "gb2312",
+    "big5",
+    "big5hkscs",
+    "cp950",
+    "euc_jp",
+    "euc_kr",
+    "shift_jis",
+    "cp932",
+    "cp949",
+    "koi8-r",
+    "koi8-u",
+)
+
+
+def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Rejected]:
+    r"""Decoded lines with their number, ending in their ``\n``; undecodable ones as `Rejected`.
+
+    A byte order mark is dropped. A whole file in another encoding is an error that names it.
+
+    Raises:
+        ContractViolation: The file is binary, in another encoding, or has an endless line.
+    """
+    peek = Peekable(content.stream, SAMPLE_BYTES)
+    encoding = _encoding_of(content, source, peek.head)
+    stream: ReadsBytes = peek
+    if not _line_safe(encoding):
+        stream, encoding = _Transcoded(peek, encoding, content.where), "utf-8"
+    first = True
+    tried = False
+    for number, offset, raw in byte_lines(stream, content.where):
+        if first:
+            first = False
+            raw = raw.removeprefix(codecs.BOM_UTF8) if encoding.startswith("utf-8") else raw
+        try:
+            yield number, raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            if not tried:
+                tried = True
+                _refuse_other_encoding(content, encoding, number, raw, peek.head)
+            yield Rejected(
+                f"{content.name}:{number}",
+                f"{content.name}:{number}",
+                f"not {encoding}",
+                detail=f"byte {offset + error.start} of the file",
+            )
+
+
+def whole(content: Content, source: Source, limit: int) -> str | Rejected:
+    """The text of a whole file, or why it has none.
+
+    Args:
+        content: What to read.
+        source: Its encodings are tried in order.
+        limit: Most bytes one document may have.
+
+    Raises:
+        ContractViolation: It is binary, longer than `limit`, or in another encoding that can be named.
+    """
+    peek = Peekable(content.stream, limit + 1)
+    data = peek.head
+    if len(data) > limit:
+        raise ContractViolation(
+            f"{content.where}: one document of more than {limit // MEBIBYTE} MiB; set `document: "
+            "paragraphs` (or line) to take it in pieces."
+        )
+    _refuse_binary(content, source.encoding[0], data)
+    for encoding in source.encoding:
+        try:
+            text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+        except (UnicodeDecodeError, UnicodeError):
+            continue
+        return text
+    try:
+        data.decode(source.encoding[-1])
+        start = 0
+    except UnicodeDecodeError as error:
+        start = error.start
+    except UnicodeError:
+        start = 0
+    hint = _named(data)
+    if hint and hint not in ("cp1252",):
+        raise ContractViolation(_other(content, source.encoding[0], 1 + data.count(b"\n", 0, start), hint))
+    return Rejected(
+        f"{content.name}:1",
+        f"{content.name}:{1 + data.count(bytes([10]), 0, start)}",
+        f"not {source.encoding[0]}" if len(source.encoding) == 1 else "in none of the encodings named",
+        detail=f"byte {start} of the file" + (f"; reads as {hint}" if hint else ""),
+    )
+
+
+def check_text(values: Raw, name: str) -> Raw | Rejected:
+    """The record, unless a text in it has half a surrogate pair, which no file could hold."""
+    for value in values.values.values():
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                location = f"{name}:{values.line}"
+                return Rejected(location, location, "half a surrogate pair in the text")
+    return values
+
+
+def _encoding_of(content: Content, source: Source, head: bytes) -> str:
+    """The encoding of a file read line by line: the first named that its beginning can be."""
+    _refuse_binary(content, source.encoding[0], head)
+    for encoding in source.encoding[:-1]:
+        decoder = codecs.getincrementaldecoder(encoding)("strict")
+        try:
+            decoder.decode(head, final=len(head) < SAMPLE_BYTES)
+        except (UnicodeDecodeError, UnicodeError):
+            continue
+        return encoding
+    return source.encoding[-1]
+
+
+def _line_safe(encoding: str) -> bool:
+    name = codecs.lookup(encoding).name
+    return name in _LINE_SAFE or name.startswith(("iso8859", "cp12", "cp8", "latin"))
+
+
+def _refuse_binary(content: Content, encoding: str, head: bytes) -> None:
+    for bom, name in _BOMS:
+        if head.startswith(bom) and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+            raise ContractViolation(_other(content, encoding, 1, name))
+    for magic, what in _MAGIC:
+        if head.startswith(magic):
+            raise ContractViolation(f"{content.where}: expected text, got {what}.")
+    wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+    position = -1 if wide else head[:8192].find(b"\0")
+    if position >= 0:
+        raise ContractViolation(
+            f"{content.where}: expected text, got binary data (a NUL at byte {position})."
+        )
+
+
+def _other(content: Content, encoding: str, line: int, name: str) -> str:
+    return (
+        f"{content.where}: line {line}: not {encoding.upper()}; reads as {name.upper()}: set "
+        f"`encoding: {name}`."
+    )
+
+
+def _refuse_other_encoding(
+    content: Content, encoding: str, number: int, raw: bytes, head: bytes
+) -> None:
+    """At the first line that does not decode: is it this line, or is it the file?"""
+    name = _named(raw if len(raw) > 64 else head)
+    if name == "cp1252":
+        # One byte of Latin-1 is a bad row; many lines of it are a file in Latin-1.
+        sample = head.split(b"\n")[:2000]
+        bad = sum(1 for line in sample if not line.isascii() and not _decodes(line, encoding))
+        if bad < 5 or bad * 5 < len(sample):
+            name = None
+    if name and codecs.lookup(name).name != codecs.lookup(encoding).name:
+        raise ContractViolation(_other(content, encoding, number, name))
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except (UnicodeDecodeError, UnicodeError):
+        return False
+    return True
+
+
+def _named(data: bytes) -> str | None:
+    """The encoding that some bytes, no UTF-8, plausibly are in."""
+    for name in ("gb18030", "big5", "shift_jis", "euc_kr"):
+        try:
+            text = codecs.getincrementaldecoder(name)("strict").decode(data)
+        except (UnicodeDecodeError, UnicodeError):
+            continue
+        letters = [character for character in text if character.isalpha()]
+        east_asian = sum(1 for character in letters if _common_east_asian(character))
+        # Latin-1 decodes here and there as a pair, but never as text that is mostly such.
+        if east_asian >= 8 and east_asian * 10 >= 6 * sum(1 for c in letters if not c.isascii()):
+            if east_asian * 10 >= 3 * len(letters):
+                return name
+    if _decodes(data, "utf-8"):
+        return None
+    return "cp1252" if _decodes(data, "cp1252") else None
+
+
+def _common_east_asian(character: str) -> bool:
+    return "\u3040" <= character <= "\u30ff" or "\u4e00" <= character <= "\u9fff" or (
+        "\uac00" <= character <= "\ud7a3"
+    )
+
+
+class _Transcoded:
+    """UTF-8 made of an encoding whose lines cannot be split before decoding."""
+
+    def __init__(self, stream: ReadsBytes, encoding: str, where: str):
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
+        self._encoding = encoding
+        self._where = where
+        self._taken = 0
+        self._ended = False
+
+    def read(self, size: int = -1, /) -> bytes:
+        while not self._ended:
+            piece = self._stream.read(MEBIBYTE)
+            self._ended = not piece
+            try:
+                text = self._decoder.decode(piece, final=self._ended)
+                out = text.encode("utf-8")
+            except (UnicodeDecodeError, UnicodeError) as error:
+                near = self._taken + getattr(error, "start", 0)
+                raise ContractViolation(
+                    f"{self._where}: not {self._encoding} near byte {near:,}; correct `encoding` or "
+                    "the file."
+                ) from error
+            self._taken += len(piece)
+            if out:
+                return out
+        return b""

@@ -1,0 +1,87 @@
+"""Evaluation texts must not be among what a model is trained on.
+
+The unit is a run of 13 words or 26 characters of scripts without blanks, in normal form; evaluation texts
+that are shorter are found whole. Thirteen words are GPT-3's unit (Brown et al. 2020, arXiv 2005.14165,
+appendix C); a Chinese word has about two characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from corpora.identity import (
+    character_units,
+    gram_hashes,
+    is_unspaced,
+    normal_form,
+    text_digest,
+    word_units,
+)
+
+WORDS = 13
+CHARACTERS = 26
+
+
+class EvaluationTexts:
+    """What must not be trained on.
+
+    Args:
+        texts: Evaluation texts as they are, one string each (both halves of a pair separately).
+        markings: Strings that do not make two texts different.
+    """
+
+    def __init__(self, texts: Iterable[str], markings: Sequence[str] = ()):
+        self._markings = markings
+        self._whole: set[str] = set()
+        words: list[np.ndarray] = []
+        characters: list[np.ndarray] = []
+        self._count = 0
+        for text in texts:
+            normal = normal_form(text, markings)
+            if not normal:
+                continue
+            self._count += 1
+            self._whole.add(text_digest(text, normal))
+            if is_unspaced(normal):
+                characters.append(gram_hashes(character_units(normal), CHARACTERS))
+            else:
+                words.append(gram_hashes(word_units(normal), WORDS))
+        self._words = _sorted(words)
+        self._characters = _sorted(characters)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def touches(self, text: str, normal: str) -> bool:
+        """Whether a training text holds one of the evaluation texts, or a long enough run of it.
+
+        Args:
+            text: The text.
+            normal: Its normal form, markings taken out.
+        """
+        if not self._count:
+            return False
+        if text_digest(text, normal) in self._whole:
+            return True
+        if len(self._words) and _any(gram_hashes(word_units(normal), WORDS), self._words):
+            return True
+        return bool(
+            len(self._characters)
+            and not normal.isascii()
+            and _any(gram_hashes(character_units(normal), CHARACTERS), self._characters)
+        )
+
+
+def _sorted(parts: list[np.ndarray]) -> np.ndarray:
+    return np.unique(np.concatenate(parts)) if parts else np.empty(0, dtype=np.uint64)
+
+
+def _any(hashes: np.ndarray, known: np.ndarray) -> bool:
+    """Whether any hash is among the sorted known ones; faster than np.isin for a short text."""
+    if not len(hashes) or not len(known):
+        return False
+    places = np.searchsorted(known, hashes)
+    places[places == len(known)] = 0
+    return bool(np.any(known[places] == hashes))

@@ -1,0 +1,135 @@
+"""Tables of separated values, strictly: a quote that is never closed is an error, not a giant row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from corpora.archives import Content
+from corpora.decoding import check_text, lines
+from corpora.limits import MAX_LINE_BYTES
+from corpora.readers import Raw
+from data_contracts.records import Rejected
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation
+
+# A quoted field of more lines than this is a quote that was never closed.
+MAX_RECORD_LINES = 10_000
+
+# The module's own limit of 128 KiB is process-wide; ours is on the line.
+csv.field_size_limit(MAX_LINE_BYTES)
+
+
+def read_table(
+    content: Content, source: Source, delimiter: str, quoted: bool
+) -> Iterator[Raw | Rejected]:
+    """Each row of a table by column name; every value stays the text it is.
+
+    Raises:
+        ContractViolation: A quote is never closed, or a column the source names is missing.
+    """
+    feed = _Lines(content, source)
+    rows = csv.reader(
+        feed,
+        delimiter=delimiter,
+        quotechar='"' if quoted else None,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        strict=True,
+    )
+    names = list(source.columns)
+    if names:
+        _check_columns(content, source, names)
+    while True:
+        feed.start = 0
+        try:
+            row = next(rows)
+        except StopIteration:
+            yield from feed.rejected
+            return
+        except csv.Error as error:
+            if feed.number > feed.start or "unexpected end of data" in str(error):
+                raise ContractViolation(
+                    f"{content.where}: line {feed.start}: a quote opens here and is never closed "
+                    f'(read to line {feed.number}); double it ("") or set `quotes: none`.'
+                ) from error
+            location = f"{content.name}:{feed.start}"
+            yield from feed.take_rejected()
+            yield Rejected(location, location, "malformed row", detail=str(error)[:80])
+            continue
+        yield from feed.take_rejected()
+        if not row or (len(row) == 1 and not row[0].strip()):
+            continue
+        if not names:
+            names = [name.strip() for name in row]
+            _check_columns(content, source, names)
+            continue
+        location = f"{content.name}:{feed.start}"
+        if len(row) != len(names):
+            yield Rejected(
+                location,
+                location,
+                "wrong number of fields",
+                detail=f"{len(row)} fields, {len(names)} columns",
+            )
+            continue
+        yield check_text(Raw(feed.start, dict(zip(names, row, strict=True))), content.name)
+
+
+class _Lines:
+    """Lines for the csv module, with the number of the one its record starts in."""
+
+    def __init__(self, content: Content, source: Source):
+        self._lines = lines(content, source)
+        self._where = content.where
+        self.number = 0
+        self.start = 0
+        self.rejected: list[Rejected] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        for item in self._lines:
+            if isinstance(item, Rejected):
+                self.rejected.append(item)
+                continue
+            self.number, line = item
+            if not self.start:
+                self.start = self.number
+            elif self.number - self.start > MAX_RECORD_LINES:
+                raise ContractViolation(
+                    f"{self._where}: line {self.start}: a quote opens here and is not closed within "
+                    f'{MAX_RECORD_LINES:,} lines; double it ("") or set `quotes: none`.'
+                )
+            return line
+        raise StopIteration
+
+    def take_rejected(self) -> list[Rejected]:
+        taken, self.rejected = self.rejected, []
+        return taken
+
+
+def _check_columns(content: Content, source: Source, names: list[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ContractViolation(
+            f"{content.where}: the column {repeated[0][:60]!r} stands twice in the header; rename one."
+        )
+    fields = source.fields
+    roles = {
+        "text": fields.text,
+        "text_pair": fields.text_pair,
+        "label": fields.label,
+        "id": fields.id,
+        "group": fields.group,
+    }
+    for role, column in roles.items():
+        if column is not None and column not in names:
+            near = get_close_matches(column, names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            shown = ", ".join(name[:40] for name in names[:20])
+            raise ContractViolation(
+                f"{content.where}: line 1: expected a column {column!r} (fields.{role}){hint} Columns: "
+                f"{shown}. Correct 'fields', or name the 'columns' of a table without a header."
+            )

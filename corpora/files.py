@@ -1,0 +1,207 @@
+"""Finding the files of a source: paths, folders, globs and addresses, in one settled order."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import has_magic
+from pathlib import Path
+
+from data_contracts.records import Split
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation
+from fourstage.settings import data_folders, home
+
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".zip")
+COMPRESSED = (".gz", ".bz2")
+# These are read at run time; everything else that fsspec could reach is for `fourstage fetch`.
+LOCAL_PROTOCOLS = ("file", "memory")
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file of a source.
+
+    Attributes:
+        split: The split it is listed under; None where splitting is ours.
+        path: Where it is: an absolute path, or an address fsspec can open.
+        name: What it is called in ids and locations: relative, the same on every machine.
+        members: Pattern of the archive members wanted; empty for all.
+    """
+
+    split: Split | None
+    path: str
+    name: str
+    members: str = ""
+
+
+def cache_folder(source: Source) -> Path:
+    """Where `fourstage fetch` puts the files of a source."""
+    return home() / "data" / source.name
+
+
+def search_places(source: Source, folders: Sequence[Path] = ()) -> list[Path]:
+    """Folders that a source's relative files are looked for in, in order."""
+    project = [source.project] if source.project else []
+    return list(dict.fromkeys([*project, *folders, *data_folders(), cache_folder(source)]))
+
+
+def find_files(source: Source, folders: Sequence[Path] = ()) -> list[FoundFile]:
+    """Every file of a source, splits in order, sorted by name within a pattern.
+
+    Args:
+        source: What to look for.
+        folders: Further folders for relative patterns, after the source's own project folder.
+
+    Raises:
+        ContractViolation: A pattern matches nothing, a link leads nowhere, an address is remote.
+    """
+    places = search_places(source, folders)
+    found: list[FoundFile] = []
+    for split, patterns in source.patterns.items():
+        seen: set[tuple[str, str]] = set()
+        for pattern in patterns:
+            for file in _matches(source, pattern, places, split):
+                if (file.path, file.members) not in seen:
+                    seen.add((file.path, file.members))
+                    found.append(file)
+    return _with_distinct_names(found)
+
+
+def _matches(
+    source: Source, pattern: str, places: list[Path], split: Split | None
+) -> Iterator[FoundFile]:
+    pattern, _, members = pattern.partition("!")
+    address = _ADDRESS.match(pattern)
+    if address:
+        yield from _addressed(source, pattern, address[1], split, members)
+        return
+    expanded = os.path.expanduser(pattern)
+    if os.path.isabs(expanded):
+        candidates = [(Path(expanded), None)]
+    else:
+        candidates = [(place / expanded, place) for place in places]
+    for path, place in candidates:
+        files = list(_local(path))
+        if files:
+            root = place or _fixed_part(path)
+            for file in files:
+                name = os.path.relpath(file, root).replace(os.sep, "/")
+                yield FoundFile(split, str(file), name, members)
+            return
+    _nothing(source, pattern, [path for path, _ in candidates], places)
+
+
+def _local(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+    elif path.is_dir():
+        yield from _of_folder(path)
+    elif has_magic(str(path)):
+        root = _fixed_part(path)
+        relative = os.path.relpath(path, root)
+        try:
+            matches = sorted(root.glob(relative))
+        except (ValueError, NotImplementedError, IndexError):
+            return
+        for match in matches:
+            if match.is_file():
+                yield match
+            elif match.is_dir() and "**" not in relative:
+                yield from _of_folder(match)
+            elif match.is_symlink():
+                raise ContractViolation(_dangling(match))
+
+
+def _of_folder(folder: Path) -> Iterator[Path]:
+    """Every file below a folder that is not hidden, links to folders not followed."""
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(root, name)
+            if name.startswith("."):
+                continue
+            if not path.exists():
+                raise ContractViolation(_dangling(path))
+            if path.is_file():
+                yield path
+
+
+def _fixed_part(path: Path) -> Path:
+    """The folder above the first part with a wildcard; of a plain path, the folder it is in."""
+    for parent in reversed(path.parents):
+        if has_magic(str(parent)) and not parent.exists():
+            return parent.parent
+    return path.parent
+
+
+def _dangling(path: Path) -> str:
+    return (
+        f"{path}: expected a file, got a link to {os.readlink(path)}, which does not exist; "
+        "restore the target or take the link away."
+    )
+
+
+def _nothing(source: Source, pattern: str, tried: list[Path], places: list[Path]) -> None:
+    for path in tried:
+        if path.is_symlink():
+            raise ContractViolation(_dangling(path))
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise ContractViolation(f"{path}: expected a file, got a device, pipe or socket.")
+    if len(tried) == 1:
+        looked = str(_fixed_part(tried[0]))
+    else:
+        looked = ", ".join(str(place) for place in places)
+    is_folder = len(tried) == 1 and tried[0].is_dir()
+    kind = "folder without files" if is_folder else "pattern" if has_magic(pattern) else "file"
+    hint = "put the file there or correct 'files'"
+    if source.origin and source.fetch != "none":
+        hint = f"run `fourstage fetch {source.name}`, or set FOURSTAGE_DATA to the folder it is below"
+    elif source.origin:
+        hint = "set FOURSTAGE_DATA to the folder it is below"
+    raise ContractViolation(
+        f"source {source.name}: the {kind} {pattern!r} matches nothing; looked in {looked}; {hint}."
+    )
+
+
+def _addressed(
+    source: Source, pattern: str, protocol: str, split: Split | None, members: str
+) -> Iterator[FoundFile]:
+    if protocol not in LOCAL_PROTOCOLS:
+        raise ContractViolation(
+            f"source {source.name}: {protocol}:// is remote and a run never fetches; give the "
+            f"address as 'origin' with its sha256 and run `fourstage fetch {source.name}`."
+        )
+    import fsspec
+
+    filesystem, path = fsspec.url_to_fs(pattern)
+    if has_magic(path):
+        paths = sorted(name for name in filesystem.glob(path) if filesystem.isfile(name))
+    elif filesystem.isdir(path):
+        paths = sorted(filesystem.find(path))
+    else:
+        paths = [path] if filesystem.exists(path) else []
+    if not paths:
+        raise ContractViolation(
+            f"source {source.name}: {pattern!r} matches nothing in the {protocol} file system."
+        )
+    for path in paths:
+        name = path.rsplit("/", 1)[-1]
+        full = str(filesystem.unstrip_protocol(path))
+        yield FoundFile(split, path if protocol == "file" else full, name, members)
+
+
+def _with_distinct_names(found: list[FoundFile]) -> list[FoundFile]:
+    """Two files of one name (from two absolute folders) get a number, so that ids stay apart."""
+    times: dict[tuple[Split | None, str], int] = {}
+    distinct = []
+    for file in found:
+        key = (file.split, f"{file.name}!{file.members}")
+        times[key] = times.get(key, 0) + 1
+        name = file.name if times[key] == 1 else f"{file.name}~{times[key]}"
+        distinct.append(FoundFile(file.split, file.path, name, file.members))
+    return distinct

@@ -1,0 +1,91 @@
+"""When two texts are the same: one normal form for duplicates, overlap and decontamination."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+_NOT_WORD = re.compile(r"[\W_]+")
+_CHARACTER_SCRIPTS = re.compile(
+    # Scripts that do not set words apart: Han, kana, Thai, Lao, Khmer, Burmese.
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+    r"\U00020000-\U0003ffff]"
+)
+# Odd multipliers of good bit mixing: Knuth's 2^64/φ, and the two of splitmix64.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def normal_form(text: str, markings: Sequence[str] = ()) -> str:
+    """Letters and digits only, one width and case, words set apart by one blank.
+
+    Args:
+        text: Any text.
+        markings: Strings that are taken out first, such as marks round entities.
+
+    Example:
+        >>> normal_form("The << Ang-II >>  Receptor!", ["<<", ">>"])
+        'the ang ii receptor'
+    """
+    for marking in markings:
+        text = text.replace(marking, " ")
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    # Folding can undo the normal form (ΐ and its like), so that it is applied once more.
+    if not folded.isascii():
+        folded = unicodedata.normalize("NFKC", folded)
+    return _NOT_WORD.sub(" ", folded).strip()
+
+
+def text_digest(text: str, normal: str, pair: str | None = None) -> str:
+    """16 hex digits that two texts share exactly if they are the same but for marks and case.
+
+    A text without any letter or digit (a row of stars) stands for itself.
+    """
+    state = hashlib.sha256((normal or text).encode())
+    if pair is not None:
+        state.update(b"\0" + (normal_form(pair) or pair).encode())
+    return state.hexdigest()[:16]
+
+
+def is_unspaced(normal: str) -> bool:
+    """Whether a text is mostly in a script that does not set words apart."""
+    if normal.isascii():
+        return False
+    return 2 * len(_CHARACTER_SCRIPTS.findall(normal)) > len(normal.replace(" ", ""))
+
+
+def word_units(normal: str) -> np.ndarray:
+    """One number a word of a normal form, (words,) uint64."""
+    words = normal.encode().split()
+    return np.fromiter(map(zlib.crc32, words), dtype=np.uint64, count=len(words))
+
+
+def character_units(normal: str) -> np.ndarray:
+    """One number a character of a normal form, blanks left out, (characters,) uint64."""
+    packed = normal.replace(" ", "").encode("utf-32-le")
+    return np.frombuffer(packed, dtype=np.uint32).astype(np.uint64)
+
+
+def gram_hashes(units: np.ndarray, length: int) -> np.ndarray:
+    """A 64-bit hash of every run of `length` units, (max(0, n - length + 1),) uint64."""
+    count = len(units) - length + 1
+    if count <= 0:
+        return np.empty(0, dtype=np.uint64)
+    hashes = np.zeros(count, dtype=np.uint64)
+    mixed = _mixed(units)
+    for start in range(length):  # wraps modulo 2^64 on purpose
+        hashes = hashes * _STEP + mixed[start : start + count]
+    return _mixed(hashes)
+
+
+def _mixed(values: np.ndarray) -> np.ndarray:
+    """The finalizer of splitmix64: every input bit reaches every output bit."""
+    values = values + _STEP
+    values = (values ^ (values >> np.uint64(30))) * _MIX[0]
+    values = (values ^ (values >> np.uint64(27))) * _MIX[1]
+    return values ^ (values >> np.uint64(31))

@@ -1,0 +1,203 @@
+"""From a source's files to what training reads: cleaned, without repeats, split, profiled, counted.
+
+A corpus is prepared in one pass, in memory that grows by the signatures of its documents only; a dataset
+is spooled once to disk, because what happens to a row depends on rows after it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+
+from corpora.arrow_files import TableWriter
+from corpora.cleaning import clean
+from corpora.decontamination import EvaluationTexts
+from corpora.identity import normal_form, text_digest
+from corpora.near_duplicates import NearDuplicates
+from corpora.profile import measure
+from corpora.reading import read_documents
+from corpora.rejections import Counts, Ledger
+from corpora.snapshot import Snapshot
+from corpora.splits import is_heldout
+from data_contracts.records import Rejected
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation
+
+DOCUMENTS = pyarrow.schema(
+    [
+        pyarrow.field("id", pyarrow.string(), nullable=False),
+        pyarrow.field("text", pyarrow.string(), nullable=False),
+        pyarrow.field("split", pyarrow.string(), nullable=False),
+        pyarrow.field("location", pyarrow.string(), nullable=False),
+    ]
+)
+MEASURES = [
+    pyarrow.field("id", pyarrow.string(), nullable=False),
+    pyarrow.field("split", pyarrow.string(), nullable=False),
+    pyarrow.field("num_chars", pyarrow.int64()),
+    pyarrow.field("num_words", pyarrow.int64()),
+    pyarrow.field("longest_word", pyarrow.int64()),
+    pyarrow.field("replacement_share", pyarrow.float64()),
+    pyarrow.field("script_share", pyarrow.float64()),
+    pyarrow.field("control_removed", pyarrow.int64()),
+    pyarrow.field("special_token_strings", pyarrow.int64()),
+    pyarrow.field("digest", pyarrow.string()),
+    pyarrow.field("num_duplicates", pyarrow.int64()),
+]
+CORPUS_PROFILE = pyarrow.schema(MEASURES)
+
+
+def prepare_corpus(
+    source: Source,
+    snapshot: Snapshot,
+    folder: Path,
+    *,
+    evaluation_texts: Iterable[str] = (),
+    heldout_share: float = 0.02,
+) -> Counts:
+    """Write ``documents.arrow``, ``profile.parquet``, ``rejected.jsonl`` and ``counts.json``.
+
+    Args:
+        source: The corpus.
+        snapshot: Its files.
+        folder: Where to write; must exist.
+        evaluation_texts: Texts that must not be trained on; documents that hold one are removed.
+        heldout_share: Share of documents held out of training, 0-1.
+
+    Returns:
+        What was read, kept, quarantined and removed.
+
+    Raises:
+        ContractViolation: A file cannot be read, or nothing is left.
+    """
+    evaluation = EvaluationTexts(evaluation_texts, source.markings)
+    writer = _CorpusWriter(source, folder, evaluation, heldout_share)
+    return writer.write(snapshot)
+
+
+class _CorpusWriter:
+    """The one pass over a corpus."""
+
+    def __init__(
+        self, source: Source, folder: Path, evaluation: EvaluationTexts, heldout_share: float
+    ):
+        self._source = source
+        self._folder = folder
+        self._evaluation = evaluation
+        self._heldout_share = heldout_share
+        self._ids: set[str] = set()
+        self._by_digest: dict[str, int] = {}  # digest of the normal form → number of the document
+        self._near = NearDuplicates()
+        self._near_numbers: list[int] = []  # number in the index → number of the document
+        self._kept_ids: list[str] = []
+        self._duplicates: list[int] = []
+
+    def write(self, snapshot: Snapshot) -> Counts:
+        cleaned_away: dict[str, int] = {}
+        heldout = 0
+        measured = self._folder / f".profile.{os.getpid()}.arrow"
+        with ExitStack() as stack:
+            ledger = stack.enter_context(Ledger(self._folder))
+            # Counts of duplicates are known at the end, so the profile is written twice.
+            profile = stack.enter_context(TableWriter(measured, CORPUS_PROFILE))
+            documents = stack.enter_context(
+                TableWriter(self._folder / "documents.arrow", DOCUMENTS)
+            )
+            for item in read_documents(self._source, snapshot):
+                ledger.counts.read += 1
+                if isinstance(item, Rejected):
+                    ledger.reject(item)
+                    continue
+                if item.id in self._ids:
+                    ledger.reject(Rejected(item.id, item.location, "an id that was there before"))
+                    continue
+                self._ids.add(item.id)
+                cleaned = clean(item.text)
+                for kind, count in cleaned.removed.items():
+                    cleaned_away[kind] = cleaned_away.get(kind, 0) + count
+                measures = measure(cleaned.text, self._source.language, cleaned.removed)
+                normal = normal_form(cleaned.text, self._source.markings)
+                digest = text_digest(cleaned.text, normal)
+                reason, detail = self._why_removed(cleaned.text, normal, digest, measures)
+                if reason:
+                    ledger.remove(item.id, item.location, reason, detail)
+                    continue
+                split = "heldout" if is_heldout(digest, self._heldout_share) else "train"
+                heldout += split == "heldout"
+                self._by_digest[digest] = len(self._kept_ids)
+                self._kept_ids.append(item.id)
+                self._duplicates.append(0)
+                row = {"id": item.id, "split": split}
+                documents.add(
+                    {**row, "text": cleaned.text, "location": item.location},
+                    len(cleaned.text) + 256,
+                )
+                profile.add({**row, **measures, "digest": digest, "num_duplicates": 0})
+            kept = len(self._kept_ids)
+            if not kept:
+                raise ContractViolation(nothing_left(self._source, snapshot, ledger))
+            ledger.counts.details = {
+                "characters_removed": dict(sorted(cleaned_away.items())),
+                "splits": {"train": kept - heldout, "heldout": heldout},
+                "evaluation_texts": len(self._evaluation),
+            }
+            ledger.finish(kept)
+        self._finish_profile(measured)
+        return ledger.counts
+
+    def _why_removed(
+        self, text: str, normal: str, digest: str, measures: dict[str, Any]
+    ) -> tuple[str, str]:
+        if not text:
+            return "empty", ""
+        if measures["num_words"] < self._source.minimum_words:
+            return "shorter than minimum_words", str(measures["num_words"])
+        first = self._by_digest.get(digest)
+        if first is not None:
+            self._duplicates[first] += 1
+            return "exact duplicate", self._kept_ids[first]
+        if self._evaluation.touches(text, normal):
+            return "holds an evaluation text", ""
+        number = self._near.match_or_add(normal)
+        if number is not None:
+            first = self._near_numbers[number]
+            self._duplicates[first] += 1
+            return "near duplicate", self._kept_ids[first]
+        self._near_numbers.append(len(self._kept_ids))
+        return "", ""
+
+    def _finish_profile(self, measured: Path) -> None:
+        position = CORPUS_PROFILE.get_field_index("num_duplicates")
+        start = 0
+        with (
+            pyarrow.memory_map(str(measured)) as mapped,
+            TableWriter(self._folder / "profile.parquet", CORPUS_PROFILE) as profile,
+        ):
+            reader = pyarrow.ipc.open_file(mapped)
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number)
+                counts = self._duplicates[start : start + batch.num_rows]
+                start += batch.num_rows
+                array = pyarrow.array(counts, type=pyarrow.int64())
+                profile.add_batch(batch.set_column(position, "num_duplicates", array))
+        measured.unlink()
+
+
+def nothing_left(source: Source, snapshot: Snapshot, ledger: Ledger) -> str:
+    """The message for a source that gives not one document or row."""
+    if not ledger.counts.read:
+        empty = [file.path for file in snapshot.files if not file.size]
+        files = ", ".join((empty or [file.path for file in snapshot.files])[:5])
+        return (
+            f"source {source.name}: expected at least one record, got none: "
+            f"{files} {'is empty (0 bytes)' if empty else 'holds none'}."
+        )
+    return (
+        f"source {source.name}: nothing is left of {ledger.counts.read:,} records: "
+        f"{ledger.summary()}."
+    )

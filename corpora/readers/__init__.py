@@ -1,0 +1,98 @@
+"""One file a format; the name in ``format:`` is the name of the file.
+
+A reader has `SUFFIXES` (of files it is chosen for) and ``read(content, source)``, which yields `Raw`
+records and `Rejected` ones, in the file's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from data_contracts.records import Rejected
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation, UnknownNameError
+
+if TYPE_CHECKING:
+    from corpora.archives import Content
+    from corpora.files import FoundFile
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """One record as its file has it: values by column, and the line (from 1) it starts in."""
+
+    line: int
+    values: Mapping[str, Any]
+
+
+Read = Callable[["Content", Source], Iterator[Raw | Rejected]]
+
+
+@cache
+def formats() -> tuple[str, ...]:
+    """Names of all formats, sorted."""
+    folder = Path(__file__).parent
+    return tuple(sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__"))
+
+
+def reader(name: str, where: str) -> Read:
+    """The `read` function of a format.
+
+    Raises:
+        UnknownNameError: There is no such format.
+    """
+    if name not in formats():
+        raise UnknownNameError(f"{where}: format", name, "a format", formats())
+    return import_module(f"corpora.readers.{name}").read
+
+
+@cache
+def _suffixes() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in formats():
+        for suffix in import_module(f"corpora.readers.{name}").SUFFIXES:
+            found[suffix] = name
+    return found
+
+
+def format_by_name(name: str) -> str | None:
+    """The format that a file's or member's name tells, compression left aside."""
+    lowered = name.lower()
+    for suffix in (".gz", ".bz2"):
+        lowered = lowered.removesuffix(suffix)
+    return _suffixes().get(Path(lowered).suffix)
+
+
+def format_of(source: Source, file: FoundFile) -> str | None:
+    """The format of a file; None for an archive, whose members tell.
+
+    Raises:
+        UnknownNameError: `format` names none.
+        ContractViolation: Nothing tells it.
+    """
+    where = f"source {source.name}"
+    if source.format is not None:
+        reader(source.format, where)
+        return source.format
+    from corpora.files import ARCHIVES
+
+    if file.name.lower().endswith(ARCHIVES):
+        return None
+    name = format_by_name(file.name)
+    if name is None:
+        raise ContractViolation(unknown_format(source, file.path))
+    return name
+
+
+def unknown_format(source: Source, where: str) -> str:
+    """The message for a file whose name does not tell its format."""
+    known = ", ".join(f"{suffix} ({name})" for suffix, name in sorted(_suffixes().items()))
+    return (
+        f"source {source.name}: {where}: its name does not tell the format; add 'format:' "
+        f"({', '.join(formats())}). Known suffixes: {known}."
+    )

@@ -1,0 +1,248 @@
+"""Documentation strings of installed Python packages, by their syntax trees; nothing is imported."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution, distributions
+from pathlib import Path, PurePosixPath
+
+from corpora.archives import Content
+from corpora.files import FoundFile
+from corpora.limits import MAX_DOCUMENT_BYTES
+from corpora.readers import Raw
+from data_contracts.records import Rejected
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation, UnknownNameError
+
+SUFFIXES = (".py",)
+
+STANDARD_LIBRARY = "stdlib"
+# Tests, copies of other packages, and generated code: no documentation of the package.
+_LEFT_OUT = {
+    "tests",
+    "test",
+    "testing",
+    "__pycache__",
+    "site-packages",
+    "dist-packages",
+    "_vendor",
+    "_vendored",
+    "vendor",
+    "externals",
+    "extern",
+    "_pyinstaller",
+    "array_api_compat",
+    "array_api_extra",
+    "idlelib",
+    "lib2to3",
+    "turtledemo",
+    "pydoc_data",
+    "ensurepip",
+    "_tf_keras",
+}
+_MINIMUM_CHARACTERS = 40
+# Names under which a library's users write it, beside those of its distribution and its modules.
+_ALIASES = {
+    "numpy": ("np",),
+    "pandas": ("pd",),
+    "scipy": ("sp",),
+    "matplotlib": ("mpl", "plt", "pyplot", "pylab"),
+    "scikit-learn": ("sklearn", "scikit learn", "scikit", "skl"),
+    "tensorflow": ("tf",),
+    "keras": ("tf.keras",),
+    "sqlalchemy": ("sa",),
+}
+_PASSAGE_WORDS = range(14, 90)
+_WORD = re.compile(r"[A-Za-z][a-z'-]*")
+_NOT_PROSE = re.compile(r">>>|\.\. |::|={3}|-{3}|~{3}|\^{3}|\|[ -]|```|^\s*[-*] |\$\$", re.MULTILINE)
+
+Documentation = tuple[int, str, str]  # line, qualified name within the module, the cleaned text
+
+
+def package_files(source: Source) -> list[FoundFile]:
+    """The Python files of the packages a source names, in its order, sorted within each.
+
+    Raises:
+        UnknownNameError: A package is not installed.
+    """
+    found: list[FoundFile] = []
+    for package in source.packages:
+        files = _standard_library() if package == STANDARD_LIBRARY else _distribution(source, package)
+        for name, path in sorted(files):
+            found.append(FoundFile(None, str(path), f"{package}:{name}"))
+    return found
+
+
+def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
+    """One record a documentation string (``document: object``), a module, or a passage of prose.
+
+    Values: the text under the source's text field, ``id`` (``library:module.object``), ``library``,
+    ``module`` and ``object``. Passages have the names of all the source's libraries taken out.
+    """
+    library, _, name = content.name.partition(":")
+    module = _module_name(name or library)
+    data = content.stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise ContractViolation(f"{content.where}: a Python file of more than {len(data) - 1:,} bytes.")
+    documentation = _documentation(data)
+    if documentation is None:
+        location = f"{content.name}:1"
+        yield Rejected(location, location, "not Python of this version")
+        return
+    column = source.fields.text
+    document = source.document or "object"
+
+    def raw(line: int, qualified: str, text: str, part: str = "") -> Raw:
+        path = f"{module}.{qualified}" if qualified else module
+        return Raw(
+            line,
+            {
+                "id": f"{library}:{path}{part}",
+                "library": library,
+                "module": module,
+                "object": path,
+                column: text,
+            },
+        )
+
+    if document == "module":
+        if documentation:
+            yield raw(1, "", "\n\n".join(text for _, _, text in documentation))
+        return
+    seen: dict[str, int] = {}
+    for line, qualified, text in documentation:
+        # Overloads and setters share a name.
+        seen[qualified] = seen.get(qualified, 0) + 1
+        again = f"~{seen[qualified]}" if seen[qualified] > 1 else ""
+        if document != "passage":
+            yield raw(line, qualified, text, again)
+            continue
+        for number, passage in enumerate(_passages(text)):
+            passage = without_names(passage, source.packages)
+            yield raw(line, qualified, passage, f"{again}#{number}")
+
+
+def without_names(text: str, packages: tuple[str, ...]) -> str:
+    """The text without the names of some libraries, in any case and inside longer names.
+
+    Example:
+        >>> without_names("NumPy's np.ndarray, not scikit-learn", ("numpy", "scikit-learn"))
+        "'s ndarray, not"
+    """
+    text = _names_pattern(packages).sub("", text)
+    return re.sub(r"\s{2,}", " ", text).strip()
+
+
+@lru_cache(maxsize=64)
+def _names_pattern(packages: tuple[str, ...]) -> re.Pattern[str]:
+    long: set[str] = set()
+    short: set[str] = set()
+    for package in packages:
+        names = {package, package.replace("-", "_"), package.replace("-", " "), *_modules(package)}
+        names.update(_ALIASES.get(package, ()))
+        for name in names:
+            # A short alias is a part of many an innocent word.
+            (long if len(name) > 3 else short).add(re.escape(name))
+    parts = [f"(?:{'|'.join(sorted(long, key=len, reverse=True))})" if long else ""]
+    if short:
+        parts.append(rf"\b(?:{'|'.join(sorted(short, key=len, reverse=True))})\b")
+    # A dot after a name leads to a member: the member's own name stays.
+    return re.compile(rf"(?:{'|'.join(part for part in parts if part)})\.?(?=\w)|" + "|".join(
+        part for part in parts if part
+    ), re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def _modules(package: str) -> tuple[str, ...]:
+    """Top-level modules of an installed distribution."""
+    try:
+        files = distribution(package).files or []
+    except PackageNotFoundError:
+        return ()
+    return tuple(
+        sorted(
+            {file.parts[0] for file in files if file.suffix == ".py" and len(file.parts) > 1}
+            - {"..", "__pycache__"}
+        )
+    )
+
+
+def _passages(text: str) -> Iterator[str]:
+    """Paragraphs of plain prose."""
+    for paragraph in re.split(r"\n\s*\n", text):
+        if _NOT_PROSE.search(paragraph):
+            continue
+        lines = paragraph.split("\n")
+        # An indented or defining block belongs to a list of parameters.
+        if any(line[:1].isspace() for line in lines) or re.match(r"\w+ ?:", lines[0]):
+            continue
+        passage = " ".join(paragraph.split())
+        words = _WORD.findall(passage)
+        if len(words) in _PASSAGE_WORDS and passage[0].isupper() and passage[-1] in ".:!?":
+            letters = sum(map(len, words))
+            if letters >= 0.7 * len(passage.replace(" ", "")):
+                yield passage
+
+
+def _standard_library() -> Iterator[tuple[str, Path]]:
+    root = Path(sysconfig.get_paths()["stdlib"])
+    for path in root.rglob("*.py"):
+        relative = path.relative_to(root)
+        if not _LEFT_OUT.intersection(relative.parts):
+            yield relative.as_posix(), path
+
+
+def _distribution(source: Source, package: str) -> Iterator[tuple[str, Path]]:
+    try:
+        found = distribution(package)
+    except (PackageNotFoundError, ValueError):
+        installed = {str(each.metadata["Name"]) for each in distributions()}
+        raise UnknownNameError(
+            f"source {source.name}: packages", package, "an installed package", installed
+        ) from None
+    for file in found.files or []:
+        parts = PurePosixPath(file).parts
+        if file.suffix == ".py" and not _LEFT_OUT.intersection(parts) and parts[0] != "..":
+            path = Path(str(found.locate_file(file)))
+            if path.is_file():
+                yield file.as_posix(), path
+
+
+def _module_name(name: str) -> str:
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+@lru_cache(maxsize=8192)
+def _documentation(data: bytes) -> tuple[Documentation, ...] | None:
+    """The documentation strings of a file in its order; None where it is not Python.
+
+    Remembered, because a corpus and a dataset are often made of the same packages.
+    """
+    if b'"""' not in data and b"'''" not in data:
+        return ()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of invalid escapes in other people's strings
+            tree = ast.parse(data)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found: list[Documentation] = []
+    _collect(tree, "", found)
+    return tuple(found)
+
+
+def _collect(node: ast.AST, qualified: str, found: list[Documentation]) -> None:
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        text = ast.get_docstring(node, clean=False)
+        if text is not None and len(text) >= _MINIMUM_CHARACTERS:
+            found.append((getattr(node, "lineno", 1), qualified, inspect.cleandoc(text)))
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for child in node.body:
+                if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    _collect(child, f"{qualified}.{child.name}" if qualified else child.name, found)

@@ -1,0 +1,111 @@
+"""The ledger of a preparation: what was read, what was kept, and why the rest was not."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from data_contracts.records import Rejected
+from fourstage.digests import write_atomically
+
+
+@dataclass
+class Counts:
+    """How many records went where; ``read = kept + Σ quarantined + Σ removed`` always.
+
+    Attributes:
+        read: Records that the reader saw.
+        kept: Documents or rows written.
+        quarantined: By reason: what broke a promise.
+        removed: By reason: what a rule took out.
+        details: What else is worth saying: splits, characters removed by kind, overlap…
+    """
+
+    read: int = 0
+    kept: int = 0
+    quarantined: dict[str, int] = field(default_factory=dict)
+    removed: dict[str, int] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Hold the books to their promise."""
+        gone = sum(self.quarantined.values()) + sum(self.removed.values())
+        assert self.read == self.kept + gone, (self.read, self.kept, self.quarantined, self.removed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, reasons sorted."""
+        self.check()
+        return {
+            "read": self.read,
+            "kept": self.kept,
+            "quarantined": dict(sorted(self.quarantined.items())),
+            "removed": dict(sorted(self.removed.items())),
+            **self.details,
+        }
+
+
+class Ledger:
+    """Writes ``rejected.jsonl`` while counting it.
+
+    Args:
+        folder: Where the file goes; only its owner may read it.
+    """
+
+    def __init__(self, folder: Path):
+        self._path = folder / "rejected.jsonl"
+        self._temporary = folder / f".rejected.jsonl.{os.getpid()}"
+        self.counts = Counts()
+        self._quarantined: Counter[str] = Counter()
+        self._removed: Counter[str] = Counter()
+        self.first: dict[str, str] = {}  # the first location of each reason
+
+    def __enter__(self) -> Ledger:
+        descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._stream = os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace")
+        return self
+
+    def reject(self, rejected: Rejected) -> None:
+        """Note one record that is not kept."""
+        counter = self._quarantined if rejected.severity == "quarantined" else self._removed
+        counter[rejected.reason] += 1
+        self.first.setdefault(rejected.reason, rejected.location)
+        self._stream.write(json.dumps(asdict(rejected), ensure_ascii=False) + "\n")
+
+    def remove(self, identity: str, location: str, reason: str, detail: str = "") -> None:
+        """Note one record that a rule takes out."""
+        self.reject(Rejected(identity, location, reason, "removed", detail))
+
+    def finish(self, kept: int) -> Counts:
+        """The counts, checked and written beside the rejections."""
+        counts = self.counts
+        counts.kept = kept
+        counts.quarantined = dict(self._quarantined)
+        counts.removed = dict(self._removed)
+        text = json.dumps(counts.to_json(), indent=1, ensure_ascii=False)
+        write_atomically(self._path.with_name("counts.json"), text + "\n")
+        return counts
+
+    def summary(self) -> str:
+        """Every reason with its count and first location, for a message."""
+        reasons = self._quarantined + self._removed
+        return "; ".join(
+            f"{count} × {reason} (first at {self.first[reason]})"
+            for reason, count in reasons.most_common(5)
+        )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+        if kind is None:
+            os.replace(self._temporary, self._path)
+        else:
+            self._temporary.unlink(missing_ok=True)

@@ -1,0 +1,297 @@
+"""Tokenised text on disk: memory-mapped Arrow, random access, the same memory for any size.
+
+A file is written once, batch by batch, and appears under its name when it is whole. Reading maps it: a
+document's arrays are views of the file, valid as long as the object they came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow
+
+from corpora.arrow_files import TableWriter
+
+TOKENS = pyarrow.schema(
+    [
+        pyarrow.field("id", pyarrow.string(), nullable=False),
+        pyarrow.field("split", pyarrow.string(), nullable=False),
+        pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
+        pyarrow.field("sentence_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
+        # Arrow packs booleans into bits, which cannot be viewed; a byte each can.
+        pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint8()), nullable=False),
+    ]
+)
+ROWS = pyarrow.schema(
+    [
+        pyarrow.field("id", pyarrow.string(), nullable=False),
+        pyarrow.field("split", pyarrow.string(), nullable=False),
+        pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
+        pyarrow.field("pair_token_ids", pyarrow.list_(pyarrow.int32()), nullable=True),
+        pyarrow.field("label", pyarrow.int32(), nullable=False),
+    ]
+)
+
+
+class TokenWriter:
+    """Writes tokenised documents.
+
+    Args:
+        path: The file, there once the ``with`` block ends well.
+    """
+
+    def __init__(self, path: Path):
+        self._table = TableWriter(Path(path), TOKENS)
+
+    def __enter__(self) -> TokenWriter:
+        self._table.__enter__()
+        return self
+
+    def add(
+        self,
+        id: str,  # noqa: A002 (the column's name)
+        split: str,
+        token_ids: np.ndarray,
+        sentence_lengths: np.ndarray,
+        unit_starts: np.ndarray,
+    ) -> None:
+        """Add one document.
+
+        Args:
+            id: The document's.
+            split: ``train`` or ``heldout``.
+            token_ids: (n,) int32.
+            sentence_lengths: (s,) int32, summing to n.
+            unit_starts: (n,) bool: whether a token starts a unit.
+        """
+        tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
+        sentences = np.ascontiguousarray(sentence_lengths, dtype=np.int32)
+        starts = np.ascontiguousarray(unit_starts, dtype=np.bool_)
+        if int(sentences.sum()) != len(tokens) or len(starts) != len(tokens):
+            raise ValueError(
+                f"expected sentence lengths that sum to {len(tokens)} tokens and as many unit starts, "
+                f"got {int(sentences.sum())} and {len(starts)}"
+            )
+        self._table.add(
+            {
+                "id": id,
+                "split": split,
+                "token_ids": tokens,
+                "sentence_lengths": sentences,
+                "unit_starts": starts.view(np.uint8),
+            },
+            5 * len(tokens) + 4 * len(sentences) + 64,
+        )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._table.__exit__(kind, error, trace)
+
+
+class RowWriter:
+    """Writes tokenised labelled rows.
+
+    Args:
+        path: The file, there once the ``with`` block ends well.
+    """
+
+    def __init__(self, path: Path):
+        self._table = TableWriter(Path(path), ROWS)
+
+    def __enter__(self) -> RowWriter:
+        self._table.__enter__()
+        return self
+
+    def add(
+        self,
+        id: str,  # noqa: A002 (the column's name)
+        split: str,
+        token_ids: np.ndarray,
+        pair_token_ids: np.ndarray | None,
+        label: int,
+    ) -> None:
+        """Add one row.
+
+        Args:
+            id: The row's.
+            split: ``train``, ``dev`` or ``test``.
+            token_ids: (n,) int32.
+            pair_token_ids: (m,) int32, or None.
+            label: Its number among the label names, -1 for none.
+        """
+        tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
+        pair = None
+        if pair_token_ids is not None:
+            pair = np.ascontiguousarray(pair_token_ids, dtype=np.int32)
+        self._table.add(
+            {
+                "id": id,
+                "split": split,
+                "token_ids": tokens,
+                "pair_token_ids": pair,
+                "label": int(label),
+            },
+            4 * len(tokens) + (0 if pair is None else 4 * len(pair)) + 64,
+        )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._table.__exit__(kind, error, trace)
+
+
+class _Mapped:
+    """A memory-mapped file and where the rows of one split are in it."""
+
+    def __init__(self, path: Path | str, split: str | None, schema: pyarrow.Schema):
+        self.path = Path(path)
+        self.split = split
+        self._mapped = pyarrow.memory_map(str(self.path))
+        reader = pyarrow.ipc.open_file(self._mapped)
+        if not reader.schema.equals(schema):
+            raise ValueError(f"{self.path}: expected the columns {schema.names}, got {reader.schema.names}")
+        # Record batches are views of the map: keeping them costs no memory to speak of.
+        self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        batch_numbers, rows = [], []
+        for number, batch in enumerate(self._batches):
+            chosen = np.arange(batch.num_rows, dtype=np.int32)
+            if split is not None:
+                splits = batch.column("split").to_numpy(zero_copy_only=False)
+                chosen = chosen[splits == split]
+            batch_numbers.append(np.full(len(chosen), number, dtype=np.int32))
+            rows.append(chosen)
+        self._batch_of = _joined(batch_numbers)  # (rows,)
+        self._row_of = _joined(rows)  # (rows,)
+        self._views: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._batch_of)
+
+    def __reduce__(self) -> tuple[type, tuple[str, str | None]]:
+        # A worker process maps the file anew instead of getting a copy.
+        return type(self), (str(self.path), self.split)
+
+    @property
+    def ids(self) -> list[str]:
+        """The id of each document or row, in order."""
+        columns = [batch.column("id") for batch in self._batches]
+        return [
+            columns[batch][int(row)].as_py()
+            for batch, row in zip(self._batch_of, self._row_of, strict=True)
+        ]
+
+    def _view(self, column: str) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Offsets and values of a list column, by batch, without a copy."""
+        if column not in self._views:
+            self._views[column] = [
+                (
+                    batch.column(column).offsets.to_numpy(),
+                    batch.column(column).values.to_numpy(),
+                )
+                for batch in self._batches
+            ]
+        return self._views[column]
+
+    def _slice(self, column: str, i: int) -> np.ndarray:
+        offsets, values = self._view(column)[self._batch_of[i]]
+        row = self._row_of[i]
+        return values[offsets[row] : offsets[row + 1]]
+
+    def _lengths(self, column: str) -> np.ndarray:
+        """Length of a list column in each row, (rows,) int64."""
+        parts = []
+        for number, (offsets, _) in enumerate(self._view(column)):
+            rows = self._row_of[self._batch_of == number]
+            parts.append((offsets[rows + 1] - offsets[rows]).astype(np.int64))
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def _check(self, i: int) -> int:
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"{i} of {len(self)}")
+        return i % len(self)
+
+
+class TokenisedCorpus(_Mapped):
+    """Tokenised documents.
+
+    Args:
+        path: A file that `TokenWriter` wrote.
+        split: Only the documents of this split; all where None.
+    """
+
+    def __init__(self, path: Path | str, split: str | None = None):
+        super().__init__(path, split, TOKENS)
+        self._token_lengths = self._lengths("token_ids")
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of all documents."""
+        return int(self._token_lengths.sum())
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each document, (documents,) int64."""
+        return self._token_lengths
+
+    def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Token ids (n,) int32, sentence lengths (s,) int32 and unit starts (n,) bool of document `i`.
+
+        Views of the file: not to be written to.
+        """
+        i = self._check(i)
+        return (
+            self._slice("token_ids", i),
+            self._slice("sentence_lengths", i),
+            self._slice("unit_starts", i).view(np.bool_),
+        )
+
+
+class TokenisedRows(_Mapped):
+    """Tokenised labelled rows.
+
+    Args:
+        path: A file that `RowWriter` wrote.
+        split: Only the rows of this split; all where None.
+    """
+
+    def __init__(self, path: Path | str, split: str | None = None):
+        super().__init__(path, split, ROWS)
+        parts = [
+            batch.column("label").to_numpy()[self._row_of[self._batch_of == number]]
+            for number, batch in enumerate(self._batches)
+        ]
+        self._labels = _joined(parts)
+        pairs = [batch.column("pair_token_ids").is_valid() for batch in self._batches]
+        self._has_pair = [pair.to_numpy(zero_copy_only=False) for pair in pairs]
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Number of each row's label, (rows,) int32; -1 for none."""
+        return self._labels
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each row, those of its second text included, (rows,) int64."""
+        return self._lengths("token_ids") + self._lengths("pair_token_ids")
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Token ids (n,) int32 of row `i`, and of its second text (m,) or None. Views of the file."""
+        i = self._check(i)
+        pair = None
+        if self._has_pair[self._batch_of[i]][self._row_of[i]]:
+            pair = self._slice("pair_token_ids", i)
+        return self._slice("token_ids", i), pair
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)

@@ -1,0 +1,142 @@
+"""What a source's files are at the start of a run; a file that is another later is an error."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from corpora.files import FoundFile, find_files
+from data_contracts.records import Split
+from data_contracts.sources import Source
+from fourstage.digests import DigestCache, digest
+from fourstage.errors import ContractViolation
+from fourstage.settings import home
+
+
+@dataclass(frozen=True)
+class FileState:
+    """One file as it was when the snapshot was taken.
+
+    Attributes:
+        split: The split it is listed under; None where splitting is ours.
+        path: Absolute path, or an address.
+        size: Bytes.
+        mtime_ns: Time of the last modification; 0 for an address.
+        inode: Its number; 0 for an address.
+        sha256: Digest of its bytes.
+        name: What it is called in ids and locations.
+        members: Pattern of the archive members wanted; empty for all.
+    """
+
+    split: Split | None
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+    sha256: str
+    name: str
+    members: str = ""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The files of a source, and one digest of them all.
+
+    Attributes:
+        source_name: The source's.
+        files: Splits in order, each sorted.
+        digest: Of splits, names and contents; independent of folders, times and machines.
+    """
+
+    source_name: str
+    files: tuple[FileState, ...]
+    digest: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
+    """Find the files of a source and digest them (digests of unchanged files are remembered).
+
+    Args:
+        source: What to look for.
+        folders: Further folders for relative files, after the source's own project folder and before
+            those of ``FOURSTAGE_DATA`` and the fetch cache.
+
+    Raises:
+        ContractViolation: A file is missing, cannot be read, or changes meanwhile.
+        RecipeError: The format is unknown.
+    """
+    from corpora.readers import format_of
+
+    if source.packages:
+        from corpora.readers.python_docs import package_files
+
+        found = package_files(source)
+    else:
+        found = find_files(source, folders)
+        for file in found:
+            format_of(source, file)
+    cache = DigestCache(home() / "file-digests.jsonl")
+    files = tuple(_state(file, cache) for file in found)
+    content = [[file.split, file.name, file.members, file.size, file.sha256] for file in files]
+    return Snapshot(source.name, files, digest([source.name, content]))
+
+
+def check_unchanged(state: FileState, stat: os.stat_result) -> None:
+    """Raise where a file is no longer the one of the snapshot.
+
+    Raises:
+        ContractViolation: Its size, time or inode differs.
+    """
+    if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (state.size, state.mtime_ns, state.inode):
+        raise ContractViolation(
+            f"{state.path}: changed while being read: {state.size:,} bytes when the run started, "
+            f"{stat.st_size:,} now; run again when nothing writes to it."
+        )
+
+
+def _state(file: FoundFile, cache: DigestCache) -> FileState:
+    if "://" in file.path:
+        return _addressed_state(file)
+    path = Path(file.path)
+    try:
+        before = path.stat()
+        sha256 = cache.of(path)
+        after = path.stat()
+    except OSError as error:
+        raise ContractViolation(f"{path}: cannot be read ({error.strerror}).") from error
+    state = FileState(
+        file.split,
+        file.path,
+        before.st_size,
+        before.st_mtime_ns,
+        before.st_ino,
+        sha256,
+        file.name,
+        file.members,
+    )
+    check_unchanged(state, after)
+    return state
+
+
+def _addressed_state(file: FoundFile) -> FileState:
+    import fsspec
+
+    state = hashlib.sha256()
+    size = 0
+    try:
+        opened = fsspec.open(file.path, "rb")
+        with opened as stream:  # pyright: ignore[reportGeneralTypeIssues]  (fsspec is untyped)
+            while chunk := stream.read(1 << 20):
+                state.update(chunk)
+                size += len(chunk)
+    except OSError as error:
+        raise ContractViolation(f"{file.path}: cannot be read ({error}).") from error
+    return FileState(file.split, file.path, size, 0, 0, state.hexdigest(), file.name, file.members)
