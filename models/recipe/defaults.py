@@ -1,0 +1,60 @@
+"""What a stage does where its recipe says nothing; each kind has its own values, all printed.
+
+The starting point is the table of Gururangan et al. 2020 (arXiv 2004.10964, tables 13 and 14):
+AdamW with β .9/.98, ε 1e-6, decay .01, warm-up .06; 12,500 steps at batch 2,048 and 5e-4 for the
+domain, 100 epochs at batch 256 and 1e-4 for the task, 2e-5 at batch 16 for fine-tuning. That is a
+network of 125 M weights on a TPU. Here networks have 4–30 M weights, which bear higher rates, on
+two cores, which bear small batches:
+
+* batches of 32, and the peak rate of the domain halved (a batch 64 times smaller gives noisier
+  gradients, and half the rate also spares what the general stage learned);
+* 20 epochs for the task instead of 100: with masks drawn anew each epoch the loss of small networks
+  is flat from about there;
+* fine-tuning at 5e-5, the upper end of BERT's grid (2e-5 to 5e-5), 3 epochs, warm-up .1, β₂ .999.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+SEED = 17
+PRECISION = "auto"
+SEQUENCE_LENGTH = 128
+VOCABULARY_SIZE = 8000
+METRICS = ("accuracy", "macro_f1")
+ADAMW: dict[str, Any] = {
+    "warmup": 0.06,
+    "decay": "linear",
+    "weight_decay": 0.01,
+    "beta_1": 0.9,
+    "beta_2": 0.98,
+    "epsilon": 1e-6,
+    "clip_norm": 1.0,
+    "layer_decay": 1.0,
+}
+
+
+@dataclass(frozen=True)
+class StageDefaults:
+    """Values of one kind of stage."""
+
+    batch_size: int
+    budget: tuple[str, float]
+    adamw: dict[str, Any]
+    refresh: str
+
+
+STAGES = {
+    "general": StageDefaults(32, ("steps", 2000), {**ADAMW, "peak_learning_rate": 5e-4}, "never"),
+    "domain": StageDefaults(
+        32, ("steps", 1000), {**ADAMW, "peak_learning_rate": 2.5e-4}, "continue"
+    ),
+    "task": StageDefaults(32, ("epochs", 20), {**ADAMW, "peak_learning_rate": 1e-4}, "on_change"),
+    "finetune": StageDefaults(
+        16,
+        ("epochs", 3),
+        {**ADAMW, "peak_learning_rate": 5e-5, "warmup": 0.1, "beta_2": 0.999},
+        "on_change",
+    ),
+}

@@ -1,0 +1,377 @@
+"""From a YAML file to a `Recipe`: find it, read it, extend it, override it, check its shape."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.settings import REPOSITORY, search_folders
+from models.recipe import parts
+from models.recipe.messages import faults_of, kind_of, raise_all, source_of
+from models.recipe.paths import Path as Place
+from models.recipe.paths import parse_path, path_text
+from models.recipe.schema import Recipe
+from models.recipe.smoke import shrink
+from models.recipe.strict_yaml import Document, parse_document, read_document
+
+# Of these a value of the parent holds where the child's mapping has none; anything else is
+# replaced.
+MERGED = frozenset({"tokenizer", "limits", "evaluate", "promote"})
+# A key of a stage that says the same as another one and so takes its place.
+INSTEAD_OF = {
+    "sequence_length": ("phases",),
+    "phases": ("sequence_length",),
+    "dataset": ("corpora",),
+    "corpora": ("dataset",),
+}
+CHOICES = frozenset({"budget", "optimizer", "head"})  # mappings of exactly one key
+
+
+def load_recipe(
+    path: Path | str,
+    overrides: Sequence[str] = (),
+    smoke: bool = False,
+    folders: Sequence[Path] | None = None,
+) -> Recipe:
+    """Read a recipe and check its shape, its types and its names.
+
+    Args:
+        path: A file, or the name of a recipe such as ``quickstart`` or ``papers/bert``.
+        overrides: ``path=value`` as given to ``--set``, the value in YAML.
+        smoke: Whether to shrink it to a few steps of a tiny network on embedded text.
+        folders: Project folders searched before the built-in ones; those of the recipe's own file
+            unless given.
+
+    Raises:
+        RecipeError: Everything that is wrong with it, a line each.
+    """
+    file = find_recipe(path, folders)
+    folders = search_folders(file) if folders is None else folders
+    where: dict[Place, str] = {(): _display(file)}
+    document = read_document(file, where[()])
+    value, spellings = _extended(document, where, folders)
+    for override in overrides:
+        _override(value, override, where, spellings)
+    _drop_left_out(value)
+    faults: list[RecipeError] = list(_nothings(value, (), where))
+    faults += _unknown_names(value, where, folders)
+    recipe = None
+    try:
+        recipe = Recipe.model_validate(value)
+    except ValidationError as error:
+        faults += faults_of(error, value, where, spellings)
+    raise_all(_without_echo(faults))
+    assert recipe is not None
+    if smoke:
+        value, given = shrink(value), value
+        recipe = Recipe.model_validate(value)
+        where.update(_changed(given, value))
+    recipe._path = file
+    recipe._where = _display(file)
+    recipe._origins.update(_origins(value, where))
+    return recipe
+
+
+def recipe_folders(folders: Sequence[Path]) -> list[Path]:
+    """Folders that hold recipes, in the order in which they are searched."""
+    found = [folder / "recipes" for folder in folders] + [REPOSITORY / "recipes"]
+    return [folder for folder in dict.fromkeys(found) if folder.is_dir()]
+
+
+def recipe_names(folders: Sequence[Path]) -> dict[str, Path]:
+    """Every recipe that can be named, with its file; the project's own hide built-in ones."""
+    found: dict[str, Path] = {}
+    for folder in recipe_folders(folders):
+        for file in sorted(folder.rglob("*.yaml")):
+            found.setdefault(file.relative_to(folder).with_suffix("").as_posix(), file)
+    return dict(sorted(found.items()))
+
+
+def find_recipe(path: Path | str, folders: Sequence[Path] | None = None) -> Path:
+    """The file of a recipe given by path or by name.
+
+    Raises:
+        UnknownNameError: There is neither such a file nor such a recipe.
+    """
+    text = str(path)
+    if "\0" in text:
+        raise RecipeError("the recipe's path holds a NUL character")
+    file = Path(path)
+    try:
+        if file.is_file():
+            return file
+        if file.is_dir():
+            raise RecipeError(f"{text}: expected a recipe file, got a folder")
+    except OSError as error:
+        raise RecipeError(f"{text[:80]}: cannot be read ({error.strerror})") from error
+    names = recipe_names(search_folders() if folders is None else folders)
+    wanted = text.removesuffix(".yaml").removeprefix("recipes/")
+    if wanted in names:
+        return names[wanted]
+    raise UnknownNameError("recipe", text, "a file or the name of a recipe", names)
+
+
+def _display(file: Path) -> str:
+    """The path as short as it can be said from here."""
+    absolute = file.absolute()
+    for folder in (Path.cwd(), REPOSITORY):
+        if absolute.is_relative_to(folder):
+            return absolute.relative_to(folder).as_posix()
+    return str(file)
+
+
+def _extended(
+    document: Document, where: dict[Place, str], folders: Sequence[Path]
+) -> tuple[dict[str, Any], dict[Place, str]]:
+    """The recipe's values over those of the recipe it extends."""
+    child = _mapping(document, where[()])
+    name = child.get("extends")
+    if name is None:
+        return child, document.spellings
+    if not isinstance(name, str):
+        raise RecipeError(f"{where[()]}: extends: expected text, got {kind_of(name)}")
+    names = recipe_names(folders)
+    if name not in names:
+        raise UnknownNameError(f"{where[()]}: extends", name, "a recipe", names)
+    source = _display(names[name])
+    parent_document = read_document(names[name], source)
+    parent = _mapping(parent_document, source)
+    if "extends" in parent:
+        raise RecipeError(
+            f"{where[()]}: extends: {name!r} itself extends {str(parent['extends'])[:60]!r}; "
+            "only one level is allowed"
+        )
+    return _merged(parent, child, source, where), {
+        **parent_document.spellings,
+        **document.spellings,
+    }
+
+
+def _mapping(document: Document, where: str) -> dict[str, Any]:
+    if not isinstance(document.value, dict):
+        raise RecipeError(
+            f"{where}: expected a mapping with the keys name, family, size and stages; "
+            f"got {kind_of(document.value)}"
+        )
+    return document.value
+
+
+def _merged(
+    parent: dict[str, Any], child: dict[str, Any], source: str, where: dict[Place, str]
+) -> dict[str, Any]:
+    """The child over the parent.
+
+    A key of the child replaces the parent's; of `MERGED` mappings and of stages, key by key. If the
+    child lists stages, its list decides which there are, and each continues the parent's of its
+    name.
+    """
+    parent = copy.deepcopy(parent)
+    result: dict[str, Any] = dict(child)
+    for key in ("seed", "seeds"):
+        if key in child:
+            parent.pop("seed", None)
+            parent.pop("seeds", None)
+    for key, value in parent.items():
+        if key in ("name", "stages"):
+            continue
+        if key not in child:
+            result[key] = value
+            where[(key,)] = source
+        elif key in MERGED and isinstance(value, dict) and isinstance(child[key], dict):
+            result[key] = {**value, **child[key]}
+            where.update({(key, inner): source for inner in value if inner not in child[key]})
+    if "stages" not in child and "stages" in parent:
+        result["stages"] = parent["stages"]
+        where[("stages",)] = source
+    elif isinstance(parent.get("stages"), list) and isinstance(child.get("stages"), list):
+        known = {_stage_name(stage): stage for stage in parent["stages"]}
+        result["stages"] = []
+        for i, stage in enumerate(child["stages"]):
+            base = known.get(_stage_name(stage))
+            if isinstance(stage, dict) and isinstance(base, dict):
+                base = {k: v for k, v in base.items() if not _replaced(k, stage)}
+                where.update({("stages", i, key): source for key in base if key not in stage})
+                stage = {**base, **stage}
+            result["stages"].append(stage)
+    return result
+
+
+def _replaced(key: str, stage: Mapping[str, Any]) -> bool:
+    return any(other in stage for other in INSTEAD_OF.get(key, ()))
+
+
+def _stage_name(stage: Any) -> str | None:
+    if not isinstance(stage, dict):
+        return None
+    name = stage.get("name", stage.get("stage"))
+    return name if isinstance(name, str) else None
+
+
+def _override(
+    value: dict[str, Any],
+    override: str,
+    where: dict[Place, str],
+    spellings: dict[Place, str],
+) -> None:
+    """Put one ``--set`` into the recipe; the schema checks what comes out."""
+    option = f"--set {override[:80]}"
+    name, equals, text = override.partition("=")
+    if not equals:
+        raise RecipeError(f"{option}: expected path=value, such as seed=5")
+    path = _addressed(parse_path(name.strip(), option), value, option)
+    document = parse_document(text, option)
+    if document.value is None and not _is_stage(path):
+        raise RecipeError(f"{option}: expected a value after '=', got nothing")
+    holder: Any = value
+    for depth, key in enumerate(path[:-1]):
+        holder = _step(holder, key, path[: depth + 1], option)
+    last = path[-1]
+    if isinstance(holder, list):
+        _step(holder, last, path, option)
+    elif not isinstance(holder, dict):
+        raise RecipeError(
+            f"{option}: {path_text(path[:-1])} is {kind_of(holder)}, it has no {last!r}"
+        )
+    elif len(path) > 1 and path[-2] in CHOICES and last not in holder:
+        holder.clear()  # `budget.steps=10` replaces `budget: {epochs: 20}`
+    elif path in (("seed",), ("seeds",)):
+        holder.pop("seed", None)
+        holder.pop("seeds", None)
+    elif len(path) == 3 and path[0] == "stages":
+        for other in INSTEAD_OF.get(str(last), ()):
+            holder.pop(other, None)
+    holder[last] = document.value  # pyright: ignore[reportArgumentType, reportCallIssue]
+    for place in [place for place in where if place[: len(path)] == path]:
+        del where[place]
+    where[path] = "--set"
+    spellings.update({(*path, *inner): word for inner, word in document.spellings.items()})
+
+
+def _step(holder: Any, key: str | int, path: Place, option: str) -> Any:
+    """One key down; a mapping that is not there yet is made, for the schema to judge."""
+    if isinstance(holder, list) and isinstance(key, int):
+        if key >= len(holder):
+            raise RecipeError(
+                f"{option}: {path_text(path[:-1])} has {len(holder)} entries, "
+                f"[0] to [{len(holder) - 1}]"
+            )
+        return holder[key]
+    if isinstance(holder, dict) and isinstance(key, str):
+        if len(path) > 1 and path[-2] in CHOICES and key not in holder:
+            holder.clear()
+        return holder.setdefault(key, {})
+    raise RecipeError(
+        f"{option}: {path_text(path[:-1])} is {kind_of(holder)}, it has no {path_text((key,))}"
+    )
+
+
+def _addressed(path: Place, value: Mapping[str, Any], option: str) -> Place:
+    """``stages.NAME`` as ``stages[i]``."""
+    stages = value.get("stages")
+    if len(path) < 2 or path[0] != "stages" or isinstance(path[1], int):
+        return path
+    if not isinstance(stages, list):
+        raise RecipeError(f"{option}: the recipe has no list of stages")
+    names = [_stage_name(stage) for stage in stages]
+    if path[1] not in names:
+        raise UnknownNameError(
+            option, str(path[1]), "the name of a stage of this recipe", [n for n in names if n]
+        )
+    return ("stages", names.index(path[1]), *path[2:])
+
+
+def _is_stage(path: Place) -> bool:
+    return len(path) == 2 and path[0] == "stages"
+
+
+def _drop_left_out(value: dict[str, Any]) -> None:
+    """``--set stages.task=`` leaves that stage out."""
+    stages = value.get("stages")
+    if isinstance(stages, list) and None in stages and len(stages) > stages.count(None):
+        value["stages"] = [stage for stage in stages if stage is not None]
+
+
+def _nothings(value: Any, path: Place, where: Mapping[Place, str]) -> list[RecipeError]:
+    """A key with nothing behind it is a slip, not a default."""
+    if value is None:
+        return [
+            RecipeError(
+                f"{source_of(path, where)}: {path_text(path)}: nothing stands here; give a value "
+                "(`{}` for an empty mapping) or remove the key"
+            )
+        ]
+    if isinstance(value, dict):
+        return [f for key, v in value.items() for f in _nothings(v, (*path, key), where)]
+    if isinstance(value, list):
+        return [f for i, v in enumerate(value) for f in _nothings(v, (*path, i), where)]
+    return []
+
+
+def _unknown_names(
+    value: Mapping[str, Any], where: Mapping[Place, str], folders: Sequence[Path]
+) -> list[RecipeError]:
+    """Families, objectives and heads that nothing answers to."""
+    found: list[RecipeError | None] = []
+
+    def check(path: Place, name: Any, kind: str) -> None:
+        if isinstance(name, str):
+            place = f"{source_of(path, where)}: {path_text(path)}"
+            found.append(parts.unknown(place, name, kind, folders))
+
+    check(("family",), value.get("family"), "families")
+    stages = value.get("stages")
+    listed: list[Any] = stages if isinstance(stages, list) else []
+    for i, stage in enumerate(listed):
+        if not isinstance(stage, dict):
+            continue
+        for key, kind in (("objectives", "objectives"), ("head", "heads")):
+            if isinstance(stage.get(key), dict):
+                for name in stage[key]:
+                    check(("stages", i, key), name, kind)
+    return [fault for fault in found if fault is not None]
+
+
+def _without_echo(faults: Sequence[RecipeError]) -> list[RecipeError]:
+    """Drop what the schema says of a key that has nothing behind it; that was said already."""
+    empty = {str(f).split(": nothing stands here")[0] for f in faults if "nothing stands" in str(f)}
+    return [
+        fault
+        for fault in faults
+        if "nothing stands here" in str(fault)
+        or not any(str(fault).startswith(f"{place}: expected") for place in empty)
+    ]
+
+
+def _changed(before: Any, after: Any, path: Place = ()) -> dict[Place, str]:
+    """Places that the smoke version has otherwise."""
+    if before == after:
+        return {}
+    if isinstance(before, dict) and isinstance(after, dict):
+        pairs = [(key, before.get(key), value) for key, value in after.items()]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = [(i, before[i], value) for i, value in enumerate(after)]
+    else:
+        return {path: "smoke"}
+    return {k: v for key, b, a in pairs for k, v in _changed(b, a, (*path, key)).items()}
+
+
+def _origins(value: Any, where: Mapping[Place, str], path: Place = ()) -> dict[Place, str]:
+    """Where each single value came from."""
+    if isinstance(value, dict) and value:
+        children: list[tuple[str | int, Any]] = list(value.items())
+    elif isinstance(value, list) and value:
+        children = list(enumerate(value))
+    else:
+        holder = path
+        while holder not in where:
+            holder = holder[:-1]
+        source = where[holder]
+        return {path: source}
+    return {
+        k: v for key, child in children for k, v in _origins(child, where, (*path, key)).items()
+    }

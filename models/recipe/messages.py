@@ -1,0 +1,238 @@
+"""Every fault of a recipe as one line: where, what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from fourstage.errors import RecipeError, UnknownNameError
+from models.recipe.paths import Path, path_text
+from models.recipe.schema import Part, Recipe
+
+_NUMBER_WITHOUT_POINT = re.compile(r"([-+]?\d+)[eE]([-+]?)(\d+)\Z")
+_LIMITS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "tuple_type": "a list",
+    "list_type": "a list",
+}
+_PATTERNS = {
+    "init": "hf:owner/name@commit, folder:path, models:/name@alias or models:/name/version",
+    "name": "lower-case letters, digits, '.', '_' and '-', the first a letter or a digit",
+    "model": "lower-case letters, digits, '.', '_' and '-', the first a letter or a digit",
+}
+
+
+def raise_all(faults: Sequence[RecipeError | str]) -> None:
+    """Raise every fault found, all at once; one alone is raised as it is.
+
+    Raises:
+        RecipeError: If there is any fault.
+    """
+    unique = list({str(fault): fault for fault in faults}.values())
+    if not unique:
+        return
+    if len(unique) == 1:
+        only = unique[0]
+        raise only if isinstance(only, RecipeError) else RecipeError(only)
+    raise RecipeError("\n".join(str(fault) for fault in unique))
+
+
+def faults_of(
+    error: ValidationError,
+    value: Mapping[str, Any],
+    where: Mapping[Path, str],
+    spellings: Mapping[Path, str],
+) -> list[RecipeError]:
+    """The faults the schema found.
+
+    Args:
+        error: What pydantic says.
+        value: The recipe as it was given.
+        where: Which file or option a path came from; the empty path is the recipe's own file.
+        spellings: Words that YAML read as true or false, as they were written.
+    """
+    return [_fault(details, value, where, spellings) for details in error.errors(include_url=False)]
+
+
+def source_of(path: Path, where: Mapping[Path, str]) -> str:
+    """The file or option that gave the value at `path`, or gave something inside it."""
+    if path in where:
+        return where[path]
+    inside = {place for given, place in where.items() if given[: len(path)] == path}
+    return inside.pop() if len(inside) == 1 else where[()]
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, for a message; short."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case int() | float():
+            return f"the number {str(value)[:40]}"
+        case str():
+            return f"the text {value[:60]!r}"
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case Mapping():
+            return "a mapping"
+    return f"a {type(value).__name__}"
+
+
+def _fault(
+    details: ErrorDetails,
+    value: Mapping[str, Any],
+    where: Mapping[Path, str],
+    spellings: Mapping[Path, str],
+) -> RecipeError:
+    path, part, got = _follow(details["loc"], value)
+    at = _place(path, where)
+    kind, context = details["type"], details.get("ctx", {})
+    if kind == "extra_forbidden":
+        key = str(path[-1])
+        holder = path[:-1]
+        hint = _unit_hint(key, part)
+        return UnknownNameError(
+            _place(holder, where, given=path), key, f"a key of {part.a_key_of}", keys_of(part), hint
+        )
+    if kind == "missing":
+        key = str(details["loc"][-1])
+        return RecipeError(f"{_place(path, where)}: the key {key!r} is missing")
+    if kind == "literal_error":
+        known = re.findall(r"'([^']*)'", str(context.get("expected", "")))
+        if isinstance(got, str):
+            return UnknownNameError(at, got, f"a value of {path[-1]!r}", known)
+        return RecipeError(
+            f"{at}: expected one of {', '.join(known)}, got {_got(got, path, spellings)}"
+        )
+    if kind in _LIMITS:
+        name, words = _LIMITS[kind]
+        return RecipeError(f"{at}: expected {words} {context[name]}, got {got}")
+    if kind in _TYPES:
+        return RecipeError(
+            f"{at}: expected {_TYPES[kind]}, got {_got(got, path, spellings)}"
+            f"{_advice(kind, got, path, spellings)}"
+        )
+    if kind == "string_pattern_mismatch":
+        wanted = _PATTERNS.get(str(path[-1]), f"text like {context.get('pattern')}")
+        return RecipeError(f"{at}: expected {wanted}; got {kind_of(got)}")
+    if kind in ("too_short", "too_long"):
+        bound = context.get("min_length", context.get("max_length"))
+        words = "at least" if kind == "too_short" else "at most"
+        return RecipeError(
+            f"{at}: expected {words} {bound} of them, got {context.get('actual_length')}"
+        )
+    if kind == "finite_number":
+        return RecipeError(f"{at}: expected a finite number, got {got}")
+    return RecipeError(f"{at}: {details['msg']}")
+
+
+def _place(path: Path, where: Mapping[Path, str], given: Path | None = None) -> str:
+    """``recipes/x.yaml: stages[0].objectives``."""
+    source = source_of(path if given is None else given, where)
+    return f"{source}: {path_text(path)}" if path else source
+
+
+def _got(value: Any, path: Path, spellings: Mapping[Path, str]) -> str:
+    if isinstance(value, bool) and path in spellings:
+        written = spellings[path]
+        if written.casefold() != str(value).casefold():
+            return f"`{str(value).lower()}`, because YAML reads the word `{written}` so"
+    return kind_of(value)
+
+
+def _advice(kind: str, value: Any, path: Path, spellings: Mapping[Path, str]) -> str:
+    if kind == "string_type":
+        if isinstance(value, bool):
+            return f"; quote it: '{spellings.get(path, str(value).lower())}'"
+        return f"; quote it: '{value}'" if isinstance(value, (int, float)) else ""
+    if kind in ("int_type", "float_type") and isinstance(value, str):
+        number = _NUMBER_WITHOUT_POINT.match(value)
+        if number:
+            mantissa, sign, exponent = number.groups()
+            fixed = f"{mantissa}.0e{sign or '+'}{exponent}"
+            return f"; YAML 1.1 reads {value[:40]} as text: write {fixed[:44]}"
+        return "; write the number without quotes" if _is_number(value) else ""
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _unit_hint(key: str, part: type[Part]) -> str:
+    """Keys often written one level too high."""
+    if part.a_key_of == "a stage" and key in ("steps", "epochs", "tokens"):
+        return f"A budget is written `budget: {{{key}: …}}`."
+    if part.a_key_of == "a stage" and key in ("learning_rate", "peak_learning_rate", "warmup"):
+        return "It belongs to the optimizer: `optimizer: {adamw: {peak_learning_rate: …}}`."
+    return ""
+
+
+def keys_of(part: type[BaseModel]) -> list[str]:
+    """The keys as they are written."""
+    return [field.alias or name for name, field in part.model_fields.items()]
+
+
+def _follow(loc: Sequence[str | int], value: Any) -> tuple[Path, type[Part], Any]:
+    """Walk along pydantic's place, leaving out its names of union members.
+
+    Returns:
+        The path that exists in the recipe, the part that holds its last key, what stands there.
+    """
+    path: list[str | int] = []
+    part: type[Part] = Recipe
+    annotations: list[Any] = [Recipe]
+    for element in loc:
+        inner: Any
+        if isinstance(value, Mapping) and element in value:
+            part = next(iter(_parts(annotations)), part)
+            annotations = [_annotation(part, element)] if _parts(annotations) else annotations
+            inner = value[element]
+        elif isinstance(value, (list, tuple)) and isinstance(element, int):
+            inner = value[element]
+        else:
+            continue
+        value = inner
+        path.append(element)
+    return tuple(path), part, value
+
+
+def _annotation(part: type[Part], key: str | int) -> Any:
+    for name, field in part.model_fields.items():
+        if key == (field.alias or name):
+            return field.annotation
+    return None
+
+
+def _parts(annotations: Sequence[Any]) -> list[type[Part]]:
+    """The parts inside annotations such as ``tuple[Stage, ...] | None``."""
+    found: list[type[Part]] = []
+    for annotation in annotations:
+        if isinstance(annotation, type) and issubclass(annotation, Part):
+            found.append(annotation)
+        else:
+            found += _parts(get_args(annotation))
+    return found

@@ -1,0 +1,69 @@
+"""Which families, objectives and heads there are, and which are still to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from fourstage.errors import UnknownNameError
+from models import catalogue
+
+ARTICLES = {"families": "a family", "objectives": "an objective", "heads": "a head"}
+
+# Names that are part of the design. Whichever has a file is available; the others are refused as
+# "not supported yet" rather than as unknown.
+PLANNED = {
+    "families": (
+        "albert", "bart", "bert", "distilbert", "electra", "elmo", "ernie", "fasttext", "glove",
+        "gpt", "gpt2", "lstm", "lxmert", "mass", "ngram", "nnlm", "roberta", "seq2seq", "spanbert",
+        "structbert", "t5", "transformer", "transformer_xl", "unilm", "uniter", "vilbert",
+        "visualbert", "vl_bert", "word2vec", "xlnet",
+    ),
+    "objectives": (
+        "bidirectional_lm", "causal_lm", "denoising", "distillation", "entity_denoising",
+        "knowledge_masking", "masked_lm", "masked_seq2seq", "next_sentence", "permutation_lm",
+        "prefix_lm", "region_masking", "replaced_token_detection", "sentence_order",
+        "sentence_structure", "skip_gram", "span_boundary", "span_denoising", "translation_lm",
+        "word_structure",
+    ),
+    "heads": (
+        "generation", "multiple_choice", "question_answering", "regression", "retrieval",
+        "sequence_classification", "span_classification", "token_classification",
+        "token_classification_crf", "visual_question_answering",
+    ),
+}  # fmt: skip
+
+
+def available(kind: str, folders: Sequence[Path]) -> list[str]:
+    """Names with a file, the project's own first searched."""
+    return list(catalogue.names(kind, folders))
+
+
+def file_of(kind: str, name: str, folders: Sequence[Path]) -> Path:
+    """The file of a name that is available; the project's own hides a built-in one."""
+    for folder in (*folders, Path(catalogue.__file__).parent):
+        file = folder / kind / f"{name}.py"
+        if file.is_file():
+            return file
+    raise UnknownNameError(kind, name, ARTICLES[kind], available(kind, folders))
+
+
+def unknown(where: str, name: str, kind: str, folders: Sequence[Path]) -> UnknownNameError | None:
+    """The fault of a name that has no file and is not planned either."""
+    there = available(kind, folders)
+    if name in there or name in PLANNED[kind]:
+        return None
+    return UnknownNameError(where, name, ARTICLES[kind], there, _planned_hint(name, kind, there))
+
+
+def is_missing(name: str, kind: str, folders: Sequence[Path]) -> bool:
+    """Whether a name is planned but has no file yet."""
+    return name in PLANNED[kind] and name not in available(kind, folders)
+
+
+def _planned_hint(name: str, kind: str, there: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    later = set(PLANNED[kind]) - set(there)
+    near = get_close_matches(name.casefold(), sorted(later), n=1, cutoff=0.75)
+    return f"{near[0]!r} is planned but not supported yet." if near else ""

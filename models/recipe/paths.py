@@ -1,0 +1,46 @@
+"""Paths into a recipe: ``stages[0].budget.steps`` as text and as keys."""
+
+from __future__ import annotations
+
+import re
+
+from fourstage.errors import RecipeError
+
+Path = tuple[str | int, ...]
+
+_ELEMENT = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
+
+
+def path_text(path: Path) -> str:
+    """``("stages", 0, "budget")`` as ``stages[0].budget``."""
+    text = ""
+    for element in path:
+        if isinstance(element, int):
+            text += f"[{element}]"
+        else:
+            text += f".{element[:80]}" if text else element[:80]
+    return text
+
+
+def parse_path(text: str, where: str) -> Path:
+    """The keys and indices of ``stages[0].budget.steps``.
+
+    Raises:
+        RecipeError: It isn't a path.
+    """
+    path: list[str | int] = []
+    at = 0
+    while at < len(text):
+        if path and text[at] == ".":
+            at += 1
+        found = _ELEMENT.match(text, at)
+        if found is None:
+            break
+        path.append(int(found[2]) if found[2] else found[1])
+        at = found.end()
+    if not path or at < len(text):
+        raise RecipeError(
+            f"{where}: expected a path such as `seed` or `stages[0].budget.steps`, "
+            f"got {text[:80]!r}"
+        )
+    return tuple(path)

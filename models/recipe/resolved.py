@@ -1,0 +1,338 @@
+"""A recipe with every value explicit, and the part of a stage that decides its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# A key added to the schema later goes here with the value that means "as before", so that the keys
+# of recipes written before it stay what they were. Never change or remove a line.
+NEUTRAL: Mapping[str, Any] = {"micro_batches": 1, "long_rows": "head", "stop": None, "select": None}
+NEUTRAL_OPTIMIZER: Mapping[str, Any] = {"layer_decay": 1.0, "groups": []}
+
+
+@dataclass(frozen=True)
+class ResolvedPhase:
+    """A part of the budget at one sequence length.
+
+    Attributes:
+        sequence_length: Tokens a row, special ones counted.
+        share: Part of the budget, 0-1; a stage's phases sum to 1.
+        batch_size: Examples a step.
+    """
+
+    sequence_length: int
+    share: float
+    batch_size: int
+
+
+@dataclass(frozen=True)
+class ResolvedBudget:
+    """How long a stage trains.
+
+    Attributes:
+        unit: ``steps``, ``tokens`` or ``epochs``.
+        amount: Whole for steps and tokens.
+    """
+
+    unit: str
+    amount: float
+
+
+@dataclass(frozen=True)
+class ResolvedOptimizer:
+    """An optimizer's name and all its settings."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ResolvedTokenizer:
+    """How the vocabulary is made.
+
+    Attributes:
+        learn_from: Names of corpora, in order.
+    """
+
+    scheme: str
+    vocabulary_size: int
+    lowercase: bool
+    learn_from: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ResolvedStage:
+    """One trained part, nothing left to guess.
+
+    Attributes:
+        index: Place in the recipe's list.
+        name: Unique in the recipe.
+        kind: ``general``, ``domain``, ``task`` or ``finetune``.
+        family: Name of the network's file.
+        network: The network's arguments but the size of the vocabulary and the dtype.
+        corpora: Share of tokens by source name, summing to 1; empty for ``finetune``. A dataset
+            here means the text of its training rows.
+        dataset: Labelled source; ``finetune`` only.
+        overlap: What happens to training rows that are evaluation rows; ``finetune`` only.
+        objectives: Settings by objective; empty for ``finetune``.
+        weights: Factor of each objective in the loss.
+        head: Name of the head; ``finetune`` only.
+        head_settings: Its settings.
+        phases: Sequence lengths one after the other; at least one.
+        long_rows: ``head`` keeps the beginning of a row longer than a sequence.
+        batch_size: Examples a step.
+        micro_batches: Parts of a batch whose gradients are added up.
+        precision: ``auto``, ``float32`` or ``bfloat16``.
+        refresh: What new data do: ``never``, ``on_change`` or ``continue``.
+        stop: ``{"patience": n, "metric": name}`` or None.
+        select: ``{"metric": name, "split": name}`` or None.
+        seed: Of everything random in the stage.
+        part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
+            and the head (by name).
+    """
+
+    index: int
+    name: str
+    kind: str
+    family: str
+    network: Mapping[str, Any]
+    corpora: Mapping[str, float]
+    dataset: str | None
+    overlap: str | None
+    objectives: Mapping[str, Mapping[str, Any]]
+    weights: Mapping[str, float]
+    head: str | None
+    head_settings: Mapping[str, Any]
+    phases: tuple[ResolvedPhase, ...]
+    long_rows: str
+    batch_size: int
+    micro_batches: int
+    budget: ResolvedBudget
+    optimizer: ResolvedOptimizer
+    precision: str
+    refresh: str
+    stop: Mapping[str, Any] | None
+    select: Mapping[str, Any] | None
+    seed: int
+    part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def sequence_length(self) -> int:
+        """The longest of its phases."""
+        return max(phase.sequence_length for phase in self.phases)
+
+
+@dataclass(frozen=True)
+class ResolvedRecipe:
+    """A recipe with every value explicit.
+
+    Attributes:
+        name: Names the experiment.
+        path: The file it came from.
+        where: How messages call it.
+        family: Name of the network's file.
+        size: Name of the size, or None where the recipe gives the network's arguments.
+        network: The network's arguments but the size of the vocabulary and the dtype.
+        tokenizer: How the vocabulary is made.
+        seed: Seed of the stages before `seeds_from`.
+        seeds: All seeds; one unless the recipe has several.
+        seeds_from: Name of the first stage they differ in.
+        stages: In order.
+        skipped: Kinds of stages the recipe leaves out.
+        limits: ``minutes`` and ``disk_gb``, where given.
+        decontaminate: Datasets besides its own whose evaluation rows no corpus may contain.
+        metrics: What is computed on the finetune stage; empty without one.
+        evaluation_split: ``test`` or ``dev``.
+        slices: Groups of rows with a score of their own.
+        forgetting_on: Corpora measured after every stage.
+        model: Name in the registry; None: nothing is registered.
+        require: What the gate asks, by metric.
+        bootstrap: ``confidence``, ``resamples``, ``seed`` of the gate's test.
+        notes: What was decided for the user and has to be said.
+        origins: Where each value came from, by its path as text: ``recipe``, ``extends …``,
+            ``--set``, ``smoke``, ``inherited from stage …``, ``default for …``, ``size mini``….
+    """
+
+    name: str
+    path: Path | None
+    where: str
+    family: str
+    size: str | None
+    network: Mapping[str, Any]
+    tokenizer: ResolvedTokenizer
+    seed: int
+    seeds: tuple[int, ...]
+    seeds_from: str | None
+    stages: tuple[ResolvedStage, ...]
+    skipped: tuple[str, ...]
+    limits: Mapping[str, float]
+    decontaminate: tuple[str, ...]
+    metrics: tuple[str, ...]
+    evaluation_split: str
+    slices: tuple[str, ...]
+    forgetting_on: tuple[str, ...]
+    model: str | None
+    require: Mapping[str, Mapping[str, Any]]
+    bootstrap: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def finetune(self) -> ResolvedStage | None:
+        """The labelled stage, where there is one."""
+        return next((stage for stage in self.stages if stage.kind == "finetune"), None)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Every corpus and dataset it names, each once, in order of first use."""
+        names: list[str] = list(self.tokenizer.learn_from)
+        for stage in self.stages:
+            names += [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
+        return tuple(dict.fromkeys([*names, *self.forgetting_on, *self.decontaminate]))
+
+    def origin(self, path: str) -> str:
+        """Where the value at a path such as ``stages[0].batch_size`` came from."""
+        while path:
+            if path in self.origins:
+                return self.origins[path]
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
+        return "recipe"
+
+    def rows(self) -> list[tuple[str, Any, str]]:
+        """(path, value, origin) of every single value, in the order of the schema."""
+        return [(path, value, self.origin(path)) for path, value in _leaves(as_recipe(self), "")]
+
+
+def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
+    """The resolved recipe as a recipe: what one would write to leave nothing to defaults."""
+    recipe: dict[str, Any] = {
+        "name": resolved.name,
+        "family": resolved.family,
+        "size": dict(resolved.network),
+        "tokenizer": {
+            "scheme": resolved.tokenizer.scheme,
+            "vocabulary_size": resolved.tokenizer.vocabulary_size,
+            "lowercase": resolved.tokenizer.lowercase,
+            "learn_from": list(resolved.tokenizer.learn_from),
+        },
+    }
+    if resolved.seeds_from:
+        recipe["seeds"] = {"values": list(resolved.seeds), "from": resolved.seeds_from}
+    else:
+        recipe["seed"] = resolved.seed
+    recipe["stages"] = [_as_stage(stage) for stage in resolved.stages]
+    recipe["limits"] = dict(resolved.limits)
+    recipe["decontaminate"] = list(resolved.decontaminate)
+    recipe["evaluate"] = {
+        **({"metrics": list(resolved.metrics)} if resolved.metrics else {}),
+        "split": resolved.evaluation_split,
+        "slices": list(resolved.slices),
+        "forgetting_on": list(resolved.forgetting_on),
+    }
+    if resolved.model:
+        recipe["promote"] = {
+            "model": resolved.model,
+            "require": {name: dict(rule) for name, rule in resolved.require.items()},
+            "bootstrap": dict(resolved.bootstrap),
+        }
+    return recipe
+
+
+def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
+    written: dict[str, Any] = {"stage": stage.kind, "name": stage.name}
+    if stage.kind == "finetune":
+        written["dataset"] = stage.dataset
+        written["overlap"] = stage.overlap
+        written["head"] = {stage.head: dict(stage.head_settings)}
+    else:
+        written["corpora"] = dict(stage.corpora)
+        written["objectives"] = {
+            name: {**settings, "weight": stage.weights[name]}
+            for name, settings in stage.objectives.items()
+        }
+    written["phases"] = [
+        {
+            "sequence_length": phase.sequence_length,
+            "share": phase.share,
+            **({"batch_size": phase.batch_size} if phase.batch_size != stage.batch_size else {}),
+        }
+        for phase in stage.phases
+    ]
+    written |= {
+        "long_rows": stage.long_rows,
+        "batch_size": stage.batch_size,
+        "micro_batches": stage.micro_batches,
+        "budget": {stage.budget.unit: stage.budget.amount},
+        "optimizer": {stage.optimizer.name: _without(stage.optimizer.settings, NEUTRAL_OPTIMIZER)},
+        "precision": stage.precision,
+        "refresh": stage.refresh,
+    }
+    for key in ("stop", "select"):
+        value = getattr(stage, key)
+        if value is not None:
+            written[key] = dict(value)
+    return written
+
+
+def stage_spec(stage: ResolvedStage) -> dict[str, Any]:
+    """What of a stage's recipe decides its weights, as plain JSON with a stable order.
+
+    It enters the stage key beside the digests of the inputs, the code and the resolved precision,
+    which are not in it. Neither are names and paths, nor `refresh` and the gate: they change no
+    weight. A key with its neutral value is left out (`NEUTRAL`), and so are settings of network,
+    objectives and head that equal the default in their file, because the code digest holds that
+    file.
+    """
+    defaults = stage.part_defaults
+    spec: dict[str, Any] = {
+        "stage": stage.kind,
+        "family": stage.family,
+        "network": _without(stage.network, defaults.get("network", {})),
+        "phases": [
+            [phase.sequence_length, round(phase.share, 9), phase.batch_size]
+            for phase in stage.phases
+        ],
+        "budget": {stage.budget.unit: stage.budget.amount},
+        "optimizer": {stage.optimizer.name: _without(stage.optimizer.settings, NEUTRAL_OPTIMIZER)},
+        "seed": stage.seed,
+    }
+    if stage.kind == "finetune":
+        head = str(stage.head)
+        spec["head"] = {head: _without(stage.head_settings, defaults.get(head, {}))}
+    else:
+        spec["corpora"] = {n: round(share, 9) for n, share in sorted(stage.corpora.items())}
+        spec["objectives"] = {
+            name: {**_without(settings, defaults.get(name, {})), **_weight(stage.weights[name])}
+            for name, settings in sorted(stage.objectives.items())
+        }
+    for key, neutral in NEUTRAL.items():
+        value = getattr(stage, key)
+        if value != neutral:
+            spec[key] = dict(value) if isinstance(value, Mapping) else value
+    return dict(sorted(spec.items()))
+
+
+def _weight(weight: float) -> dict[str, float]:
+    return {} if weight == 1.0 else {"weight": weight}
+
+
+def _without(settings: Mapping[str, Any], neutral: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in sorted(settings.items())
+        if name not in neutral or value != neutral[name]
+    }
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and value and isinstance(value[0], (dict, list)):
+        for i, inner in enumerate(value):
+            yield from _leaves(inner, f"{path}[{i}]")
+    else:
+        yield path, value

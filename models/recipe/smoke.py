@@ -1,0 +1,105 @@
+"""The same recipe at size tiny, a few steps a stage, on text that every machine has.
+
+Structure stays: stages, objectives, head, phases, tokenizer scheme, metrics. What makes a run long
+or needs a download goes. The result is registered under another name and can never touch the real
+one.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+STEPS = 20
+SEQUENCE_LENGTH = 64
+BATCH_SIZE = 8
+VOCABULARY_SIZE = 2000
+GENERAL = "python_infrastructure"
+DOMAIN = "python_scientific"
+DATASET = "python_libraries"
+EMBEDDED = frozenset({GENERAL, DOMAIN, DATASET})
+
+
+def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The smoke version of a recipe that has the right shape, as plain values."""
+    small = copy.deepcopy(recipe)
+    small.pop("extends", None)
+    small["name"] = smoke_name(small["name"])
+    small["size"] = "tiny"
+    small["stages"] = [_stage(stage) for stage in small["stages"]]
+    tokenizer = small.setdefault("tokenizer", {})
+    tokenizer["vocabulary_size"] = min(
+        tokenizer.get("vocabulary_size", VOCABULARY_SIZE), VOCABULARY_SIZE
+    )
+    if "learn_from" in tokenizer:
+        tokenizer["learn_from"] = _renamed(tokenizer["learn_from"], small["stages"])
+    if "decontaminate" in small:
+        small["decontaminate"] = [n for n in small["decontaminate"] if n in EMBEDDED]
+    if "forgetting_on" in small.get("evaluate", {}):
+        names = small["evaluate"]["forgetting_on"]
+        small["evaluate"]["forgetting_on"] = list(
+            dict.fromkeys(name if name in EMBEDDED else GENERAL for name in names)
+        )
+    if "promote" in small:
+        small["promote"]["model"] = smoke_name(small["promote"]["model"])
+        small["promote"]["require"] = {}
+    return small
+
+
+def smoke_name(name: str) -> str:
+    """``<name>-smoke``, cut so that it still is a name."""
+    return name if name.endswith("-smoke") else f"{name[:94]}-smoke"
+
+
+def _stage(stage: dict[str, Any]) -> dict[str, Any]:
+    small = dict(stage)
+    small.pop("init", None)
+    small.pop("stop", None)
+    if "corpora" in small:
+        small["corpora"] = _corpora(small["corpora"], small["stage"])
+    if "dataset" in small and small["dataset"] not in EMBEDDED:
+        small["dataset"] = DATASET
+    steps = small.get("budget", {}).get("steps", STEPS)
+    small["budget"] = {"steps": min(steps, STEPS)}
+    small["batch_size"] = min(small.get("batch_size", BATCH_SIZE), BATCH_SIZE)
+    small["micro_batches"] = min(small.get("micro_batches", 1), small["batch_size"])
+    if small["batch_size"] % small["micro_batches"]:
+        small["micro_batches"] = 1
+    if "phases" in small:
+        small["phases"] = [
+            {
+                **phase,
+                "sequence_length": min(phase["sequence_length"], SEQUENCE_LENGTH),
+                **({"batch_size": BATCH_SIZE} if phase.get("batch_size", 0) > BATCH_SIZE else {}),
+            }
+            for phase in small["phases"]
+        ]
+    elif "sequence_length" in small:
+        small["sequence_length"] = min(small["sequence_length"], SEQUENCE_LENGTH)
+    elif stage["stage"] == "general" or small.get("objectives"):
+        small["sequence_length"] = SEQUENCE_LENGTH
+    return small
+
+
+def _corpora(corpora: dict[str, float], kind: str) -> dict[str, float]:
+    """Shares on embedded text: the largest foreign corpus becomes the stage's own."""
+    own = {"general": GENERAL, "domain": DOMAIN, "task": DATASET}.get(kind, GENERAL)
+    foreign = [name for name in corpora if name not in EMBEDDED]
+    largest = max(foreign, key=lambda name: corpora[name], default=None)
+    shares: dict[str, float] = {}
+    for name, share in corpora.items():
+        if name in EMBEDDED:
+            embedded = name
+        elif name == largest or kind == "task":
+            embedded = own
+        else:
+            embedded = GENERAL
+        shares[embedded] = shares.get(embedded, 0.0) + share
+    return shares
+
+
+def _renamed(names: list[str], stages: list[dict[str, Any]]) -> list[str]:
+    """Embedded corpora in place of foreign ones the vocabulary is learned from."""
+    used = [name for stage in stages for name in stage.get("corpora", {}) if name != DATASET]
+    kept = [name for name in names if name in EMBEDDED]
+    return list(dict.fromkeys([*kept, *(used if len(kept) < len(names) else [])])) or [GENERAL]

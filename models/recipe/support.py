@@ -1,0 +1,76 @@
+"""What a recipe may say but no machinery does yet: refused before any work, never ignored.
+
+When a piece of machinery arrives, its line here goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from models.recipe import parts
+from models.recipe.messages import raise_all
+from models.recipe.schema import Recipe, Stage
+
+OPTIMIZERS = ("adamw",)
+SCHEMES = ("wordpiece",)
+DECAYS = ("linear", "cosine", "constant")
+SLICES = ("length", "label")
+STAGE_KEYS_TO_COME = ("init", "lengths", "remedies", "decode")
+
+
+def check_supported(recipe: Recipe, folders: Sequence[Path] = ()) -> None:
+    """Refuse what is part of the schema and has no machinery yet.
+
+    Raises:
+        RecipeError: One line for each, "not supported yet: …".
+    """
+    raise_all(
+        [
+            f"{recipe.where}: {place}: not supported yet: {what}"
+            for place, what in _to_come(recipe, folders)
+        ]
+    )
+
+
+def _to_come(recipe: Recipe, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    if parts.is_missing(recipe.family, "families", folders):
+        there = ", ".join(parts.available("families", folders))
+        yield "family", f"the family {recipe.family!r}; there are: {there}"
+    tokenizer = recipe.tokenizer
+    if tokenizer and tokenizer.scheme and tokenizer.scheme not in SCHEMES:
+        yield "tokenizer.scheme", f"{tokenizer.scheme!r}; there is: {', '.join(SCHEMES)}"
+    for name in (recipe.evaluate.slices if recipe.evaluate else None) or ():
+        if name not in SLICES:
+            yield "evaluate.slices", f"{name!r}; there are: {', '.join(SLICES)}"
+    for i, stage in enumerate(recipe.stages):
+        for place, what in _in_stage(stage, folders):
+            yield f"stages[{i}].{place}", what
+
+
+def _in_stage(stage: Stage, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    for key in STAGE_KEYS_TO_COME:
+        if getattr(stage, key) is not None:
+            yield key, f"the key {key!r}"
+    for kind, key in (("objectives", "objectives"), ("heads", "head")):
+        for name in getattr(stage, key) or ():
+            if parts.is_missing(name, kind, folders):
+                there = ", ".join(parts.available(kind, folders))
+                yield key, f"{parts.ARTICLES[kind]} {name!r}; there are: {there}"
+    if stage.long_rows not in (None, "head"):
+        said = stage.long_rows if isinstance(stage.long_rows, str) else "windows"
+        yield "long_rows", f"{said!r}; there is: head"
+    if stage.optimizer is None:
+        return
+    for name in stage.optimizer.model_fields_set:
+        if name not in OPTIMIZERS:
+            yield "optimizer", f"{name!r}; there is: {', '.join(OPTIMIZERS)}"
+        settings = getattr(stage.optimizer, name)
+        if settings is None:
+            continue
+        if settings.decay not in (None, *DECAYS):
+            there = ", ".join(DECAYS)
+            yield f"optimizer.{name}.decay", f"{settings.decay!r}; there are: {there}"
+        for key in ("layer_decay", "groups"):
+            if getattr(settings, key) is not None:
+                yield f"optimizer.{name}.{key}", f"the key {key!r}"

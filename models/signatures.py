@@ -1,0 +1,113 @@
+"""The settings a model part takes, read from its constructor without importing it.
+
+A plan has to refuse an unknown setting in a second, and importing a family takes ten. So the file
+is
+parsed: names, plain defaults and annotations of the one public class's ``__init__``.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+REQUIRED: Any = object()
+_SHARES = frozenset({"rate", "share", "dropout"})
+NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One argument.
+
+    Attributes:
+        name: As it is written in a recipe.
+        types: Names in its annotation, such as ``("float",)``.
+        default: Its value where none is given; `REQUIRED` where one must be, `None` too where the
+            default is not a plain literal.
+        choices: The words it may be, where the module lists them (``UNITS`` for ``unit``).
+    """
+
+    name: str
+    types: tuple[str, ...]
+    default: Any
+    choices: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        """Whether a value must be given."""
+        return self.default is REQUIRED
+
+    @property
+    def is_share(self) -> bool:
+        """By the naming rule: rates and shares are 0-1."""
+        return self.name in _SHARES or self.name.endswith(("_rate", "_share", "_dropout"))
+
+    @property
+    def is_count(self) -> bool:
+        """By the naming rule: ``num_`` counts, ``_dim`` widths, ``_length`` tokens."""
+        return self.name.startswith("num_") or self.name.endswith(("_dim", "_length"))
+
+
+@cache
+def settings_of(path: Path) -> dict[str, Setting]:
+    """The settings of the public class in a file, in the order of its constructor."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    words = _tuples_of_words(tree)
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        for item in node.body:
+            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                return {s.name: s for s in _settings(item, words) if s.name not in NOT_SETTINGS}
+        return {}
+    return {}
+
+
+def _settings(function: ast.FunctionDef, words: dict[str, tuple[str, ...]]) -> list[Setting]:
+    arguments = function.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(plain) - len(arguments.defaults))
+    pairs = [
+        *zip(plain, [*missing, *arguments.defaults], strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+    return [
+        Setting(
+            argument.arg,
+            _names(argument.annotation),
+            REQUIRED if default is None else _literal(default),
+            words.get(argument.arg.upper()) or words.get(f"{argument.arg.upper()}S") or (),
+        )
+        for argument, default in pairs
+    ]
+
+
+def _names(annotation: ast.expr | None) -> tuple[str, ...]:
+    if annotation is None:
+        return ()
+    return tuple(node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)) + tuple(
+        "None"
+        for node in ast.walk(annotation)
+        if isinstance(node, ast.Constant) and node.value is None
+    )
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return None
+
+
+def _tuples_of_words(tree: ast.Module) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], _literal(node.value)
+            if isinstance(target, ast.Name) and isinstance(value, tuple):
+                if value and all(isinstance(word, str) for word in value):
+                    found[target.id] = value
+    return found
