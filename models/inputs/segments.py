@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
@@ -237,13 +239,15 @@ class _Chance:
 
     def __init__(self, rng: np.random.Generator, block: int = 1 << 14):
         self._rng, self._block = rng, block
-        self._numbers: list[float] = []
+        self._numbers: Iterator[float] = iter(())
 
     def uniform(self) -> float:
         """In [0, 1)."""
-        if not self._numbers:
-            self._numbers = self._rng.random(self._block).tolist()
-        return self._numbers.pop()
+        number = next(self._numbers, None)
+        if number is None:
+            self._numbers = iter(self._rng.random(self._block).tolist())
+            number = next(self._numbers)
+        return number
 
     def below(self, limit: int) -> int:
         """An integer in [0, limit)."""

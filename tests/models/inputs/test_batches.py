@@ -1,0 +1,184 @@
+"""Batches: pure functions of their number, mixed by tokens, every example once a pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.heads.sequence_classification import SequenceClassification
+from models.inputs.batches import batches
+from models.objectives.masked_lm import MaskedLM
+from models.objectives.next_sentence import NextSentence
+from models.protocols import Context
+from tests.models.memory_corpus import MemoryCorpus, MemoryRows, PlainTokenizer, random_corpus
+
+CONTEXT = Context(PlainTokenizer(100), sequence_length=32, label_names=("a", "b"))
+CORPUS = random_corpus(200, 100)
+ROWS = MemoryRows(
+    [
+        (np.random.default_rng(i).integers(5, 100, 3 + i % 40).tolist(), None, i % 2)
+        for i in range(150)
+    ]
+)
+
+
+def pretraining(seed: int = 1, **changes):
+    arguments = {
+        "corpora": {"one": (CORPUS, 1.0)},
+        "objectives": [MaskedLM(CONTEXT), NextSentence(CONTEXT)],
+        "batch_size": 8,
+    } | changes
+    return batches(context=CONTEXT, seed=seed, **arguments)
+
+
+def equal(a: dict, b: dict) -> bool:
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
+
+
+def test_a_batch_is_a_function_of_its_number():
+    made = pretraining()
+    first = [made.batch(k) for k in range(6)]
+    assert equal(made.batch(3), first[3]), "asked twice"
+    assert equal(pretraining().batch(3), first[3]), "made anew"
+    assert not equal(first[2], first[3])
+    assert not equal(pretraining(seed=2).batch(3), first[3])
+
+
+@pytest.mark.parametrize("start", [0, 1, 5, 1000])
+def test_iteration_starts_anywhere_without_replay(start):
+    made = pretraining()
+    several = list(made.iterate(start, start + 4))
+    assert len(several) == 4
+    assert all(equal(batch, made.batch(start + k)) for k, batch in enumerate(several))
+
+
+def test_iteration_of_rows_starts_anywhere_too():
+    made = pretraining(corpora={"rows": (ROWS, 1.0)}, objectives=[SequenceClassification(CONTEXT)])
+    for start in (0, 7, 100):
+        several = list(made.iterate(start, start + 3))
+        assert all(equal(batch, made.batch(start + k)) for k, batch in enumerate(several))
+
+
+def test_keys_types_and_shapes():
+    batch = pretraining().batch(0)
+    assert {key: (value.shape, str(value.dtype)) for key, value in batch.items()} == {
+        "token_ids": ((8, 32), "int32"),
+        "segment_ids": ((8, 32), "int32"),
+        "padding_mask": ((8, 32), "int32"),
+        "next_sentence_labels": ((8,), "int32"),
+        "mask_positions": ((8, 5), "int32"),
+        "mask_labels": ((8, 5), "int32"),
+        "mask_weights": ((8, 5), "float32"),
+        "row_weights": ((8,), "float32"),
+    }
+
+
+def test_the_noise_is_drawn_anew_in_every_pass():
+    corpus = MemoryCorpus([[list(range(5, 95))]])
+    made = pretraining(corpora={"one": (corpus, 1.0)}, objectives=[MaskedLM(CONTEXT)], batch_size=3)
+    assert made.batches_in_pass() == 1
+    rows = [
+        tuple(sorted(map(tuple, np.sort(made.batch(k)["mask_labels"], axis=1)))) for k in range(5)
+    ]
+    assert len(set(rows)) == 5
+
+
+def test_every_example_comes_once_a_pass_in_an_order_of_its_own():
+    made = pretraining(objectives=[MaskedLM(CONTEXT)], batch_size=10)
+    size = len(made.feeds[0].index)
+    drawn = [member for k in range(3 * size // 10) for member in made.members(k)]
+    for number in range(2):
+        one = [example for _, example in drawn[number * size : (number + 1) * size]]
+        assert sorted(one) == list(range(size))
+    assert drawn[:size] != drawn[size : 2 * size]
+    assert drawn[:size] != sorted(drawn[:size])
+
+
+def test_adding_an_objective_does_not_move_the_masks_of_another():
+    pairs = NextSentence(CONTEXT)
+    one = pretraining(objectives=[MaskedLM(CONTEXT), pairs]).batch(2)
+    two = pretraining(objectives=[MaskedLM(CONTEXT), pairs, pairs]).batch(2)
+    assert np.array_equal(one["mask_positions"], two["mask_positions"])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_corpora_are_mixed_by_share_of_tokens(share):
+    # Documents of a sentence or two make short pairs, long ones make full rows.
+    short = random_corpus(3000, 100, 1, sentences=(1, 3), words=(3, 6))
+    long = random_corpus(300, 100, 2, sentences=(20, 40))
+    made = pretraining(corpora={"short": (short, share), "long": (long, 1 - share)})
+    tokens = Counter()
+    for k in range(150):
+        sizes = made.batch(k)["padding_mask"].sum(axis=1)
+        for (feed, _), size in zip(made.members(k), sizes, strict=True):
+            tokens[made.feeds[feed].name] += int(size)
+    assert tokens["short"] / sum(tokens.values()) == pytest.approx(share, abs=0.03)
+    assert sum(tokens.values()) / 150 == pytest.approx(made.tokens_per_batch, rel=0.03)
+
+
+def test_the_order_in_which_corpora_are_named_is_nothing():
+    other = random_corpus(100, 100, 5)
+    one = pretraining(corpora={"a": (CORPUS, 0.3), "b": (other, 0.7)})
+    two = pretraining(corpora={"b": (other, 0.7), "a": (CORPUS, 0.3)})
+    assert equal(one.batch(4), two.batch(4))
+
+
+def test_passes_are_reported_for_each_corpus():
+    made = pretraining(corpora={"a": (CORPUS, 0.5), "b": (random_corpus(50, 100, 5), 0.5)})
+    passes = made.passes(100)
+    for feed in made.feeds:
+        drawn = sum(made.feeds[number] is feed for k in range(100) for number, _ in made.members(k))
+        assert passes[feed.name] == pytest.approx(drawn / len(feed.index), rel=0.02)
+    assert made.passes(round(made.batches_in_pass("b")))["b"] == pytest.approx(1.0, rel=0.05)
+
+
+def test_read_once_every_row_is_there_once_and_fillers_weigh_nothing():
+    made = pretraining(
+        corpora={"rows": (ROWS, 1.0)},
+        objectives=[SequenceClassification(CONTEXT)],
+        batch_size=32,
+        once=True,
+    )
+    assert len(made) == 5  # 150 rows
+    seen = []
+    for k, batch in enumerate(made.iterate()):
+        assert len(batch["row_weights"]) == 32
+        for (_, row), weight, ids in zip(
+            made.members(k), batch["row_weights"], batch["token_ids"], strict=True
+        ):
+            assert weight == (row >= 0)
+            if row >= 0:
+                text = ROWS.row(row)[0][:30]
+                assert ids[1 : 1 + len(text)].tolist() == text.tolist()
+                seen.append(row)
+    assert sorted(seen) == list(range(150))
+
+
+def test_held_out_text_read_once_keeps_its_noise():
+    made = pretraining(objectives=[MaskedLM(CONTEXT)], once=True, batch_size=7)
+    assert all(equal(a, b) for a, b in zip(made.iterate(), made.iterate(), strict=True))
+    total = sum(float(batch["row_weights"].sum()) for batch in made.iterate())
+    assert total == len(made.feeds[0].index)
+
+
+def test_rows_are_padded_no_further_than_their_batch_needs():
+    made = pretraining(corpora={"rows": (ROWS, 1.0)}, objectives=[SequenceClassification(CONTEXT)])
+    widths = {made.batch(k)["token_ids"].shape[1] for k in range(19)}
+    assert widths == {8, 16, 24, 32}
+
+
+def test_fewer_examples_than_a_batch_are_refused_with_the_numbers():
+    few = random_corpus(2, 100, sentences=(1, 2))
+    with pytest.raises(ContractViolation, match=r"one: 2 documents .* fewer than one batch of 64"):
+        pretraining(corpora={"one": (few, 1.0)}, batch_size=64)
+
+
+def test_two_datasets_at_once_are_refused():
+    with pytest.raises(RecipeError, match="one at a time"):
+        pretraining(
+            corpora={"a": (ROWS, 1.0), "b": (ROWS, 1.0)},
+            objectives=[SequenceClassification(CONTEXT)],
+        )

@@ -1,0 +1,77 @@
+"""Labelled rows: layout, cutting, and batches of rows of like length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fourstage.errors import ContractViolation
+from models.inputs.rows import labelled_rows, length_plan, row_index, row_lengths
+from models.protocols import Context
+from tests.models.memory_corpus import MemoryRows, PlainTokenizer
+
+CLS, SEP = 2, 3
+CONTEXT = Context(PlainTokenizer(100), sequence_length=12)
+
+
+def test_texts_and_pairs_by_hand():
+    rows = MemoryRows([([10, 11], None, 1), ([10], [20, 21], 0), ([], None, -1)])
+    batch = labelled_rows(rows, row_index(rows, 12).entries, CONTEXT)
+    assert batch["token_ids"].tolist() == [
+        [CLS, 10, 11, SEP, 0, 0, 0, 0],
+        [CLS, 10, SEP, 20, 21, SEP, 0, 0],
+        [CLS, SEP, 0, 0, 0, 0, 0, 0],
+    ]
+    assert batch["segment_ids"].tolist() == [[0] * 8, [0, 0, 0, 1, 1, 1, 0, 0], [0] * 8]
+    assert batch["padding_mask"].sum(axis=1).tolist() == [4, 6, 2]
+    assert batch["labels"].tolist() == [1, 0, -1]
+
+
+def test_a_long_text_keeps_its_head_and_is_counted():
+    rows = MemoryRows([(list(range(10, 40)), None, 0), ([10], None, 0)])
+    index = row_index(rows, 12)
+    assert index.details == {"truncated_rows": 1, "longest_row": 32}
+    assert index.lengths.tolist() == [12, 3]
+    batch = labelled_rows(rows, index.entries, CONTEXT)
+    assert batch["token_ids"][0].tolist() == [CLS, *range(10, 20), SEP]
+
+
+def test_of_a_long_pair_the_longer_text_is_cut_first():
+    rows = MemoryRows([(list(range(10, 20)), [50, 51, 52], 0)])
+    batch = labelled_rows(rows, np.array([[0]]), CONTEXT)
+    assert batch["token_ids"][0].tolist() == [CLS, *range(10, 16), SEP, 50, 51, 52, SEP]
+    rows = MemoryRows([(list(range(10, 30)), list(range(50, 70)), 0)])
+    batch = labelled_rows(rows, np.array([[0]]), CONTEXT)
+    assert batch["token_ids"][0].tolist() == [CLS, *range(10, 15), SEP, *range(50, 54), SEP]
+
+
+def test_a_split_without_rows_is_refused():
+    with pytest.raises(ContractViolation, match="no rows"):
+        row_index(MemoryRows([]), 12)
+
+
+def test_few_lengths_the_longest_among_them():
+    assert row_lengths(128) == (32, 64, 96, 128)
+    assert row_lengths(12) == (8, 12)
+    assert row_lengths(5) == (5,)
+
+
+@given(st.integers(1, 500), st.integers(1, 40), st.one_of(st.none(), st.integers(0, 2**31)))
+@settings(deadline=None)
+def test_a_pass_holds_every_row_once(num_rows, batch_size, seed):
+    lengths = np.random.default_rng(0).integers(3, 128, num_rows)
+    plan = length_plan(lengths, batch_size, None if seed is None else np.random.default_rng(seed))
+    assert plan.shape[1] == batch_size
+    real = plan[plan >= 0]
+    assert sorted(real.tolist()) == list(range(num_rows))
+    assert (plan < 0).sum() < batch_size
+    assert (plan >= 0).any(axis=1).all()
+
+
+def test_batches_hold_rows_of_like_length():
+    lengths = np.random.default_rng(0).integers(3, 128, 2000)
+    plan = length_plan(lengths, 16, np.random.default_rng(0))
+    spread = np.ptp(lengths[plan], axis=1).mean()
+    assert spread < 12
