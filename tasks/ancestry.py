@@ -112,6 +112,10 @@ class Ancestry:
         """Manifests of some kinds, parents first."""
         return [manifest for manifest in self.manifests.values() if manifest.kind in kinds]
 
+    def verdicts(self) -> dict[str, str]:
+        """Verdict of every contract on the way, for the gate."""
+        return {m.name: str(m.details.get("verdict", "red")) for m in self.of_kind("contract")}
+
     def parent_stage(self) -> Manifest | None:
         """The stage a stage, package or evaluation directly comes from."""
         for reference in self.artifact.inputs.values():

@@ -31,21 +31,21 @@ def loss_plot(history: Sequence[Mapping[str, float]]) -> bytes | None:
                 values.append(value)
     if not curves:
         return None
-    figure = _figure(6, 3)
-    axes = figure.add_subplot()
+    drawn = figure(6, 3)
+    axes = drawn.add_subplot()
     for name, (steps, values) in sorted(curves.items()):
         marker = "." if len(steps) < 30 else ""
         axes.plot(steps, values, marker=marker, linewidth=1, label=name)
     axes.set_xlabel("step")
     axes.legend(fontsize=7, frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    return png(figure)
+    return png(drawn)
 
 
-def png(figure: Figure) -> bytes:
+def png(drawn: Figure) -> bytes:
     """A figure as PNG bytes without a date, so that equal figures are equal files."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
+    drawn.savefig(stream, format="png", dpi=90, bbox_inches="tight", metadata={"Software": None})
     return stream.getvalue()
 
 
@@ -56,7 +56,7 @@ def data_address(picture: bytes) -> str:
     return address
 
 
-def _figure(width: float, height: float) -> Figure:
+def figure(width: float, height: float) -> Figure:
     """A figure without pyplot, whose state is the process's and which wants a screen."""
     from matplotlib.figure import Figure
 

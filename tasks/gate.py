@@ -1,0 +1,326 @@
+"""The gate: may this version become the champion? A pure decision with a reason for every check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fourstage.errors import RecipeError, UnknownNameError
+
+if TYPE_CHECKING:
+    from models.evaluation.bootstrap import Comparison
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+SEED = 17
+BASELINE = "cheap_baseline"
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model said of the gate's rows, in the rows' order; no text.
+
+    Attributes:
+        ids: Id of each row.
+        labels: The true label of each row.
+        predicted: The label the model gave it.
+    """
+
+    ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    predicted: tuple[str, ...]
+
+    def same_rows(self, other: Predictions) -> bool:
+        """Whether both answer the same questions, so that they can be compared in pairs."""
+        return self.ids == other.ids and self.labels == other.labels
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one version.
+
+    Attributes:
+        version: Its number in the registry.
+        metrics: Metrics on the gate's rows.
+        predictions: Its answers on them.
+        baseline: The cheap baseline's metrics on the same rows.
+        slices: Metrics by slice.
+        forgetting: Rise of held-out loss by corpus since the stage that learned it.
+        latency_ms: ``p50`` and ``p95`` of one prediction.
+        size_mb: Size of the packaged model.
+    """
+
+    version: int
+    metrics: Mapping[str, float]
+    predictions: Predictions | None = None
+    baseline: Mapping[str, float] = field(default_factory=dict)
+    slices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    forgetting: Mapping[str, float] = field(default_factory=dict)
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    size_mb: float | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing the gate looked at.
+
+    Attributes:
+        name: What, such as ``micro_f1 at_least``.
+        passed: Whether it is as required.
+        expected: What was required.
+        observed: What was found.
+        says: Why, in a sentence, where the figures don't say it.
+    """
+
+    name: str
+    passed: bool
+    expected: str
+    observed: str
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A decision and its reasons.
+
+    Attributes:
+        name: The registered model.
+        version: The version it is about.
+        champion_version: The champion it was compared with, None where there was none.
+        checks: Everything it looked at.
+        warnings: What a reader should know although it decides nothing.
+    """
+
+    name: str
+    version: int
+    champion_version: int | None
+    checks: tuple[Check, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def decision(self) -> str:
+        """``promote`` or ``refuse``."""
+        return "promote" if all(check.passed for check in self.checks) else "refuse"
+
+    @property
+    def failed(self) -> list[Check]:
+        """Why it refuses."""
+        return [check for check in self.checks if not check.passed]
+
+    @property
+    def reason(self) -> str:
+        """The decision's reason in a line."""
+        if not self.failed:
+            return f"all {len(self.checks)} checks passed"
+        return "; ".join(
+            f"{check.name}: expected {check.expected}, found {check.observed}"
+            + (f" ({check.says})" if check.says else "")
+            for check in self.failed
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As reports and ``run --json`` hold it."""
+        return {
+            "model": self.name,
+            "version": self.version,
+            "champion_version": self.champion_version,
+            "decision": self.decision,
+            "reason": self.reason,
+            "checks": [dict(check.__dict__) for check in self.checks],
+            "warnings": list(self.warnings),
+        }
+
+
+def decide(
+    name: str,
+    requirements: Mapping[str, Mapping[str, Any]],
+    challenger: Evidence,
+    champion: Evidence | None = None,
+    *,
+    champion_version: int | None = None,
+    champion_fault: str = "",
+    contracts: Mapping[str, str] | None = None,
+    lineage_faults: Sequence[str] = (),
+    overlap: tuple[str, int] | None = None,
+) -> Gate:
+    """Hold a version against a recipe's requirements.
+
+    Args:
+        name: The registered model.
+        requirements: ``promote.require`` of the recipe.
+        challenger: What is known of the version.
+        champion: What is known of the champion, None where there is none or it can't be read.
+        champion_version: Its number, where ``champion`` does not tell it.
+        champion_fault: Why the champion can't be read, if it can't.
+        contracts: Verdict (``green``, ``amber``, ``red``) of each contract on the version's way.
+        lineage_faults: What its lineage lacks.
+        overlap: Policy and number of evaluation rows that stand in the training text.
+
+    Raises:
+        RecipeError: For a requirement or rule that does not exist.
+    """
+    if champion is not None:
+        champion_version = champion.version
+        if champion.version == challenger.version:
+            champion = None  # it would be compared with itself
+    checks: list[Check] = []
+    warnings: list[str] = []
+    for subject, rules in requirements.items():
+        if subject == "slices":
+            checks += _slices(rules, challenger)
+        elif subject == "forgetting":
+            checks += _bounds(subject, rules, max(challenger.forgetting.values(), default=None))
+        elif subject == "latency_ms":
+            checks += _latency(rules, challenger)
+        elif subject == "size_mb":
+            checks += _bounds(subject, rules, challenger.size_mb)
+        else:
+            for check, warning in _metric(subject, rules, challenger, champion):
+                checks.append(check)
+                warnings += warning
+    if champion_fault:
+        says = f"`fourstage promote {name} --version {challenger.version} --force` goes on without"
+        checks.append(Check("champion readable", False, "readable", champion_fault, says))
+    broken = sorted(n for n, verdict in (contracts or {}).items() if verdict == "red")
+    kept = f"{len(contracts or {}) - len(broken)} of {len(contracts or {})} kept"
+    checks.append(Check("contracts", not broken, "none broken", kept, ", ".join(broken)))
+    complete = "complete" if not lineage_faults else f"{len(lineage_faults)} faults"
+    first = lineage_faults[0] if lineage_faults else ""
+    checks.append(Check("lineage", not lineage_faults, "complete", complete, first))
+    if overlap:
+        policy, count = overlap
+        fine = count == 0 or policy == "report"
+        checks.append(Check("overlap", fine, f"none, or policy report ({policy})", f"{count} rows"))
+        if count and fine:
+            warnings.append(f"{count} evaluation rows stand in the training text (policy {policy})")
+    return Gate(name, challenger.version, champion_version, tuple(checks), tuple(warnings))
+
+
+def _metric(
+    metric: str, rules: Mapping[str, Any], challenger: Evidence, champion: Evidence | None
+) -> Iterator[tuple[Check, list[str]]]:
+    value = challenger.metrics.get(metric)
+    bounds = {rule: bound for rule, bound in rules.items() if rule in ("at_least", "at_most")}
+    for check in _bounds(metric, bounds, value):
+        yield check, []
+    for rule, asked in rules.items():
+        if rule in bounds:
+            continue
+        if rule == "above" and asked == BASELINE:
+            floor = challenger.baseline.get(metric)
+            fine = value is not None and floor is not None and value > floor
+            yield (
+                Check(f"{metric} above {BASELINE}", fine, f"> {_figure(floor)}", _figure(value)),
+                [],
+            )
+        elif rule == "not_below_champion_by":
+            yield _not_below(metric, asked, challenger, champion)
+        else:
+            raise _unknown(f"{metric}.{rule}", "at_least, at_most, above, not_below_champion_by")
+
+
+def _not_below(
+    metric: str, asked: Any, challenger: Evidence, champion: Evidence | None
+) -> tuple[Check, list[str]]:
+    """Paired-bootstrap non-inferiority on the same rows."""
+    settings = dict(asked) if isinstance(asked, Mapping) else {"margin": asked}
+    margin = float(settings["margin"])
+    name = f"{metric} not_below_champion_by"
+    expected = f"≥ champion − {margin:g}"
+    if champion is None:
+        return Check(name, True, expected, "no other champion to compare with"), []
+    ours, theirs = challenger.predictions, champion.predictions
+    if ours is None or theirs is None:
+        says = "predictions of both on the gate's rows are needed"
+        return Check(name, False, expected, "no stored predictions", says), []
+    if not ours.same_rows(theirs):
+        says = f"version {champion.version} was evaluated on other rows; evaluate it on these"
+        return Check(name, False, expected, "not the same rows", says), []
+    found = _compare(metric, margin, settings, ours, theirs)
+    observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure above {found.low:+.4f}"
+    says = (
+        f"version {challenger.version} ({found.candidate:.4f}) against {champion.version}"
+        f" ({found.reference:.4f}) on {found.rows} rows, which can decide margins from"
+        f" {found.smallest_margin:.4f} up"
+    )
+    warnings = []
+    if not found.decidable:
+        warnings.append(
+            f"{metric}: the margin asked for, {margin:g}, is smaller than the smallest these"
+            f" {found.rows} rows can decide, {found.smallest_margin:.4f}; even an equal model may"
+            " be refused. Ask for a wider margin or give more gate rows."
+        )
+    return Check(name, found.non_inferior, expected, observed, says), warnings
+
+
+def _compare(
+    metric: str,
+    margin: float,
+    settings: Mapping[str, Any],
+    ours: Predictions,
+    theirs: Predictions,
+) -> Comparison:
+    import numpy as np
+
+    from models.evaluation.bootstrap import compare
+    from models.evaluation.classification import METRICS
+
+    if metric not in METRICS:
+        raise UnknownNameError("promote.require", metric, "a metric of labels", METRICS)
+    names = sorted({*ours.labels, *ours.predicted, *theirs.predicted})
+    number = {name: i for i, name in enumerate(names)}
+    labels, candidate, reference = (
+        np.array([number[name] for name in said], np.int32)
+        for said in (ours.labels, ours.predicted, theirs.predicted)
+    )
+    return compare(
+        labels,
+        candidate,
+        reference,
+        len(names),
+        metric=metric,
+        margin=margin,
+        confidence=float(settings.get("confidence", CONFIDENCE)),
+        resamples=int(settings.get("resamples", RESAMPLES)),
+        seed=int(settings.get("seed", SEED)),
+    )
+
+
+def _slices(rules: Mapping[str, Mapping[str, Any]], challenger: Evidence) -> Iterator[Check]:
+    """Floors a slice must reach: ``{slice: {metric: {at_least: 0.5}}}``."""
+    for slice_name, metrics in rules.items():
+        found = [name for name in challenger.slices if name.split("/")[0] == slice_name]
+        for name in [slice_name] if slice_name in challenger.slices else found or [slice_name]:
+            for metric, bounds in metrics.items():
+                value = challenger.slices.get(name, {}).get(metric)
+                yield from _bounds(f"slice {name}: {metric}", bounds, value)
+
+
+def _latency(rules: Mapping[str, Any], challenger: Evidence) -> Iterator[Check]:
+    for rule, bound in rules.items():
+        percentile, _, kind = rule.partition("_")
+        if percentile not in ("p50", "p95") or kind != "at_most":
+            raise _unknown(f"latency_ms.{rule}", "p50_at_most, p95_at_most")
+        value = challenger.latency_ms.get(percentile)
+        yield from _bounds(f"latency_ms {percentile}", {"at_most": bound}, value)
+
+
+def _bounds(name: str, rules: Mapping[str, Any], value: float | None) -> Iterator[Check]:
+    for rule, bound in rules.items():
+        if rule == "at_least":
+            fine = value is not None and value >= bound
+            yield Check(f"{name} {rule}", fine, f"≥ {bound:g}", _figure(value))
+        elif rule == "at_most":
+            fine = value is not None and value <= bound
+            yield Check(f"{name} {rule}", fine, f"≤ {bound:g}", _figure(value))
+        else:
+            raise _unknown(f"{name}.{rule}", "at_least, at_most")
+
+
+def _figure(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.4g}"
+
+
+def _unknown(place: str, known: str) -> RecipeError:
+    return RecipeError(f"promote.require.{place} is not a rule. Known: {known}.")

@@ -1,0 +1,277 @@
+"""Trace a version back to its texts, and texts forward to the versions that saw them.
+
+A version's logged model keeps the manifests of everything it comes from, so MLflow alone can answer
+when the store is gone; where MLflow has lost the model, the store answers by the version's key.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import RecipeError, UnknownNameError
+from tasks.ancestry import FILE, Ancestry, BrokenLineage, Manifest, from_json, gather
+from tasks.register_model import (
+    ANCESTRY_TAG,
+    Version,
+    aliases,
+    registered_names,
+    version,
+)
+from tasks.tracking import KEY, Tracking, answered, experiment_ids
+
+SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
+URI = re.compile(r"^models:/(?P<name>[^/@]+)(?:@(?P<alias>[^/@]+)|/(?P<number>[1-9]\d*))$")
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One thing on the way, with what is known of it.
+
+    Attributes:
+        manifest: What the store said of it.
+        run_id: Its MLflow run, where it has one (stages).
+        model_id: Its logged model, where it has one (stages and packages).
+        held_by: Where it can be found now: ``mlflow``, ``store``, both, or neither.
+    """
+
+    manifest: Manifest
+    run_id: str | None
+    model_id: str | None
+    held_by: tuple[str, ...]
+
+    @property
+    def commit(self) -> str | None:
+        """Commit of the code that made it, None where that was no git checkout."""
+        return self.manifest.details.get("git", {}).get("commit")
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``trace --json`` prints it."""
+        manifest = self.manifest
+        facts: dict[str, Any] = {
+            "kind": manifest.kind,
+            "name": manifest.name,
+            "stage": manifest.stage,
+            "key": manifest.key,
+            "digest": manifest.digest,
+            "weights_digest": manifest.weights_digest,
+            "commit": self.commit,
+            "dirty": manifest.details.get("git", {}).get("dirty"),
+            "created": manifest.created,
+            "inputs": {role: parent["key"] for role, parent in manifest.inputs.items()},
+            "run_id": self.run_id,
+            "model_id": self.model_id,
+            "held_by": list(self.held_by),
+        }
+        if source := manifest.source:
+            facts["source"] = {n: source.get(n) for n in ("name", "licence", "language", "origin")}
+            facts["snapshot"] = manifest.settings.get("snapshot")
+        return {name: value for name, value in facts.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A version's whole way, texts first.
+
+    Attributes:
+        version: The version.
+        hops: Everything it comes from, parents before children, the package last.
+        told_by: ``mlflow`` or ``store``: who knew the way.
+    """
+
+    version: Version
+    hops: tuple[Hop, ...]
+    told_by: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``trace --json`` prints it."""
+        return {
+            "model": {
+                **self.version.to_json(),
+                "key": self.version.key,
+                "model_id": self.version.model_id,
+                "run_id": self.version.run_id,
+            },
+            "complete": True,
+            "told_by": self.told_by,
+            "hops": [hop.to_json() for hop in self.hops],
+        }
+
+
+@dataclass(frozen=True)
+class Impact:
+    """A version that comes from something.
+
+    Attributes:
+        version: The version.
+        through: What of it matched: ``snapshot of corpus trials``.
+        digest: The whole digest that matched.
+    """
+
+    version: Version
+    through: str
+    digest: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``impact --json`` prints it."""
+        return {**self.version.to_json(), "through": self.through, "digest": self.digest}
+
+
+@answered
+def find(tracking: Tracking, uri: str) -> Version:
+    """The version an address names.
+
+    Args:
+        tracking: The server.
+        uri: ``models:/NAME@alias`` or ``models:/NAME/3``; the prefix may be left out.
+
+    Raises:
+        RecipeError: If it is no such address or the model has no such alias or version.
+        UnknownNameError: If there is no such model.
+    """
+    from mlflow.exceptions import MlflowException
+
+    parts = URI.match(uri if uri.startswith("models:/") else f"models:/{uri}")
+    if not parts:
+        raise RecipeError(
+            f"{uri[:120]!r} is not the address of a model version: expected"
+            " models:/NAME@champion or models:/NAME/3."
+        )
+    name = parts["name"]
+    known = registered_names(tracking)
+    if name not in known:
+        hint = "A model is registered by `fourstage run`."
+        raise UnknownNameError(uri, name, "a registered model", known, hint)
+    if alias := parts["alias"]:
+        pointing = aliases(tracking, name)
+        if alias not in pointing:
+            raise UnknownNameError(uri, alias, f"an alias of {name}", pointing)
+        return version(tracking, name, pointing[alias])
+    try:
+        return version(tracking, name, int(parts["number"]))
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        raise RecipeError(f"{uri}: {name} has no version {parts['number']}.") from error
+
+
+@answered
+def trace(tracking: Tracking, uri: str, store_root: Path | None = None) -> Trace:
+    """Walk from a version back to every stage, tokenizer, contract and text.
+
+    Args:
+        tracking: The server.
+        uri: ``models:/NAME@alias`` or ``models:/NAME/3``.
+        store_root: ``$FOURSTAGE_HOME/store``, where there is one.
+
+    Raises:
+        BrokenLineage: If a hop is missing or is not what it claims to be; says which.
+    """
+    found = find(tracking, uri)
+    ancestry, told_by = _ancestry(tracking, found, store_root)
+    faults = ancestry.faults()
+    if ancestry.root != found.key:
+        faults.append(f"its lineage is that of {ancestry.root[:12]}, not of {found.key[:12]}")
+    models = _logged_models(tracking)
+    hops = []
+    for manifest in ancestry.manifests.values():
+        model_id, run_id, weights = models.get(manifest.key, (None, None, None))
+        if model_id and weights and weights != manifest.weights_digest:
+            faults.append(f"{manifest.name}: {model_id} holds other weights than it was made of")
+        held_by = ["mlflow"] if model_id or told_by == "mlflow" else []
+        if store_root and (store_root / manifest.kind / manifest.key / "manifest.json").is_file():
+            held_by.append("store")
+        if manifest.kind == "stage" and not model_id and "store" not in held_by:
+            faults.append(f"{manifest.name}: neither MLflow nor the store has its weights")
+        hops.append(Hop(manifest, run_id, model_id, tuple(held_by)))
+    if not ancestry.of_kind("stage"):
+        faults.append("no stage is on its way")
+    if not ancestry.of_kind("corpus", "dataset"):
+        faults.append("no text is on its way")
+    if faults:
+        more = "".join(f"\n  {fault}" for fault in faults[1:10])
+        raise BrokenLineage(
+            f"the lineage of {found.name} version {found.number} is not complete: {faults[0]}{more}"
+        )
+    return Trace(found, tuple(hops), told_by)
+
+
+@answered
+def impact(tracking: Tracking, prefix: str) -> list[Impact]:
+    """Versions that saw a text, tokenizer or weights; named by a digest or its beginning.
+
+    Args:
+        tracking: The server.
+        prefix: At least 6 hex digits of a key, digest, snapshot or origin.
+
+    Raises:
+        RecipeError: If it is not the beginning of a digest.
+    """
+    prefix = prefix.lower().removeprefix("sha256:")
+    if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PREFIX},64}}", prefix):
+        raise RecipeError(
+            f"{prefix[:80]!r} is not the beginning of a digest: expected {SHORTEST_PREFIX} to 64"
+            " hex digits, as `fourstage trace --json` shows them."
+        )
+    found: list[Impact] = []
+    for name in registered_names(tracking):
+        for candidate in tracking.client.search_model_versions(f"name = '{name}'"):
+            known: Mapping[str, str] = json.loads(candidate.tags.get(ANCESTRY_TAG, "{}"))
+            matches = [(whole, what) for whole, what in known.items() if whole.startswith(prefix)]
+            for whole, what in matches[:1]:
+                facts = version(tracking, name, int(candidate.version))
+                found.append(Impact(facts, what, whole))
+    return sorted(found, key=lambda each: (each.version.name, each.version.number))
+
+
+def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tuple[Ancestry, str]:
+    """The way as the model tells it, else as the store does."""
+    import mlflow.artifacts
+    from mlflow.exceptions import MlflowException
+
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            if found.model_id is None:
+                raise FileNotFoundError("the version has no logged model")
+            place = tracking.client.get_logged_model(found.model_id).artifact_location
+            # `models:/m-…/file` does not resolve, so the file is named where it lies.
+            path = mlflow.artifacts.download_artifacts(
+                artifact_uri=f"{place}/{FILE}", dst_path=temporary, tracking_uri=tracking.uri
+            )
+            return from_json(json.loads(Path(path).read_text(encoding="utf-8"))), "mlflow"
+        except (MlflowException, OSError, ValueError) as error:
+            lost = str(error).split("\n", 1)[0][:200]
+    if store_root is None or not found.key:
+        raise BrokenLineage(
+            f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"
+            " and there is no store to ask."
+        )
+    try:
+        return gather(store_root, {"kind": "package", "key": found.key}), "store"
+    except BrokenLineage as error:
+        raise BrokenLineage(
+            f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"
+            f" and the store has not got it: {error}"
+        ) from error
+
+
+def _logged_models(tracking: Tracking) -> dict[str, tuple[str, str | None, str | None]]:
+    """Model, run and weights digest of everything of ours this server holds, by key."""
+    models: dict[str, tuple[str, str | None, str | None]] = {}
+    token = None
+    while True:
+        page = tracking.client.search_logged_models(
+            experiment_ids(tracking), max_results=100, page_token=token
+        )
+        for model in page:
+            if KEY in model.tags and str(model.status) == "READY":
+                weights = model.tags.get("fourstage.weights_digest")
+                models[model.tags[KEY]] = (model.model_id, model.source_run_id, weights)
+        token = page.token
+        if not token:
+            return models

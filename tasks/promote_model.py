@@ -1,0 +1,329 @@
+"""Move the champion's alias: one at a time, from the champion compared with, and back again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import EnvironmentFault, GateRefused, RecipeError, UnknownNameError
+from tasks.gate import Gate
+from tasks.register_model import (
+    CHALLENGER,
+    CHAMPION,
+    PREVIOUS,
+    SMOKE,
+    SMOKE_TAG,
+    Version,
+    aliases,
+    registered_names,
+    version,
+)
+from tasks.tracking import Tracking, answered
+
+SMOKE_SECONDS = 300
+SCRIPT = Path(__file__).with_name("smoke_test.py")
+TESTED = "fourstage.smoke_tested"  # set on a champion that a fresh process could load
+REPLACED = "fourstage.replaced"  # the champion a version took over from
+PROMOTED = "fourstage.promoted_at"
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """What a promotion or a rollback did.
+
+    Attributes:
+        champion: The champion now.
+        replaced: Number of the champion before, None where there was none.
+        changed: Whether an alias moved.
+        smoke: What the fresh process found (seconds to load, ms a prediction).
+    """
+
+    champion: Version
+    replaced: int | None
+    changed: bool
+    smoke: Mapping[str, Any]
+
+
+@answered
+def find_champion(tracking: Tracking, name: str) -> tuple[Version | None, str]:
+    """The champion of a model, and why it can't be read if it can't.
+
+    Returns:
+        None where there is no champion or no such model, and an empty reason where all is well.
+    """
+    if name not in registered_names(tracking):
+        return None, ""
+    number = aliases(tracking, name).get(CHAMPION)
+    if number is None:
+        return None, ""
+    champion = version(tracking, name, number)
+    fault = unreadable(tracking, champion)
+    return champion, f"champion version {number} cannot be read: {fault}" if fault else ""
+
+
+@answered
+def find_version_of(tracking: Tracking, name: str, number: int) -> Version:
+    """A version that a user named.
+
+    Raises:
+        UnknownNameError: If there is no such model.
+        RecipeError: If it has no such version.
+    """
+    from mlflow.exceptions import MlflowException
+
+    known = registered_names(tracking)
+    if name not in known:
+        hint = "A model is registered by `fourstage run`."
+        raise UnknownNameError("registry", name, "a registered model", known, hint)
+    try:
+        return version(tracking, name, number)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        found = tracking.client.search_model_versions(f"name = '{name}'")
+        numbers = ", ".join(sorted((str(each.version) for each in found), key=int)) or "none"
+        raise RecipeError(f"{name} has no version {number}. Versions: {numbers}.") from error
+
+
+def unreadable(tracking: Tracking, candidate: Version) -> str:
+    """Why a version's files can't be read, or an empty text."""
+    import mlflow.artifacts
+    from mlflow.exceptions import MlflowException
+
+    with tempfile.TemporaryDirectory() as temporary:
+        try:
+            if candidate.model_id is None:
+                return "it has no logged model"
+            place = tracking.client.get_logged_model(candidate.model_id).artifact_location
+            mlflow.artifacts.download_artifacts(
+                artifact_uri=f"{place}/MLmodel", dst_path=temporary, tracking_uri=tracking.uri
+            )
+        except (MlflowException, OSError) as error:
+            return str(error).split("\n", 1)[0][:200]
+    return ""
+
+
+@answered
+def promote(
+    tracking: Tracking,
+    gate: Gate,
+    *,
+    run_id: str | None = None,
+    force: bool = False,
+    smoke_test: bool = True,
+) -> Promotion:
+    """Make a version the champion, if the gate says so and the champion is still the one it saw.
+
+    ``previous`` and then ``champion`` are moved; a fresh process loads the new champion; where it
+    can't, both aliases go back. Killed at any moment and run again, it ends the same.
+
+    Args:
+        tracking: The server.
+        gate: The decision, from `tasks.gate.decide`.
+        run_id: Run that keeps the report; default the one that registered the version.
+        force: Promote in spite of the gate's refusal; recorded as such.
+        smoke_test: Whether a fresh process tries the new champion.
+
+    Raises:
+        GateRefused: If the gate refuses, its comparison is out of date or the smoke test fails.
+        UnknownNameError: If there is no such model.
+    """
+    name = gate.name
+    challenger = find_version_of(tracking, name, gate.version)
+    run_id = run_id or challenger.run_id
+    if challenger.tags.get(SMOKE_TAG) == "true" and not name.endswith(SMOKE):
+        raise GateRefused(f"{name} version {gate.version} comes from a --smoke run")
+    if gate.decision == "refuse" and not force:
+        record(tracking, gate, "refused", gate.reason, run_id)
+        raise GateRefused(f"{name} version {gate.version} is not promoted: {gate.reason}.")
+    with tracking.alone(f"promote-{name}"):
+        before = aliases(tracking, name)
+        current = before.get(CHAMPION)
+        if current != gate.version:
+            if current != gate.champion_version:
+                reason = _out_of_date(gate, current)
+                record(tracking, gate, "refused", reason, run_id)
+                raise GateRefused(reason)
+            _move(tracking, challenger, before)
+        elif challenger.tags.get(TESTED):
+            return Promotion(challenger, gate.champion_version, False, {})
+        facts: Mapping[str, Any] = {}
+        if smoke_test:
+            try:
+                facts = try_in_a_fresh_process(tracking, f"models:/{name}@{CHAMPION}")
+            except SmokeTestFailed as error:
+                _restore(tracking, challenger, before)
+                reason = f"{name} version {gate.version} failed its smoke test ({error}); " + (
+                    f"the champion is version {current} again." if current else "no champion."
+                )
+                record(tracking, gate, "rolled back", reason, run_id)
+                raise GateRefused(reason) from error
+            tracking.client.set_model_version_tag(
+                name, str(gate.version), TESTED, json.dumps(facts)
+            )
+        outcome = "promoted" if gate.decision == "promote" else "forced"
+        record(tracking, gate, outcome, gate.reason, run_id)
+    replaced = current if current != gate.version else None
+    return Promotion(version(tracking, name, gate.version), replaced, True, facts)
+
+
+@answered
+def rollback(tracking: Tracking, name: str) -> Promotion:
+    """Make the previous champion the champion again.
+
+    Raises:
+        UnknownNameError: If there is no such model.
+        GateRefused: If there is nothing to go back to, or its files are gone.
+    """
+    known = registered_names(tracking)
+    if name not in known:
+        hint = "A model is registered by `fourstage run`."
+        raise UnknownNameError("registry", name, "a registered model", known, hint)
+    client = tracking.client
+    with tracking.alone(f"promote-{name}"):
+        before = aliases(tracking, name)
+        current, previous = before.get(CHAMPION), before.get(PREVIOUS)
+        if current is None:
+            raise GateRefused(f"{name} has no champion; `fourstage promote {name}` makes one.")
+        if previous is None or previous == current:
+            raise GateRefused(
+                f"{name}: version {current} is the first champion; there is none to go back to."
+            )
+        target = find_version_of(tracking, name, previous)
+        if fault := unreadable(tracking, target):
+            raise GateRefused(
+                f"{name}: version {previous} cannot be read: {fault}. The champion stays"
+                f" version {current}."
+            )
+        client.set_registered_model_alias(name, CHAMPION, str(previous))
+        older = target.tags.get(REPLACED)
+        if older and older != str(previous):
+            client.set_registered_model_alias(name, PREVIOUS, older)
+        else:
+            client.delete_registered_model_alias(name, PREVIOUS)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        client.set_model_version_tag(name, str(current), "fourstage.rolled_back_at", now)
+    return Promotion(version(tracking, name, previous), current, True, {})
+
+
+class SmokeTestFailed(EnvironmentFault):
+    """A fresh process could not load a model or got a wrong answer from it."""
+
+
+def try_in_a_fresh_process(tracking: Tracking, uri: str) -> dict[str, Any]:
+    """Load a model in a new process, with nothing of this project, and ask it something.
+
+    Args:
+        tracking: The server.
+        uri: Such as ``models:/NAME@champion``.
+
+    Returns:
+        Seconds to load and milliseconds a prediction.
+
+    Raises:
+        SmokeTestFailed: With the last line of what it said.
+    """
+    environment = {**os.environ, "MLFLOW_TRACKING_URI": tracking.uri}
+    # The smoke test asks for two predictions; a GPU another stage fills would only be in the way.
+    environment["CUDA_VISIBLE_DEVICES"] = ""
+    with tempfile.TemporaryDirectory() as elsewhere:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", str(SCRIPT), uri],
+                capture_output=True,
+                text=True,
+                timeout=SMOKE_SECONDS,
+                env=environment,
+                cwd=elsewhere,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SmokeTestFailed(f"no answer within {SMOKE_SECONDS} s") from error
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        said = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]
+        raise SmokeTestFailed(said[-1][:300])
+    return json.loads(lines[-1])
+
+
+@answered
+def record(
+    tracking: Tracking, gate: Gate, outcome: str, reason: str, run_id: str | None = None
+) -> None:
+    """Keep a decision with its reasons: as tags of the version and as a report of the run.
+
+    Args:
+        tracking: The server.
+        gate: The decision.
+        outcome: ``promoted``, ``refused``, ``rolled back`` or ``forced``.
+        reason: Why, in a sentence.
+        run_id: The lifecycle's run.
+    """
+    from tasks.report import gate_report
+
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    tags = {
+        "fourstage.gate": outcome,
+        "fourstage.gate_reason": reason[:5000],
+        "fourstage.gate_champion": str(gate.champion_version or "none"),
+        "fourstage.gate_at": now,
+    }
+    if outcome in ("promoted", "forced"):
+        tags[PROMOTED] = now
+    for tag, value in tags.items():
+        tracking.client.set_model_version_tag(gate.name, str(gate.version), tag, value)
+    if run_id:
+        place = f"gate/version-{gate.version}"
+        report = {**gate.to_json(), "outcome": outcome, "why": reason, "at": now}
+        tracking.client.log_text(run_id, json.dumps(report, indent=1), f"{place}.json")
+        tracking.client.log_text(run_id, gate_report(gate, outcome, reason), f"{place}.md")
+
+
+def _move(tracking: Tracking, challenger: Version, before: Mapping[str, int]) -> None:
+    client = tracking.client
+    name, number = challenger.name, str(challenger.number)
+    if CHAMPION in before:
+        client.set_registered_model_alias(name, PREVIOUS, str(before[CHAMPION]))
+        client.set_model_version_tag(name, number, REPLACED, str(before[CHAMPION]))
+    client.set_registered_model_alias(name, CHAMPION, number)
+    if before.get(CHALLENGER) == challenger.number:
+        client.delete_registered_model_alias(name, CHALLENGER)
+
+
+def _restore(tracking: Tracking, challenger: Version, before: Mapping[str, int]) -> None:
+    """Put the aliases back, unless somebody has moved the champion on since."""
+    client = tracking.client
+    name = challenger.name
+    if aliases(tracking, name).get(CHAMPION) != challenger.number:
+        return
+    target = before.get(CHAMPION)
+    replaced = challenger.tags.get(REPLACED)
+    if target == challenger.number:
+        # It was moved by an earlier run that died before its own smoke test.
+        target = int(replaced) if replaced else None
+    if target is None:
+        client.delete_registered_model_alias(name, CHAMPION)
+    else:
+        client.set_registered_model_alias(name, CHAMPION, str(target))
+    previous = before.get(PREVIOUS)
+    if previous is not None and previous != target:
+        client.set_registered_model_alias(name, PREVIOUS, str(previous))
+    elif PREVIOUS in aliases(tracking, name):
+        client.delete_registered_model_alias(name, PREVIOUS)
+
+
+def _out_of_date(gate: Gate, current: int | None) -> str:
+    then = f"version {gate.champion_version}" if gate.champion_version else "no champion"
+    now = f"version {current}" if current else "none"
+    return (
+        f"{gate.name}: version {gate.version} was compared with {then}, but the champion is {now}"
+        f" by now, so the comparison is out of date. `fourstage promote {gate.name} --version"
+        f" {gate.version}` compares anew."
+    )

@@ -1,0 +1,235 @@
+"""What people read after a run: cards, tables and reports as Markdown, with nothing to download.
+
+Every function takes plain facts and returns text; Prefect and MLflow only carry it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tasks.artifacts import Artifact
+from tasks.gate import Gate
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tasks.lineage import Trace
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """A stage's line in the closing table.
+
+    Attributes:
+        stage: Its name.
+        status: ``trained``, ``reused`` or ``skipped``.
+        steps: Optimizer updates.
+        tokens_per_second: Measured while it trained.
+        heldout: Held-out loss after it, by corpus.
+        metric: The task metric after it, where one was measured.
+        gained: What it bought, in that metric or in loss.
+    """
+
+    stage: str
+    status: str
+    steps: int | None = None
+    tokens_per_second: float | None = None
+    heldout: Mapping[str, float] = field(default_factory=dict)
+    metric: float | None = None
+    gained: str = ""
+
+
+def say(message: str) -> None:
+    """Tell a person at the terminal a sentence; standard output is the results'."""
+    sys.stderr.write(f"{message}\n")
+    sys.stderr.flush()
+
+
+def stage_card(
+    artifact: Artifact,
+    reused: bool,
+    links: Mapping[str, str | None] | None = None,
+    before: Mapping[str, float] | None = None,
+    after: Mapping[str, float] | None = None,
+) -> str:
+    """A stage at a glance: key, cost, what changed on held-out text, and its loss.
+
+    Args:
+        artifact: The stage.
+        reused: Whether this run found it in the store.
+        links: Address by name, such as ``{"MLflow run": "http://…"}``; None where nobody shows it.
+        before: Held-out loss by corpus before the stage.
+        after: The same after it.
+    """
+    details = artifact.details
+    git = details.get("git", {})
+    commit = str(git.get("commit") or "no git checkout")[:12] + (" +" if git.get("dirty") else "")
+    facts = {
+        "status": "reused" if reused else "trained",
+        "key": f"`{artifact.key[:12]}`",
+        "weights": f"`{artifact.outputs.get('network.safetensors', artifact.digest)[:12]}`",
+        "steps": _number(details.get("steps")),
+        "tokens": _number(details.get("tokens")),
+        "seconds": _number(details.get("seconds"), 1),
+        "tokens/s": _number(details.get("tokens_per_second")),
+        "code": commit,
+    }
+    parts = [f"### {artifact.name}", _pairs(facts)]
+    if after:
+        rows = [
+            (
+                corpus,
+                _number((before or {}).get(corpus), 3),
+                _number(value, 3),
+                _change((before or {}).get(corpus), value),
+            )
+            for corpus, value in sorted(after.items())
+        ]
+        parts.append(markdown_table(("held-out loss", "before", "after", "change"), rows))
+    if picture := _loss_picture(artifact):
+        parts.append(f"![Loss over steps]({picture})")
+    if shown := _links(links):
+        parts.append(shown)
+    return "\n\n".join(parts) + "\n"
+
+
+def gate_report(gate: Gate, outcome: str = "", reason: str = "") -> str:
+    """A decision with every check, failed ones first."""
+    decision = outcome or {"promote": "promoted", "refuse": "refused"}[gate.decision]
+    against = (
+        "no champion"
+        if gate.champion_version is None
+        else f"champion version {gate.champion_version}"
+    )
+    rows = [
+        (
+            "passed" if check.passed else "**failed**",
+            check.name,
+            check.expected,
+            check.observed,
+            check.says,
+        )
+        for check in sorted(gate.checks, key=lambda check: check.passed)
+    ]
+    parts = [
+        f"### {gate.name} version {gate.version}: {decision}",
+        f"Compared with {against}. {reason or gate.reason}.".replace("..", "."),
+        markdown_table(("", "check", "expected", "found", ""), rows),
+        *(f"> Warning: {warning}" for warning in gate.warnings),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def lineage_diagram(trace: Trace) -> str:
+    """Where a version comes from: a picture for pages that draw no Mermaid, and the Mermaid."""
+    from tasks.lineage_views import mermaid, picture
+    from tasks.plots import data_address
+
+    return (
+        f"### Where {trace.version.name} version {trace.version.number} comes from\n\n"
+        f"![Lineage]({data_address(picture(trace))})\n\n"
+        f"```mermaid\n{mermaid(trace)}\n```\n"
+    )
+
+
+def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = None) -> str:
+    """A contract's verdict, its figures and its report."""
+    details = contract.details
+    facts = {
+        "verdict": f"**{details.get('verdict')}**",
+        "rows": _number(details.get("rows")),
+        "quarantined": _number(details.get("quarantined")),
+    }
+    counts = details.get("counts") or {}
+    for name in ("read", "kept"):
+        if name in counts:
+            facts[name] = _number(counts[name])
+    parts = [f"### {contract.name}", _pairs(facts)]
+    if details.get("reason"):
+        parts.append(str(details["reason"]))
+    if "report.md" in contract.outputs:
+        parts.append(contract.path("report.md").read_text(encoding="utf-8"))
+    if shown := _links(links):
+        parts.append(shown)
+    return "\n\n".join(parts) + "\n"
+
+
+def stage_table(rows: Sequence[StageRow], metric: str = "metric") -> str:
+    """The closing table as Markdown.
+
+    Args:
+        rows: The stages in order.
+        metric: Name of the task metric.
+    """
+    return markdown_table(*_stage_cells(rows, metric))
+
+
+def stage_table_for_terminal(rows: Sequence[StageRow], metric: str = "metric") -> Table:
+    """The closing table for `rich.print`."""
+    from rich.table import Table
+
+    head, body = _stage_cells(rows, metric)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for i, name in enumerate(head):
+        table.add_column(name, justify="left" if i in (0, 1, len(head) - 1) else "right")
+    for cells in body:
+        table.add_row(*cells)
+    return table
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; bars inside cells are escaped."""
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines += [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in r) for r in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _stage_cells(
+    rows: Sequence[StageRow], metric: str
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    corpora = list(dict.fromkeys(corpus for row in rows for corpus in row.heldout))
+    losses = tuple(f"loss on {corpus}" for corpus in corpora)
+    head = ("stage", "status", "steps", "tokens/s", *losses, metric, "what it gained")
+    body = [
+        (
+            row.stage,
+            row.status,
+            _number(row.steps),
+            _number(row.tokens_per_second),
+            *(_number(row.heldout.get(corpus), 3) for corpus in corpora),
+            _number(row.metric, 3),
+            row.gained,
+        )
+        for row in rows
+    ]
+    return head, body
+
+
+def _loss_picture(artifact: Artifact) -> str | None:
+    from tasks.plots import data_address, loss_plot
+
+    path = artifact.folder / "notes" / "history.json"
+    if not path.is_file():
+        return None
+    picture = loss_plot(json.loads(path.read_text(encoding="utf-8")))
+    return data_address(picture) if picture else None
+
+
+def _pairs(facts: Mapping[str, str]) -> str:
+    return markdown_table(tuple(facts), [tuple(facts.values())])
+
+
+def _links(links: Mapping[str, str | None] | None) -> str:
+    return " · ".join(f"[{name}]({address})" for name, address in (links or {}).items() if address)
+
+
+def _number(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def _change(before: float | None, after: float) -> str:
+    return "–" if before is None else f"{after - before:+.3f}"
