@@ -20,7 +20,7 @@ from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.provenance import git_state
-from tasks.report import say
+from tasks.say import say
 from tasks.steps import Bound
 
 Work = Callable[..., Mapping[str, Any]]

@@ -25,7 +25,7 @@ def prepare_corpus(step: Bound, folder: Path) -> dict:
         evaluation_texts=_evaluation_texts(step.inputs),
         heldout_share=step.step.settings["heldout_share"],
     )
-    return {"counts": counts, "source": step.step.settings["source"]["name"]}
+    return {"counts": counts.to_json(), **_facts(step)}
 
 
 @durable()
@@ -40,14 +40,21 @@ def prepare_dataset(step: Bound, folder: Path) -> dict:
         overlap=step.step.settings["overlap"],
     )
     labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
-    return {"counts": counts, "labels": labels, "source": step.step.settings["source"]["name"]}
+    return {"counts": counts.to_json(), "labels": labels, **_facts(step)}
 
 
 def _evaluation_texts(inputs: Mapping[str, Artifact]) -> Iterator[str]:
-    from corpora.preparation import read_rows
+    from corpora.prepared import prepared_rows
 
     for role, dataset in sorted(inputs.items()):
         if role.startswith(EVALUATION):
-            for row in read_rows(dataset.folder):
+            for row in prepared_rows(dataset.folder):
                 if row.split != "train":
-                    yield row.text if row.text_pair is None else f"{row.text} {row.text_pair}"
+                    yield row.whole
+
+
+def _facts(step: Bound) -> dict[str, str | None]:
+    """What lineage has to know of a source beside its digest."""
+    source = step.step.given["source"]
+    facts = source.model_dump(mode="json", include={"name", "licence", "language", "origin"})
+    return {"source": facts}

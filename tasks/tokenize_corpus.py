@@ -13,7 +13,7 @@ import numpy as np
 from tasks.artifacts import Artifact
 from tasks.durable import durable
 from tasks.steps import Bound
-from tasks.train_tokenizer import kept_documents
+from tasks.train_tokenizer import kept_texts
 
 DOCUMENTS = "documents.arrow"
 ROWS = "rows.arrow"
@@ -24,8 +24,8 @@ BATCH = 1000  # documents tokenised at a time: memory stays flat, tensorflow-tex
 @durable()
 def tokenize_corpus(step: Bound, folder: Path) -> dict:
     """Tokenise a corpus by sentence; quarantined documents stay out."""
-    corpus = step.inputs["corpus"]
-    kept = kept_documents(corpus, step.inputs["contract"])
+    corpus = step.inputs["data"]
+    kept = kept_texts(corpus, step.inputs["contract"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
     language = step.step.settings["language"]
     return _write(folder, tokenizer, language, kept)
@@ -38,14 +38,14 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
     Training rows' text becomes training documents, dev rows' text held-out ones, labels dropped; test
     rows are in no corpus (Gururangan et al. 2020 adapt on the training text alone).
     """
-    from corpora.preparation import read_rows
+    from corpora.prepared import prepared_rows
     from corpora.shards import RowWriter
 
-    dataset = step.inputs["dataset"]
+    dataset = step.inputs["data"]
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
     quarantined = json.loads(step.inputs["contract"].path("quarantined.json").read_text("utf-8"))
     labels = {name: i for i, name in enumerate(dataset.details["labels"])}
-    rows = [row for row in read_rows(dataset.folder) if row.id not in quarantined]
+    rows = [row for row in prepared_rows(dataset.folder) if row.id not in quarantined]
     with RowWriter(folder / ROWS) as writer:
         for some in batches(rows, BATCH):
             first = tokenizer.encode([row.text for row in some])
@@ -57,9 +57,8 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
     documents: dict[str, tuple[str, str, str]] = {}
     for split, role in (("train", "train"), ("dev", "heldout")):
         for row in rows:
-            text = row.text if row.text_pair is None else f"{row.text} {row.text_pair}"
-            if row.split == split and text not in documents:
-                documents[text] = (row.id, text, role)
+            if row.split == split and row.whole not in documents:
+                documents[row.whole] = (row.id, row.whole, role)
     details = _write(folder, tokenizer, step.step.settings["language"], documents.values())
     return {**details, "rows": len(rows), "labels": dataset.details["labels"]}
 

@@ -1,4 +1,4 @@
-"""Learn a vocabulary from the documents that kept their contract."""
+"""Learn a vocabulary from the text that kept their contract."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def train_tokenizer(step: Bound, folder: Path) -> dict:
     """WordPiece from training documents only; held-out text has no say in the vocabulary."""
     from models.tokenizers.wordpiece import WordPiece, learn
 
-    settings = step.step.settings["tokenizer"]
-    corpora = {role: a for role, a in step.inputs.items() if a.kind == "corpus"}
+    settings = step.step.settings
     texts = (
         text
-        for role, corpus in sorted(corpora.items())
-        for _, text, split in kept_documents(corpus, step.inputs[f"contract {role}"])
+        for role, data in sorted(step.inputs.items())
+        if role.startswith("text ")
+        for _, text, split in kept_texts(data, step.inputs[role.replace("text", "contract", 1)])
         if split == "train"
     )
     vocabulary = learn(
@@ -34,11 +34,15 @@ def train_tokenizer(step: Bound, folder: Path) -> dict:
     return {"vocabulary_size": len(vocabulary), "digest": tokenizer.digest}
 
 
-def kept_documents(corpus: Artifact, contract: Artifact) -> Iterator[tuple[str, str, str]]:
-    """(id, text, split) of each document that its contract did not send to quarantine."""
-    from corpora.preparation import read_documents
+def kept_texts(data: Artifact, contract: Artifact) -> Iterator[tuple[str, str, str]]:
+    """(id, text, split) of each document, or row, that its contract did not send to quarantine."""
+    from corpora.prepared import prepared_documents, prepared_rows
 
     quarantined = json.loads(contract.path("quarantined.json").read_text(encoding="utf-8"))
-    for document in read_documents(corpus.folder):
-        if document.id not in quarantined:
-            yield document.id, document.text, document.split
+    if data.kind == "dataset":
+        texts = ((row.id, row.whole, row.split) for row in prepared_rows(data.folder))
+    else:
+        texts = ((each.id, each.text, each.split) for each in prepared_documents(data.folder))
+    for name, text, split in texts:
+        if name not in quarantined:
+            yield name, text, split

@@ -25,7 +25,7 @@ def validate_data(step: Bound, folder: Path) -> dict:
     data = step.inputs["data"]
     profile = pandas.read_parquet(data.path("profile.parquet"))
     suite = step.step.given["suite"]
-    report = check(profile, suite, subject=data.name)
+    report = check(profile, suite, subject=data.name, parameters=_parameters(step))
     (folder / "report.json").write_text(json.dumps(report.to_json(), indent=1), encoding="utf-8")
     (folder / "report.md").write_text(to_markdown(report), encoding="utf-8")
     (folder / "report.html").write_text(to_html(report), encoding="utf-8")
@@ -41,3 +41,12 @@ def validate_data(step: Bound, folder: Path) -> dict:
         "quarantined": len(report.quarantined),
         "counts": data.details.get("counts"),
     }
+
+
+def _parameters(step: Bound) -> dict:
+    """What a suite leaves open: the label set, and whether overlap is allowed."""
+    data = step.inputs["data"]
+    if data.kind != "dataset":
+        return {}
+    allowed = data.preimage["settings"]["overlap"] == "report"
+    return {"labels": data.details["labels"], "overlap_free": 0.0 if allowed else 1.0}

@@ -1,0 +1,58 @@
+"""Read back what preparation wrote, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow
+
+DOCUMENTS = "documents.arrow"
+ROWS = "rows.arrow"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A document as it may be trained on; `split` is ``train`` or ``heldout``."""
+
+    id: str
+    text: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRow:
+    """A labelled row; `split` is ``train``, ``dev`` or ``test``."""
+
+    id: str
+    text: str
+    text_pair: str | None
+    label: str
+    split: str
+
+    @property
+    def whole(self) -> str:
+        """Both texts of a pair as one."""
+        return self.text if self.text_pair is None else f"{self.text} {self.text_pair}"
+
+
+def prepared_documents(folder: Path) -> Iterator[PreparedDocument]:
+    """The documents of a prepared corpus, in their order."""
+    for batch in _record_batches(folder / DOCUMENTS):
+        columns = (batch.column(name).to_pylist() for name in ("id", "text", "split"))
+        yield from map(PreparedDocument, *columns)
+
+
+def prepared_rows(folder: Path) -> Iterator[PreparedRow]:
+    """The rows of a prepared dataset, in their order."""
+    names = ("id", "text", "text_pair", "label", "split")
+    for batch in _record_batches(folder / ROWS):
+        yield from map(PreparedRow, *(batch.column(name).to_pylist() for name in names))
+
+
+def _record_batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
+    with pyarrow.memory_map(str(path)) as mapped:
+        reader = pyarrow.ipc.open_file(mapped)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)

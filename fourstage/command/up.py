@@ -1,0 +1,214 @@
+"""``fourstage up``: a Prefect server, a worker, the deployments and MLflow's pages, all on loopback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fourstage.errors import EnvironmentFault
+from fourstage.settings import REPOSITORY, home, mlflow_uri, project
+
+LOOPBACK = "127.0.0.1"
+POOL = "fourstage"  # the work pool of prefect.yaml
+START_SECONDS = 120  # a first start makes two databases
+STOP_SECONDS = 30  # training writes its checkpoint within 20
+
+
+@dataclass
+class Servers:
+    """Processes started together and ended together.
+
+    Args:
+        logs: Folder of one log a process.
+    """
+
+    logs: Path
+    running: dict[str, subprocess.Popen] = field(default_factory=dict)
+
+    def start(self, name: str, *command: str, environment: dict[str, str], folder: Path) -> None:
+        """Start a process in a group of its own, so that Ctrl-C reaches it through us, once."""
+        with open(self.logs / f"{name}.log", "ab") as log:
+            self.running[name] = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    def wait_for(self, name: str, address: str) -> None:
+        """Wait until an address answers.
+
+        Raises:
+            EnvironmentFault: If its process ends, or stays silent for two minutes.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            self.check()
+            try:
+                with urllib.request.urlopen(address, timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.3)
+        raise EnvironmentFault(
+            f"{name} did not answer at {address} within {START_SECONDS} s. Its log: {self.log(name)}"
+        )
+
+    def check(self) -> None:
+        """Raise where a process has ended by itself.
+
+        Raises:
+            EnvironmentFault: Naming it and its log.
+        """
+        for name, process in self.running.items():
+            if process.poll() is not None:
+                raise EnvironmentFault(
+                    f"{name} ended with status {process.returncode}. Its log: {self.log(name)}"
+                )
+
+    def log(self, name: str) -> Path:
+        """The log of a process."""
+        return self.logs / f"{name}.log"
+
+    def stop(self) -> None:
+        """End every process, the last started first: the worker while its server still listens."""
+        for process in reversed(self.running.values()):
+            _signal_group(process, signal.SIGTERM)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                _signal_group(process, signal.SIGKILL)
+                process.wait()
+
+
+def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
+    """Start everything, print the addresses, and stay until a signal comes.
+
+    Args:
+        prefect_port: Port of the Prefect server.
+        mlflow_port: Port of MLflow's pages.
+
+    Raises:
+        EnvironmentFault: If a port is taken or a server does not start.
+    """
+    for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
+        _require_free(port, option)
+    logs = home() / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    prefect, mlflow = f"http://{LOOPBACK}:{prefect_port}", f"http://{LOOPBACK}:{mlflow_port}"
+    environment = os.environ | {
+        "FOURSTAGE_HOME": str(home()),
+        "PREFECT_API_URL": f"{prefect}/api",
+        "PREFECT_SERVER_API_HOST": LOOPBACK,
+        "PREFECT_UI_API_URL": f"{prefect}/api",
+        "FOURSTAGE_MLFLOW_UI": mlflow,
+    }
+    # `prefect deploy` would fill this in; it is the worker's to say where the project lies.
+    environment.pop("FOURSTAGE_ROOT", None)
+    python = sys.executable
+    with ExitStack() as stack:
+        stack.enter_context(_signals_as_interrupt())
+        servers = Servers(logs)
+        stack.callback(servers.stop)
+        _say("starting a Prefect server and MLflow …")
+        servers.start(
+            "prefect-server",
+            *(python, "-m", "prefect", "server", "start"),
+            *("--host", LOOPBACK, "--port", str(prefect_port)),
+            environment=environment,
+            folder=project(),
+        )
+        servers.start(
+            "mlflow",
+            *(python, "-m", "mlflow", "server", "--host", LOOPBACK, "--port", str(mlflow_port)),
+            *("--backend-store-uri", mlflow_uri()),
+            *("--artifacts-destination", str(home() / "mlflow")),
+            environment=environment,
+            folder=project(),
+        )
+        servers.wait_for("prefect-server", f"{prefect}/api/health")
+        deploy(environment)
+        servers.start(
+            "worker",
+            *(python, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"),
+            environment=environment | {"FOURSTAGE_ROOT": str(project())},
+            folder=project(),
+        )
+        servers.wait_for("mlflow", f"{mlflow}/health")
+        _say(f"Prefect  {prefect}/v2/dashboard")
+        _say(f"MLflow   {mlflow}")
+        _say(f"logs     {logs}")
+        _say(f"Runs of this terminal join in with  export PREFECT_API_URL={prefect}/api")
+        _say("Ctrl-C ends all of them.")
+        while True:
+            servers.check()
+            time.sleep(1)
+
+
+def deploy(environment: dict[str, str]) -> None:
+    """Make the work pool and every deployment of ``prefect.yaml``.
+
+    Raises:
+        EnvironmentFault: With what Prefect says, if it refuses.
+    """
+    own = project() / "prefect.yaml"
+    file = own if own.is_file() else REPOSITORY / "prefect.yaml"
+    pool = ("work-pool", "create", POOL, "--type", "process", "--overwrite")
+    for arguments in (pool, ("--no-prompt", "deploy", "--all", "--prefect-file", str(file))):
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect", *arguments],
+            env=environment,
+            cwd=project(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise EnvironmentFault(
+                f"`prefect {' '.join(arguments[:2])}` failed: {(done.stderr or done.stdout)[-800:]}"
+            )
+
+
+def _signals_as_interrupt() -> ExitStack:
+    """SIGTERM ends us as Ctrl-C does, so that no server outlives a supervisor's stop."""
+    stack = ExitStack()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stack.callback(signal.signal, signal.SIGTERM, before)
+    return stack
+
+
+def _require_free(port: int, option: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            raise EnvironmentFault(
+                f"port {port} on {LOOPBACK} is taken ({error.strerror}); end what listens there or"
+                f" choose another with {option}"
+            ) from error
+
+
+def _signal_group(process: subprocess.Popen, number: int) -> None:
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _say(line: str) -> None:
+    width = shutil.get_terminal_size().columns
+    sys.stderr.write(line[: max(width, 200)] + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,175 @@
+"""Measure a network after each stage, and a fine-tuned model on the rows the gate decides on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tasks.artifacts import Artifact
+from tasks.durable import durable
+from tasks.steps import Bound
+from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
+
+PREDICTIONS = "predictions.parquet"
+LATENCY_CALLS = 100
+
+
+@durable()
+def measure_stage(step: Bound, folder: Path) -> dict:
+    """Held-out loss on every corpus of the recipe, and what the network knows of the labels.
+
+    Before the finetune stage the task metric is a linear probe's on frozen features; after it, the
+    fine-tuned model's own, both on the dev rows.
+    """
+    from corpora.shards import TokenisedCorpus, TokenisedRows
+    from models.evaluation.classification import evaluate
+    from models.evaluation.heldout import heldout_losses
+    from models.evaluation.predict import predict
+    from models.evaluation.probe import probe
+
+    settings, folders = step.step.settings, step.step.given["folders"]
+    stage, tokenizer = step.inputs["stage"], load_tokenizer(step.inputs["tokenizer"])
+    tokens = {
+        role.removeprefix("tokens "): artifact
+        for role, artifact in step.inputs.items()
+        if role.startswith("tokens ")
+    }
+    heldout = {
+        name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
+        for name, artifact in tokens.items()
+        if artifact.details["tokens"].get("heldout")
+    }
+    losses = heldout_losses(
+        stage.folder,
+        tokenizer,
+        heldout,
+        sequence_length=settings["sequence_length"],
+        folders=folders,
+    )
+    found: dict[str, Any] = {
+        "heldout_loss": {name: scores["loss"] for name, scores in losses.items()},
+        "heldout_accuracy": {name: scores["accuracy"] for name, scores in losses.items()},
+    }
+    if settings["dataset"]:
+        rows = tokens[settings["dataset"]]
+        dev = TokenisedRows(rows.path(ROWS), "dev")
+        num_labels, metric = len(rows.details["labels"]), settings["metric"]
+        if settings["stage"] == "finetune":
+            said = predict(stage.folder, tokenizer, dev, folders=folders)
+            score = evaluate(dev.labels, said.label_ids, num_labels, [metric])
+        else:
+            train = TokenisedRows(rows.path(ROWS), "train")
+            score = probe(
+                stage.folder, tokenizer, train, dev, num_labels, metrics=[metric], folders=folders
+            )
+        found["task_metric"] = {"name": metric, "value": score[metric]}
+    (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
+    return found
+
+
+@durable()
+def evaluate_model(step: Bound, folder: Path) -> dict:
+    """Score the model on the gate's rows beside the cheap baseline; keep every prediction.
+
+    Predictions hold ids and labels and no text, so that a later model can be compared with this one
+    row by row.
+    """
+    import pandas
+
+    from corpora.prepared import prepared_rows
+    from corpora.shards import TokenisedRows
+    from models.evaluation.classification import evaluate
+    from models.evaluation.predict import predict
+    from models.evaluation.slices import forgetting, slices_of
+
+    settings, folders = step.step.settings, step.step.given["folders"]
+    split, metrics = settings["split"], settings["metrics"]
+    tokenized, tokenizer = step.inputs["rows"], load_tokenizer(step.inputs["tokenizer"])
+    rows = TokenisedRows(tokenized.path(ROWS), split)
+    names = tokenized.details["labels"]
+    said = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
+    texts = {row.id: row for row in prepared_rows(step.inputs["dataset"].folder)}
+    train = TokenisedRows(tokenized.path(ROWS), "train")
+    rivals = _baselines(texts, train, rows)
+
+    def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
+        return evaluate(rows.labels[which], predicted[which], len(names), metrics)
+
+    pandas.DataFrame(
+        {
+            "id": rows.ids,
+            "label": [names[i] for i in rows.labels],
+            "predicted": [names[i] for i in said.label_ids],
+            "probability": said.probabilities.max(axis=1).round(6),
+            "baseline": [names[i] for i in rivals["cheap_baseline"]],
+        }
+    ).to_parquet(folder / PREDICTIONS)
+    grouped = slices_of(settings["slices"], np.asarray(rows.lengths), rows.labels, names)
+    unseen = _unseen(step.inputs["dataset"], rows.ids)
+    losses = [
+        measured.details["heldout_loss"]
+        for role, measured in step.inputs.items()
+        if role.startswith("measurement ")
+    ]
+    package = step.inputs["package"]
+    return {
+        "split": split,
+        "rows": len(rows),
+        "metrics": score(said.label_ids),
+        "metrics_clean": score(said.label_ids, unseen),
+        "rows_clean": len(unseen),
+        "baseline": score(rivals["cheap_baseline"]),
+        "majority": score(rivals["majority"]),
+        "slices": {name: score(said.label_ids, which) for name, which in grouped.items()},
+        "forgetting": forgetting(losses, settings["forgetting_on"]),
+        "latency_ms": _latency(package, [row.text for row in texts.values() if row.split == split]),
+        "size_mb": package.details["size_mb"],
+    }
+
+
+def _baselines(texts: Mapping[str, Any], train: Any, rows: Any) -> dict[str, np.ndarray]:
+    """What TF-IDF with logistic regression and the majority class say of the rows."""
+    from models.evaluation.baseline import majority_predictions, tfidf_predictions
+
+    seen = [texts[i] for i in train.ids]
+    asked = [texts[i] for i in rows.ids]
+    pairs = None
+    if any(row.text_pair is not None for row in seen):
+        pairs = ([row.text_pair or "" for row in seen], [row.text_pair or "" for row in asked])
+    return {
+        "cheap_baseline": tfidf_predictions(
+            [row.text for row in seen], train.labels, [row.text for row in asked], pairs=pairs
+        ),
+        "majority": majority_predictions(train.labels, len(rows)),
+    }
+
+
+def _unseen(dataset: Artifact, ids: Sequence[str]) -> np.ndarray:
+    """Numbers of the rows whose text stands in no training row."""
+    import pandas
+
+    profile = pandas.read_parquet(dataset.path("profile.parquet")).set_index("id")
+    seen = profile["duplicate_of_train"].notna()
+    return np.flatnonzero([not seen.get(i, False) for i in ids])
+
+
+def _latency(package: Artifact, texts: Sequence[str]) -> dict[str, float]:
+    """Milliseconds of one text through the served model, one call at a time, in this process."""
+    from models.interchange.saved_model import load_text_model
+
+    model = load_text_model(package.folder)
+    texts = [texts[i % len(texts)] for i in range(LATENCY_CALLS)]
+    for text in texts[:10]:
+        model([text])
+    seconds = []
+    for text in texts:
+        start = time.perf_counter()
+        model([text])
+        seconds.append(time.perf_counter() - start)
+    p50, p95 = np.percentile(seconds, [50, 95]) * 1000.0
+    return {"p50": float(p50), "p95": float(p95)}

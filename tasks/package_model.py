@@ -1,0 +1,21 @@
+"""Turn a fine-tuned stage into the served model: raw text in, probabilities out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.durable import durable
+from tasks.steps import Bound
+
+
+@durable()
+def package_model(step: Bound, folder: Path) -> dict:
+    """A SavedModel that holds tokenizer, network and head."""
+    from models.interchange.saved_model import export_text_model
+
+    stage = step.inputs["stage"]
+    export_text_model(
+        stage.folder, step.inputs["tokenizer"].folder, folder, folders=step.step.given["folders"]
+    )
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return {"size_mb": size / 1e6, "stage": stage.details["stage"]}

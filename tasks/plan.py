@@ -1,0 +1,288 @@
+"""From a recipe to its steps: what its sources are now, what each step is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fourstage.settings import search_folders
+from tasks.steps import Step
+
+HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe ready to run.
+
+    Attributes:
+        recipe: Every value explicit (`models.recipe.ResolvedRecipe`).
+        steps: By name, every step after those it is made from.
+        folders: Project folders that were searched first.
+    """
+
+    recipe: Any
+    steps: Mapping[str, Step]
+    folders: tuple[Path, ...]
+
+    def of_kind(self, *kinds: str) -> list[Step]:
+        """Steps of some kinds, in order."""
+        return [step for step in self.steps.values() if step.kind in kinds]
+
+
+def plan_recipe(recipe: str, overrides: Sequence[str] = (), smoke: bool = False) -> Plan:
+    """Load a recipe, find its sources' files and lay out its steps.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+
+    Raises:
+        RecipeError: If the recipe can't be run; before any file of data is touched.
+        ContractViolation: If a source's files can't be found or read.
+    """
+    from corpora.snapshot import take_snapshot
+    from data_contracts.sources import load_source, source_names
+    from data_contracts.suite import load_suite
+    from models.recipe import SourceFacts, find_recipe, load_recipe, resolve
+
+    folders = tuple(search_folders(find_recipe(recipe)))
+    loaded = load_recipe(recipe, overrides, smoke, folders)
+    known = source_names(folders)
+    sources = {name: load_source(name, folders) for name in known if name in _named(loaded)}
+    facts = {n: SourceFacts(sources[n].is_dataset) if n in sources else None for n in known}
+    resolved = resolve(loaded, facts, folders)
+    used = {name: sources[name] for name in resolved.sources}
+    suites = {name: load_suite(source.suite, folders) for name, source in used.items()}
+    suites["tokens"] = load_suite("tokens", folders)
+    snapshots = {name: take_snapshot(source, folders) for name, source in used.items()}
+    layout = _Layout(resolved, used, snapshots, suites, folders)
+    return Plan(resolved, layout.steps(), folders)
+
+
+class _Layout:
+    """Writes down the steps, each one after its inputs."""
+
+    def __init__(
+        self,
+        recipe: Any,
+        sources: Mapping[str, Any],
+        snapshots: Mapping[str, Any],
+        suites: Mapping[str, Any],
+        folders: tuple[Path, ...],
+    ):
+        self.recipe = recipe
+        self.sources = sources
+        self.snapshots = snapshots
+        self.suites = suites
+        self.folders = folders
+        self._steps: dict[str, Step] = {}
+
+    def steps(self) -> dict[str, Step]:
+        """All steps in order."""
+        datasets = [name for name, source in self.sources.items() if source.is_dataset]
+        for name in datasets:
+            self._dataset(name)
+        for name in self.sources:
+            if name not in datasets:
+                self._corpus(name, datasets)
+        self._tokenizer()
+        used = self._used()
+        for name in used:
+            self._tokens(name)
+        before: str | None = None
+        for stage in self.recipe.stages:
+            before = self._stage(stage, before)
+            self._measurement(stage, used)
+        if self.recipe.finetune is not None:
+            self._evaluation(self.recipe.finetune)
+        return self._steps
+
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> str:
+        for needed in (inputs or {}).values():
+            assert needed in self._steps, f"{name} before {needed}"
+        self._steps[name] = Step(name, kind, settings, inputs or {}, **more)
+        return name
+
+    def _dataset(self, name: str) -> None:
+        finetune = self.recipe.finetune
+        # A dataset listed to be decontaminated against is read for its evaluation rows alone.
+        own = finetune is not None and finetune.dataset == name
+        settings = {**self._source(name), "overlap": finetune.overlap if own else "report"}
+        self._add(f"dataset {name}", "dataset", settings, given=self._given(name))
+        self._contract(name, f"dataset {name}")
+
+    def _corpus(self, name: str, datasets: Sequence[str]) -> None:
+        settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
+        inputs = {f"evaluation {other}": f"dataset {other}" for other in datasets}
+        self._add(f"corpus {name}", "corpus", settings, inputs, given=self._given(name))
+        self._contract(name, f"corpus {name}")
+
+    def _contract(self, name: str, data: str) -> None:
+        suite = self.suites[name]
+        self._add(
+            f"contract {name}",
+            "contract",
+            {"suite": _suite_digest(suite)},
+            {"data": data},
+            given={"suite": suite},
+        )
+
+    def _tokenizer(self) -> None:
+        spec = self.recipe.tokenizer
+        settings = {
+            "scheme": spec.scheme,
+            "vocabulary_size": spec.vocabulary_size,
+            "lowercase": spec.lowercase,
+        }
+        inputs = {}
+        for name in spec.learn_from:
+            inputs[f"text {name}"] = self._data(name)
+            inputs[f"contract {name}"] = f"contract {name}"
+        self._add("tokenizer", "tokenizer", settings, inputs)
+
+    def _tokens(self, name: str) -> None:
+        source = self.sources[name]
+        self._add(
+            f"tokens {name}",
+            "rows" if source.is_dataset else "tokens",
+            {"language": source.language},
+            {"data": self._data(name), "contract": f"contract {name}", "tokenizer": "tokenizer"},
+        )
+        self._contract_of_tokens(name)
+
+    def _contract_of_tokens(self, name: str) -> None:
+        suite = self.suites["tokens"]
+        self._add(
+            f"contract tokens {name}",
+            "contract",
+            {"suite": _suite_digest(suite)},
+            {"data": f"tokens {name}"},
+            given={"suite": suite},
+        )
+
+    def _stage(self, stage: Any, before: str | None) -> str:
+        from models.recipe import stage_spec
+
+        read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
+        inputs = {"tokenizer": "tokenizer"}
+        if before is not None:
+            inputs["stage before"] = before
+        for name in read:
+            inputs[f"tokens {name}"] = f"tokens {name}"
+            inputs[f"contract {name}"] = f"contract tokens {name}"
+        return self._add(
+            f"stage {stage.name}",
+            "stage",
+            {**stage_spec(stage), **arithmetic(stage.precision)},
+            inputs,
+            parts=self._parts(stage),
+            given={"stage": stage, "recipe": self.recipe.name, "folders": self.folders},
+        )
+
+    def _measurement(self, stage: Any, used: Sequence[str]) -> None:
+        """What the stage's network knows of every corpus of the recipe, and of the labels."""
+        inputs = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
+        inputs |= {f"tokens {name}": f"tokens {name}" for name in used}
+        finetune = self.recipe.finetune
+        settings = {
+            "stage": stage.kind,
+            "dataset": finetune.dataset if finetune else None,
+            "metric": self.recipe.metrics[0] if self.recipe.metrics else None,
+            "sequence_length": stage.sequence_length,
+            **arithmetic(stage.precision),
+        }
+        self._add(
+            f"measurement {stage.name}",
+            "measurement",
+            settings,
+            inputs,
+            parts=self._parts(stage),
+            given={"folders": self.folders},
+        )
+
+    def _evaluation(self, stage: Any) -> None:
+        made = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
+        parts = self._parts(stage)
+        self._add("package", "package", {}, made, parts=parts, given={"folders": self.folders})
+        self._add(
+            "evaluation",
+            "evaluation",
+            {
+                "metrics": list(self.recipe.metrics),
+                "split": self.recipe.evaluation_split,
+                "slices": list(self.recipe.slices),
+                "forgetting_on": list(self.recipe.forgetting_on),
+                **arithmetic(stage.precision),
+            },
+            {
+                **made,
+                **{f"measurement {s.name}": f"measurement {s.name}" for s in self.recipe.stages},
+                "package": "package",
+                "rows": f"tokens {stage.dataset}",
+                "dataset": f"dataset {stage.dataset}",
+            },
+            parts=parts,
+            given={"folders": self.folders},
+        )
+
+    def _used(self) -> list[str]:
+        """Sources that are tokenised: read by a stage, or measured after each."""
+        names = [name for stage in self.recipe.stages for name in stage.corpora]
+        names += [stage.dataset for stage in self.recipe.stages if stage.dataset]
+        return list(dict.fromkeys([*names, *self.recipe.forgetting_on]))
+
+    def _data(self, name: str) -> str:
+        return f"{'dataset' if self.sources[name].is_dataset else 'corpus'} {name}"
+
+    def _source(self, name: str) -> dict[str, Any]:
+        return {"source": self.sources[name].settings(), "snapshot": self.snapshots[name].digest}
+
+    def _given(self, name: str) -> dict[str, Any]:
+        return {"source": self.sources[name], "snapshot": self.snapshots[name]}
+
+    def _parts(self, stage: Any) -> tuple[Path, ...]:
+        from models.catalogue import file_of
+
+        kinds = [("families", stage.family)]
+        kinds += [("objectives", name) for name in stage.objectives]
+        kinds += [("heads", stage.head)] if stage.head else []
+        return tuple(file_of(kind, name, self.folders) for kind, name in kinds)
+
+
+def _named(recipe: Any) -> set[str]:
+    """Sources a recipe names, so that a folder of 300 costs the reading of these."""
+    names = {*(recipe.decontaminate or ())}
+    names |= set((recipe.tokenizer and recipe.tokenizer.learn_from) or ())
+    names |= set((recipe.evaluate and recipe.evaluate.forgetting_on) or ())
+    for stage in recipe.stages:
+        names |= {*(stage.corpora or {}), *([stage.dataset] if stage.dataset else [])}
+    return names
+
+
+def arithmetic(precision: str) -> dict[str, str]:
+    """Backend and precision as this machine resolves them; both change bits, so both enter the key."""
+    import os
+
+    from models.training.precision import resolve_precision
+
+    return {
+        "backend": os.environ.get("KERAS_BACKEND", "tensorflow"),
+        "precision": resolve_precision(precision),
+    }
+
+
+def _suite_digest(suite: Any) -> str:
+    from data_contracts.suite import suite_digest
+
+    return suite_digest(suite)

@@ -1,0 +1,117 @@
+"""One stage's training as people see it: a bar in a terminal, a bar in Prefect, curves in MLflow."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from uuid import UUID
+
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from fourstage.errors import Interrupted
+from tasks.steps import Bound
+from tasks.tracking import (
+    Tracking,
+    connect,
+    ensure_experiment,
+    finish_run,
+    log_history,
+    stage_run,
+    system_metrics,
+)
+
+UPDATE_SECONDS = 3  # a request to Prefect's API costs about 20 ms
+
+
+class StageReport:
+    """What the training loop tells of a stage, sent where it is looked at.
+
+    A context manager round one training; what it opens it closes, as KILLED or FAILED too.
+
+    Args:
+        step: The stage's step.
+        recipe: The recipe's name, which is its MLflow experiment's.
+        lifecycle_run: The lifecycle's MLflow run, parent of the stage's.
+    """
+
+    def __init__(self, step: Bound, recipe: str, lifecycle_run: str | None):
+        self._step = step
+        self._recipe = recipe
+        self._lifecycle_run = lifecycle_run
+        self._closing = ExitStack()
+        self._artifact: UUID | None = None
+        self._sent = 0.0
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> StageReport:
+        """Open the stage's run, or the one that a kill left, and its bars."""
+        tracking = connect()
+        settings = self._step.step.settings
+        self.tracking: Tracking = tracking
+        self.run_id = stage_run(
+            tracking,
+            ensure_experiment(tracking, self._recipe),
+            self._step.key,
+            stage=str(settings["name"]),
+            parent_run_id=self._lifecycle_run,
+            settings=settings,
+        )
+        self._closing.enter_context(system_metrics(tracking, self.run_id))
+        if sys.stderr.isatty():
+            self._bar = self._closing.enter_context(
+                Progress(
+                    TextColumn("{task.description:<10}"),
+                    BarColumn(),
+                    MofNCompleteColumn(),
+                    TextColumn("{task.fields[scalars]}"),
+                    TimeRemainingColumn(),
+                    console=Console(stderr=True),
+                    transient=True,
+                )
+            )
+            self._task = self._bar.add_task(str(settings["name"]), scalars="")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the bars; a run that did not finish its stage is FAILED, or KILLED by a signal."""
+        self._closing.close()
+        if error is not None:
+            killed = isinstance(error, Interrupted) or not isinstance(error, Exception)
+            finish_run(self.tracking, self.run_id, "KILLED" if killed else "FAILED")
+
+    def progress(self, step: int, total: int, scalars: Mapping[str, float]) -> None:
+        """Move the bars."""
+        shown = "  ".join(f"{name} {value:,.4g}" for name, value in scalars.items())
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, total=total, scalars=shown)
+        now = time.monotonic()
+        if now - self._sent < UPDATE_SECONDS and step < total:
+            return
+        self._sent = now
+        percent = 100.0 * step / max(1, total)
+        told = f"step {step:,} of {total:,}  {shown}"
+        if self._artifact is None:
+            name = f"progress-{self._step.step.settings['name']}".lower().replace("_", "-")
+            self._artifact = create_progress_artifact(percent, key=name, description=told)
+        else:
+            update_progress_artifact(self._artifact, percent, description=told)
+
+    def metrics(self, rows: Sequence[Mapping[str, float]]) -> None:
+        """Log metrics by step; called at checkpoints only, so that a kill leaves no gap or double."""
+        log_history(self.tracking, self.run_id, rows)
