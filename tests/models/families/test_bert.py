@@ -1,0 +1,74 @@
+"""BERT: published parameter counts, and the names its weights are stored under."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from fourstage.errors import RecipeError
+from models.families.bert import SIZES, Bert
+from models.weights import named_weights
+
+# With the vocabulary of the release, 30,522. 110 M and 340 M in the paper's section 3 are rounded;
+# base is 109,482,240 in the checkpoint.
+PUBLISHED = {
+    "tiny": 4_385_920,
+    "mini": 11_170_560,
+    "small": 28_763_648,
+    "medium": 41_373_184,
+    "base": 109_482_240,
+    "large": 335_141_888,
+}
+
+
+@pytest.mark.parametrize("size", PUBLISHED)
+def test_parameter_counts_are_the_published_ones(size):
+    with keras.StatelessScope(initialize_variables=False):  # counts without memory
+        network = Bert(vocabulary_size=30_522, **SIZES[size])
+    assert network.count_params() == PUBLISHED[size]
+
+
+def test_weights_have_names_that_can_be_read():
+    network = Bert(vocabulary_size=50, **(SIZES["tiny"] | {"num_layers": 1}))
+    assert list(named_weights(network)) == [
+        "embeddings/token/embeddings",
+        "embeddings/position/embeddings",
+        "embeddings/segment/embeddings",
+        "embeddings/norm/gamma",
+        "embeddings/norm/beta",
+        "block_0/attention/query/kernel",
+        "block_0/attention/query/bias",
+        "block_0/attention/key/kernel",
+        "block_0/attention/key/bias",
+        "block_0/attention/value/kernel",
+        "block_0/attention/value/bias",
+        "block_0/attention/output/kernel",
+        "block_0/attention/output/bias",
+        "block_0/attention_norm/gamma",
+        "block_0/attention_norm/beta",
+        "block_0/intermediate/kernel",
+        "block_0/intermediate/bias",
+        "block_0/output/kernel",
+        "block_0/output/bias",
+        "block_0/output_norm/gamma",
+        "block_0/output_norm/beta",
+        "pooler/kernel",
+        "pooler/bias",
+    ]
+
+
+def test_a_text_longer_than_the_position_table_is_refused_with_the_numbers():
+    network = Bert(vocabulary_size=50, **SIZES["tiny"], max_sequence_length=8)
+    with pytest.raises(RecipeError, match="9 tokens, but the network's position table has 8"):
+        network({"token_ids": np.ones((1, 9), "int32")})
+
+
+def test_segments_and_padding_may_be_left_out():
+    network = Bert(vocabulary_size=50, **SIZES["tiny"])
+    ids = np.ones((2, 5), "int32")
+    short = network({"token_ids": ids})["sequence_output"]
+    full = network(
+        {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
+    )["sequence_output"]
+    assert np.array_equal(short, full)

@@ -1,0 +1,89 @@
+"""The classification head: scores by hand, class weights, labels as names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fourstage.errors import RecipeError, UnknownNameError
+from models.families.bert import SIZES, Bert
+from models.heads.sequence_classification import SequenceClassification
+from models.protocols import Context
+from tests.models.memory_corpus import PlainTokenizer
+
+NAMES = ("background", "method", "result")
+CONTEXT = Context(PlainTokenizer(50), 16, NAMES, (0.5, 1.0, 4.0))
+
+
+def scorer(**settings):
+    network = Bert(vocabulary_size=50, **SIZES["tiny"])
+    made = SequenceClassification(CONTEXT, dropout=0.0, **settings).attach(network)
+    kernel = np.zeros((128, 3), np.float32)
+    kernel[:3] = np.eye(3)  # the logits are the first three numbers of the pooled vector
+    made.output_projection.kernel.assign(kernel)
+    return made
+
+
+POOLED = np.zeros((4, 128), np.float32)
+POOLED[:, :3] = [[2, 0, 0], [0, 1, 0], [0, 0, 0], [9, 9, 0]]
+BATCH = {
+    "labels": np.array([0, 2, 1, -1], np.int32),
+    "row_weights": np.array([1, 1, 1, 1], np.float32),
+}
+NATS = [np.log(np.e**2 + 2) - 2, np.log(np.e + 2), np.log(3)]
+
+
+def test_the_loss_is_the_mean_over_rows_with_a_label():
+    scores, predictions = scorer()(BATCH, {"pooled_output": POOLED})
+    assert float(scores["loss"][0]) == pytest.approx(sum(NATS), rel=1e-5)
+    assert float(scores["loss"][1]) == 3
+    # The third row's scores tie, and its own is among the highest.
+    assert [float(part) for part in scores["accuracy"]] == [2, 3]
+    assert np.allclose(predictions["logits"], POOLED[:, :3])
+
+
+def test_rows_that_only_fill_a_batch_weigh_nothing():
+    batch = BATCH | {"row_weights": np.array([1, 0, 0, 0], np.float32)}
+    scores, _ = scorer()(batch, {"pooled_output": POOLED})
+    assert float(scores["loss"][0]) == pytest.approx(NATS[0], rel=1e-5)
+    assert float(scores["loss"][1]) == 1
+
+
+def test_balanced_weighs_the_loss_and_not_the_accuracy():
+    scores, _ = scorer(class_weights="balanced")(BATCH, {"pooled_output": POOLED})
+    expected = 0.5 * NATS[0] + 4.0 * NATS[1] + 1.0 * NATS[2]
+    assert float(scores["loss"][0]) == pytest.approx(expected, rel=1e-5)
+    assert float(scores["loss"][1]) == pytest.approx(5.5)
+    assert [float(part) for part in scores["accuracy"]] == [2, 3]
+
+
+def test_balanced_without_weights_is_refused_when_a_loss_is_asked_and_fine_without():
+    context = Context(PlainTokenizer(50), 16, NAMES)
+    network = Bert(vocabulary_size=50, **SIZES["tiny"])
+    made = SequenceClassification(context, class_weights="balanced").attach(network)
+    with pytest.raises(RecipeError, match="a weight for each of the 3 labels, got 0"):
+        made(BATCH, {"pooled_output": POOLED})
+    scores, predictions = made({}, {"pooled_output": POOLED})
+    assert scores == {}
+    assert predictions["logits"].shape == (4, 3)
+
+
+def test_predictions_are_names_with_probabilities():
+    decoded = SequenceClassification(CONTEXT).decode(
+        {"logits": np.log(np.array([[0.2, 0.7, 0.1], [0.5, 0.25, 0.25]]))}
+    )
+    assert [row["label"] for row in decoded] == ["method", "background"]
+    assert decoded[0]["probabilities"] == pytest.approx(dict(zip(NAMES, [0.2, 0.7, 0.1], strict=True)))
+    assert all(sum(row["probabilities"].values()) == pytest.approx(1.0) for row in decoded)
+
+
+def test_huge_scores_give_probabilities_all_the_same():
+    (row,) = SequenceClassification(CONTEXT).decode({"logits": np.array([[1e4, -1e4, 0.0]])})
+    assert row["probabilities"]["background"] == 1.0
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(UnknownNameError, match="did you mean 'balanced'"):
+        SequenceClassification(CONTEXT, class_weights="balance")
+    with pytest.raises(RecipeError, match="two labels or more"):
+        SequenceClassification(Context(PlainTokenizer(50), 16, ("only",)))
