@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+from fourstage.errors import RecipeError
 
 REQUIRED: Any = object()
 _SHARES = frozenset({"rate", "share", "dropout"})
@@ -51,10 +52,18 @@ class Setting:
         return self.name.startswith("num_") or self.name.endswith(("_dim", "_length"))
 
 
-@cache
 def settings_of(path: Path) -> dict[str, Setting]:
-    """The settings of the public class in a file, in the order of its constructor."""
-    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    """The settings of the public class in a file, in the order of its constructor.
+
+    Raises:
+        RecipeError: The file is not Python.
+    """
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{path}:{line}" if line else str(path)
+        raise RecipeError(f"{place}: not a Python file that can be read: {error}") from error
     words = _tuples_of_words(tree)
     for node in tree.body:
         if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):

@@ -2,81 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from models.recipe.schema import Bootstrap, Requirement
+from models.recipe.schema import Promote, Requirement
 
-BOOTSTRAP = Bootstrap().model_dump()
-RULES = {
+TEST = {"confidence": 0.95, "resamples": 2000, "seed": 17}
+RULES: Mapping[str, tuple[str, ...]] = {
     "forgetting": ("at_most",),
-    "latency_ms": ("p95_at_most",),
+    "latency_ms": ("p50_at_most", "p95_at_most"),
     "size_mb": ("at_most",),
 }
 METRIC_RULES = ("at_least", "at_most", "above", "not_below_champion_by")
+SLICE_RULES = ("at_least", "at_most")
 
 
-@cache
+@dataclass(frozen=True)
+class Computed:
+    """What a recipe measures, so that a gate can ask for it."""
+
+    metrics: Sequence[str]
+    slices: Sequence[str]
+    forgetting_on: Sequence[str]
+
+
 def metric_names() -> tuple[str, ...]:
     """The metrics of labelled rows."""
-    import importlib.util
-
-    if importlib.util.find_spec("models.evaluation.classification") is None:
-        return ("accuracy", "macro_f1", "micro_f1")
     from models.evaluation.classification import METRICS
 
     return tuple(METRICS)
 
 
-def faults(
-    where: str,
-    require: Mapping[str, Requirement],
-    metrics: Iterable[str],
-    forgetting_on: Iterable[str],
-) -> list[RecipeError]:
-    """What a gate asks for and nothing would compute.
+def slice_names() -> tuple[str, ...]:
+    """The groups of rows that can have a score of their own."""
+    from models.evaluation.slices import SLICES
+
+    return tuple(SLICES)
+
+
+def explicit(promote: Promote) -> dict[str, dict[str, Any]]:
+    """The gate with every value said, in the form that the gate reads."""
+    require = {name: _explicit(rule) for name, rule in (promote.require or {}).items()}
+    if promote.require_slices:
+        require["slices"] = {
+            name: {metric: _explicit(rule) for metric, rule in rules.items()}
+            for name, rules in promote.require_slices.items()
+        }
+    return require
+
+
+def _explicit(rule: Requirement) -> dict[str, Any]:
+    said = rule.model_dump(exclude_none=True)
+    test = said.get("not_below_champion_by")
+    if test is not None:
+        given = test if isinstance(test, Mapping) else {"margin": test}
+        said["not_below_champion_by"] = {**TEST, **given}
+    return said
+
+
+def faults(where: str, promote: Promote, computed: Computed) -> list[RecipeError]:
+    """What a gate asks for and nothing would compute, or no version can meet.
 
     Args:
         where: How messages call the recipe.
-        require: The gate, by metric.
-        metrics: What the recipe computes.
-        forgetting_on: Corpora on which it measures forgetting.
+        promote: The recipe's own words.
+        computed: What the recipe measures.
     """
-    metrics, found = list(metrics), []
-    computed = [*metrics, *(["forgetting"] if list(forgetting_on) else []), "latency_ms", "size_mb"]
-    for name, rule in require.items():
-        place = f"{where}: promote.require"
-        if name == "forgetting" and name not in computed:
+    found: list[RecipeError] = []
+    place = f"{where}: promote.require"
+    for name, rule in (promote.require or {}).items():
+        if name == "forgetting" and not computed.forgetting_on:
             found.append(
                 RecipeError(
                     f"{place}: forgetting is measured only on corpora that "
                     "evaluate.forgetting_on lists"
                 )
             )
-        elif name not in computed:
-            hint = (
-                "Add it to evaluate.metrics."
-                if name in metric_names()
-                else "These are the ones this recipe computes (evaluate.metrics)."
-            )
-            found.append(
-                UnknownNameError(place, name, "a metric that this recipe computes", computed, hint)
-            )
+        elif name in RULES:
+            found += _rule_faults(f"{place}.{name}", name, rule, RULES[name])
+        elif name not in computed.metrics:
+            found.append(_not_computed(place, name, [*computed.metrics, *RULES], computed))
         else:
-            found += _rule_faults(f"{place}.{name}", name, rule)
+            found += _rule_faults(f"{place}.{name}", name, rule, METRIC_RULES)
+    place = f"{where}: promote.require_slices"
+    for name, rules in (promote.require_slices or {}).items():
+        if name.split("/")[0] not in computed.slices:
+            found.append(
+                UnknownNameError(
+                    place, name, "a slice that this recipe scores", computed.slices,
+                    "evaluate.slices lists them.",
+                )
+            )  # fmt: skip
+        for metric, rule in rules.items():
+            if metric not in computed.metrics:
+                found.append(
+                    _not_computed(f"{place}.{name}", metric, list(computed.metrics), computed)
+                )
+            else:
+                found += _rule_faults(f"{place}.{name}.{metric}", metric, rule, SLICE_RULES)
     return found
 
 
-def _rule_faults(place: str, name: str, rule: Requirement) -> list[RecipeError]:
-    allowed = RULES.get(name, METRIC_RULES)
+def _not_computed(
+    place: str, name: str, known: Sequence[str], computed: Computed
+) -> UnknownNameError:
+    known = [n for n in known if n != "forgetting" or computed.forgetting_on]
+    hint = "evaluate.metrics lists what this recipe computes."
+    if name in metric_names():
+        hint = "Add it to evaluate.metrics."
+    return UnknownNameError(place, name, "a metric that this recipe computes", known, hint)
+
+
+def _rule_faults(
+    place: str, name: str, rule: Requirement, allowed: Sequence[str]
+) -> list[RecipeError]:
     found: list[RecipeError] = [
         UnknownNameError(place, key, f"a rule for {name}", allowed)
         for key in sorted(rule.model_fields_set)
         if key not in allowed
     ]
     if name not in RULES:
-        for key in ("at_least", "at_most", "not_below_champion_by"):
+        for key in ("at_least", "at_most"):
             value = getattr(rule, key)
             if value is not None and not -1 <= value <= 1:
                 found.append(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from fourstage.errors import UnknownNameError
 from models import catalogue
 
-ARTICLES = {"families": "a family", "objectives": "an objective", "heads": "a head"}
+ARTICLES = catalogue.KINDS
 
 # Names that are part of the design. Whichever has a file is available; the others are refused as
 # "not supported yet" rather than as unknown.
@@ -29,7 +30,7 @@ PLANNED = {
     "heads": (
         "generation", "multiple_choice", "question_answering", "regression", "retrieval",
         "sequence_classification", "span_classification", "token_classification",
-        "token_classification_crf", "visual_question_answering",
+        "visual_question_answering",
     ),
 }  # fmt: skip
 
@@ -41,11 +42,7 @@ def available(kind: str, folders: Sequence[Path]) -> list[str]:
 
 def file_of(kind: str, name: str, folders: Sequence[Path]) -> Path:
     """The file of a name that is available; the project's own hides a built-in one."""
-    for folder in (*folders, Path(catalogue.__file__).parent):
-        file = folder / kind / f"{name}.py"
-        if file.is_file():
-            return file
-    raise UnknownNameError(kind, name, ARTICLES[kind], available(kind, folders))
+    return catalogue.file_of(kind, name, folders)
 
 
 def unknown(where: str, name: str, kind: str, folders: Sequence[Path]) -> UnknownNameError | None:
@@ -62,8 +59,7 @@ def is_missing(name: str, kind: str, folders: Sequence[Path]) -> bool:
 
 
 def _planned_hint(name: str, kind: str, there: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    later = set(PLANNED[kind]) - set(there)
-    near = get_close_matches(name.casefold(), sorted(later), n=1, cutoff=0.75)
-    return f"{near[0]!r} is planned but not supported yet." if near else ""
+    near = get_close_matches(name.casefold(), sorted({*PLANNED[kind], *there}), n=1, cutoff=0.6)
+    if not near or near[0] in there:
+        return ""
+    return f"{near[0]!r} is planned but not supported yet."

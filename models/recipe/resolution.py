@@ -114,7 +114,7 @@ class _Resolution:
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         tokenizer = self.tokenizer(stages)
         metrics, split, slices, forgetting_on = self.evaluation(finetune)
-        model, require, bootstrap = self.promotion(finetune, metrics, forgetting_on)
+        model, require = self.promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
             self.source(f"decontaminate[{i}]", name, labelled=True)
         raise_all(self.faults)
@@ -139,7 +139,6 @@ class _Resolution:
             forgetting_on=forgetting_on,
             model=model,
             require=require,
-            bootstrap=bootstrap,
             notes=tuple(self.notes),
             origins=self.origins,
         )
@@ -223,15 +222,12 @@ class _Resolution:
             learn_from = tuple(
                 name for name in names if name != dataset and not self.is_labelled(name)
             )
-            if not learn_from:
-                self.fault(
-                    "tokenizer",
-                    "no stage has a corpus to learn the vocabulary from; name one with "
-                    "`learn_from: [corpus]`",
-                )
+            if not learn_from and dataset:
+                self.origins["tokenizer.learn_from"] = "the dataset, for no stage has a corpus"
+                learn_from = (dataset,)
         else:
             for i, name in enumerate(learn_from):
-                self.source(f"tokenizer.learn_from[{i}]", name, labelled=False)
+                self.source(f"tokenizer.learn_from[{i}]", name, labelled=None)
         return ResolvedTokenizer(
             scheme,
             size or defaults.VOCABULARY_SIZE,
@@ -255,6 +251,16 @@ class _Resolution:
         split = said.split if said else None
         if split is None:
             self.origins["evaluate.split"] = "default"
+        for i, name in enumerate((said.slices if said else None) or ()):
+            if name not in gate.slice_names():
+                self.faults.append(
+                    UnknownNameError(
+                        f"{self.recipe.where}: evaluate.slices[{i}]",
+                        name,
+                        "a slice",
+                        gate.slice_names(),
+                    )
+                )
         for i, name in enumerate((said.forgetting_on if said else None) or ()):
             self.source(f"evaluate.forgetting_on[{i}]", name, labelled=False)
         return (
@@ -268,22 +274,17 @@ class _Resolution:
         self,
         finetune: ResolvedStage | None,
         metrics: tuple[str, ...],
+        slices: tuple[str, ...],
         forgetting_on: tuple[str, ...],
-    ) -> tuple[str | None, dict[str, dict[str, Any]], dict[str, Any]]:
+    ) -> tuple[str | None, dict[str, dict[str, Any]]]:
         said = self.recipe.promote
         if said is None:
-            return None, {}, {}
+            return None, {}
         if finetune is None:
             self.fault("promote", "there is no finetune stage whose model could be promoted")
-        self.faults += gate.faults(self.recipe.where, said.require or {}, metrics, forgetting_on)
-        bootstrap = said.bootstrap.model_dump() if said.bootstrap else gate.BOOTSTRAP
-        if said.bootstrap is None:
-            self.origins["promote.bootstrap"] = "default"
-        return (
-            said.model,
-            {n: r.model_dump(exclude_none=True) for n, r in (said.require or {}).items()},
-            dict(bootstrap),
-        )
+        computed = gate.Computed(metrics, slices, forgetting_on)
+        self.faults += gate.faults(self.recipe.where, said, computed)
+        return said.model, gate.explicit(said)
 
     # One stage
 
@@ -358,8 +359,8 @@ class _Resolution:
                 defaults.PRECISION,
             ),
             refresh=self.value(f"{at}.refresh", stage.refresh, default.refresh, kind),
-            stop=self.watch(f"{at}.stop", stage.stop),
-            select=self.watch(f"{at}.select", stage.select),
+            stop=self.watch(f"{at}.stop", stage.stop, kind),
+            select=self.watch(f"{at}.select", stage.select, kind),
             seed=seed,
             part_defaults={"network": network_defaults, **part_defaults},
         )
@@ -581,21 +582,41 @@ class _Resolution:
         said: dict[str, Any] = {}
         if stage.optimizer is not None and stage.optimizer.adamw is not None:
             said = stage.optimizer.adamw.model_dump(exclude_none=True)
+        remedy = stage.remedies.layer_decay if stage.remedies else None
+        if remedy is not None:
+            if said.get("layer_decay", remedy) != remedy:
+                self.fault(
+                    f"{at}.remedies.layer_decay",
+                    f"expected one layer_decay, got {remedy} here and {said['layer_decay']} in "
+                    "the optimizer",
+                )
+            said["layer_decay"] = remedy
         for key in default:
             if key not in said:
                 self.origins[f"{at}.optimizer.adamw.{key}"] = f"default for {stage.stage}"
         return ResolvedOptimizer("adamw", {**default, **said})
 
-    def watch(self, path: str, said: Any) -> dict[str, Any] | None:
-        """`stop` or `select`, its metric checked."""
+    def watch(self, path: str, said: Any, kind: str) -> dict[str, Any] | None:
+        """`stop` or `select`, its metric checked; text has its held-out loss, rows have metrics."""
         if said is None:
             return None
-        values = said.model_dump()
-        if values["metric"] is None:
-            self.origins[f"{path}.metric"] = "default"
-            values["metric"] = "loss"
-        elif values["metric"] != "loss":
-            self.metric(f"{path}.metric", values["metric"])
+        values = said.model_dump(exclude_none=True)
+        labelled = kind == "finetune"
+        for key, default in (
+            ("metric", defaults.METRICS[-1] if labelled else "heldout_loss"),
+            ("split", "dev" if labelled else "heldout"),
+        ):
+            if key not in type(said).model_fields:
+                continue
+            if key not in values:
+                self.origins[f"{path}.{key}"] = f"default for {kind}"
+                values[key] = default
+            elif key == "metric" and labelled:
+                self.metric(f"{path}.metric", values[key])
+            elif values[key] != default:
+                self.fault(
+                    f"{path}.{key}", f"expected {default!r} in stage {kind}, got {values[key]!r}"
+                )
         return values
 
     # Names

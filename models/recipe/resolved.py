@@ -149,8 +149,7 @@ class ResolvedRecipe:
         slices: Groups of rows with a score of their own.
         forgetting_on: Corpora measured after every stage.
         model: Name in the registry; None: nothing is registered.
-        require: What the gate asks, by metric.
-        bootstrap: ``confidence``, ``resamples``, ``seed`` of the gate's test.
+        require: What the gate asks, by metric; under ``slices`` by slice and metric.
         notes: What was decided for the user and has to be said.
         origins: Where each value came from, by its path as text: ``recipe``, ``extends …``,
             ``--set``, ``smoke``, ``inherited from stage …``, ``default for …``, ``size mini``….
@@ -176,7 +175,6 @@ class ResolvedRecipe:
     forgetting_on: tuple[str, ...]
     model: str | None
     require: Mapping[str, Mapping[str, Any]]
-    bootstrap: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -235,9 +233,10 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
     if resolved.model:
         recipe["promote"] = {
             "model": resolved.model,
-            "require": {name: dict(rule) for name, rule in resolved.require.items()},
-            "bootstrap": dict(resolved.bootstrap),
+            "require": {n: dict(rule) for n, rule in resolved.require.items() if n != "slices"},
         }
+        if "slices" in resolved.require:
+            recipe["promote"]["require_slices"] = dict(resolved.require["slices"])
     return recipe
 
 

@@ -8,10 +8,12 @@ not have named. A key that is absent is ``None`` here and gets its value in
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
@@ -39,9 +41,22 @@ Positive = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Length = Annotated[int, Field(ge=4, le=1 << 20, description="Tokens, special tokens counted.")]
 Weights = Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1)]
-Setting = bool | int | float | str
-Settings = dict[str, Setting | list[Setting] | dict[str, Setting | list[Setting]]]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Settings of parts are checked against the part's own file; here only that they are plain."""
+    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if depth < 3 and isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(inner, depth + 1) for key, inner in value.items()}
+    if depth < 3 and isinstance(value, list):
+        return [_plain(inner, depth + 1) for inner in value]
+    raise PydanticCustomError("plain", "expected text, true, false or a finite number")
+
+
+Setting = Annotated[Any, AfterValidator(_plain)]
+Settings = dict[str, Setting]
 
 
 def _is_mapping(value: Any) -> str:
@@ -346,6 +361,18 @@ class Evaluate(Part):
     """Corpora whose held-out loss is measured after every stage."""
 
 
+class Comparison(Part):
+    """A paired-bootstrap test of non-inferiority against the champion."""
+
+    a_key_of = "not_below_champion_by"
+
+    margin: Annotated[float, Field(ge=0, le=1)]
+    """Largest loss that counts as not worse."""
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)] | None = None
+    seed: Seed | None = None
+
+
 class Requirement(Part):
     """What a model version must reach to be promoted."""
 
@@ -355,8 +382,16 @@ class Requirement(Part):
     at_most: float | None = None
     above: Literal["cheap_baseline"] | None = None
     """TF-IDF and logistic regression on the same rows."""
-    not_below_champion_by: Annotated[float, Field(ge=0)] | None = None
-    """Margin of the paired-bootstrap test of non-inferiority."""
+    not_below_champion_by: (
+        Annotated[
+            Annotated[float, Field(ge=0, le=1), Tag("text")]
+            | Annotated[Comparison, Tag("mapping")],
+            Discriminator(_is_mapping),
+        ]
+        | None
+    ) = None
+    """Margin against the champion, or the whole test."""
+    p50_at_most: Positive | None = None
     p95_at_most: Positive | None = None
 
     @model_validator(mode="after")
@@ -370,16 +405,6 @@ class Requirement(Part):
         return self
 
 
-class Bootstrap(Part):
-    """The test behind ``not_below_champion_by``."""
-
-    a_key_of = "bootstrap"
-
-    confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
-    resamples: Annotated[int, Field(ge=100, le=1_000_000)] = 2000
-    seed: Seed = 0
-
-
 class Promote(Part):
     """Under which name the last stage is registered, and what the gate asks of it."""
 
@@ -387,7 +412,9 @@ class Promote(Part):
 
     model: RunName
     require: dict[str, Requirement] | None = None
-    bootstrap: Bootstrap | None = None
+    """By metric, or ``forgetting``, ``latency_ms``, ``size_mb``."""
+    require_slices: dict[str, dict[str, Requirement]] | None = None
+    """Floors of slices: ``{length: {macro_f1: {at_least: 0.4}}}``."""
 
 
 class Recipe(Part):

@@ -26,6 +26,8 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
     small.pop("extends", None)
     small["name"] = smoke_name(small["name"])
     small["size"] = "tiny"
+    if "seeds" in small:
+        small["seed"] = small.pop("seeds")["values"][0]
     small["stages"] = [_stage(stage) for stage in small["stages"]]
     tokenizer = small.setdefault("tokenizer", {})
     tokenizer["vocabulary_size"] = min(
@@ -43,6 +45,7 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
     if "promote" in small:
         small["promote"]["model"] = smoke_name(small["promote"]["model"])
         small["promote"]["require"] = {}
+        small["promote"].pop("require_slices", None)
     return small
 
 

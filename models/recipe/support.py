@@ -14,9 +14,8 @@ from models.recipe.schema import Recipe, Stage
 
 OPTIMIZERS = ("adamw",)
 SCHEMES = ("wordpiece",)
-DECAYS = ("linear", "cosine", "constant")
-SLICES = ("length", "label")
-STAGE_KEYS_TO_COME = ("init", "lengths", "remedies", "decode")
+STAGE_KEYS_TO_COME = ("init", "lengths", "decode")
+REMEDIES = ("layer_decay",)
 
 
 def check_supported(recipe: Recipe, folders: Sequence[Path] = ()) -> None:
@@ -40,9 +39,6 @@ def _to_come(recipe: Recipe, folders: Sequence[Path]) -> Iterator[tuple[str, str
     tokenizer = recipe.tokenizer
     if tokenizer and tokenizer.scheme and tokenizer.scheme not in SCHEMES:
         yield "tokenizer.scheme", f"{tokenizer.scheme!r}; there is: {', '.join(SCHEMES)}"
-    for name in (recipe.evaluate.slices if recipe.evaluate else None) or ():
-        if name not in SLICES:
-            yield "evaluate.slices", f"{name!r}; there are: {', '.join(SLICES)}"
     for i, stage in enumerate(recipe.stages):
         for place, what in _in_stage(stage, folders):
             yield f"stages[{i}].{place}", what
@@ -56,7 +52,10 @@ def _in_stage(stage: Stage, folders: Sequence[Path]) -> Iterator[tuple[str, str]
         for name in getattr(stage, key) or ():
             if parts.is_missing(name, kind, folders):
                 there = ", ".join(parts.available(kind, folders))
-                yield key, f"{parts.ARTICLES[kind]} {name!r}; there are: {there}"
+                yield key, f"the {kind.removesuffix('s')} {name!r}; there are: {there}"
+    for name in sorted(stage.remedies.model_fields_set if stage.remedies else ()):
+        if name not in REMEDIES:
+            yield "remedies", f"{name!r}; there is: {', '.join(REMEDIES)}"
     if stage.long_rows not in (None, "head"):
         said = stage.long_rows if isinstance(stage.long_rows, str) else "windows"
         yield "long_rows", f"{said!r}; there is: head"
@@ -66,11 +65,5 @@ def _in_stage(stage: Stage, folders: Sequence[Path]) -> Iterator[tuple[str, str]
         if name not in OPTIMIZERS:
             yield "optimizer", f"{name!r}; there is: {', '.join(OPTIMIZERS)}"
         settings = getattr(stage.optimizer, name)
-        if settings is None:
-            continue
-        if settings.decay not in (None, *DECAYS):
-            there = ", ".join(DECAYS)
-            yield f"optimizer.{name}.decay", f"{settings.decay!r}; there are: {there}"
-        for key in ("layer_decay", "groups"):
-            if getattr(settings, key) is not None:
-                yield f"optimizer.{name}.{key}", f"the key {key!r}"
+        if settings is not None and settings.groups is not None:
+            yield f"optimizer.{name}.groups", "the key 'groups'"
