@@ -3,6 +3,8 @@
 - `label_share` (of `label`, `split`): share of the training rows that carry this row's label, 0-1;
   absent for a label that no training row carries.
 - `label_spellings` (of `label`): in how many spellings (case, width, blanks) the table has it.
+- `duplicate_share` (of `num_duplicates`): share of the documents that repeated a kept one and were
+  removed, 0-1; the same in every row.
 - `empty_text_pair` (of `text_pair_chars`): the row has a second text, and it is empty.
 """
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 DERIVED = {
     "label_share": ("label", "split"),
     "label_spellings": ("label",),
+    "duplicate_share": ("num_duplicates",),
     "empty_text_pair": ("text_pair_chars",),
 }
 
@@ -53,6 +56,12 @@ def _label_spellings(profile: pd.DataFrame) -> pd.Series:
     return label.map({value: spellings[fold(value)] for value in labels})
 
 
+def _duplicate_share(profile: pd.DataFrame) -> pd.Series:
+    num_duplicates = _column(profile, "num_duplicates")
+    removed = num_duplicates.sum()
+    return num_duplicates * 0.0 + removed / max(1, removed + len(profile))
+
+
 def _empty_text_pair(profile: pd.DataFrame) -> pd.Series:
     return _column(profile, "text_pair_chars") == 0
 
@@ -64,6 +73,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 _COMPUTE = {
     "label_share": _label_share,
     "label_spellings": _label_spellings,
+    "duplicate_share": _duplicate_share,
     "empty_text_pair": _empty_text_pair,
 }
 

@@ -10,7 +10,6 @@ Only ids, counts, numbers and labels are held here, never a text.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -109,26 +108,31 @@ class Report:
         counts = Counter(reason for reasons in self.quarantined.values() for reason in reasons)
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
-    def to_json(self) -> str:
-        """The whole report as JSON text, the same bytes for the same report."""
-        return json.dumps(asdict(self), indent=1)
+    def to_json(self) -> dict[str, Any]:
+        """The whole report as plain JSON; the same report gives the same."""
+        plain = asdict(self)
+        plain["results"] = [
+            {**result, "failed_ids": list(result["failed_ids"])} for result in plain["results"]
+        ]
+        plain["quarantined"] = {row_id: list(ids) for row_id, ids in self.quarantined.items()}
+        return plain
 
     @classmethod
-    def from_json(cls, text: str) -> Report:
-        """The report that `to_json` wrote.
+    def from_json(cls, raw: Any) -> Report:
+        """The report that `to_json` gave.
 
         Raises:
-            ContractViolation: The text is no report.
+            ContractViolation: This is no report.
         """
         try:
-            raw: dict[str, Any] = json.loads(text)
+            plain = dict(raw)
             results = tuple(
                 Result(**{**item, "failed_ids": tuple(item["failed_ids"])})
-                for item in raw.pop("results")
+                for item in plain.pop("results")
             )
-            quarantined = {key: tuple(ids) for key, ids in raw.pop("quarantined").items()}
-            return cls(**raw, results=results, quarantined=quarantined)
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            quarantined = {key: tuple(ids) for key, ids in plain.pop("quarantined").items()}
+            return cls(**plain, results=results, quarantined=quarantined)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContractViolation(
                 "contract report: expected the JSON of a report as this version writes it, got "
                 f"something else ({type(error).__name__}); run the check again."
@@ -182,9 +186,7 @@ def raise_if_red(report: Report, where: str = "") -> None:
         lines.append(f"    expected: {result.expected}")
         lines.append(f"    observed: {result.observed}")
         if result.failed_count:
-            shown = result.failed_ids[:5]
-            more = result.failed_count - len(shown)
-            lines.append(f"    rows: {', '.join(shown)}{f' and {more:,} more' if more > 0 else ''}")
+            lines.append(f"    rows: {ids_text(result.failed_ids, result.failed_count, shown=5)}")
         if result.status == "not_evaluated":
             lines.append("    do: give the source the contract that fits it ('contract: NAME').")
         elif result.remedy:

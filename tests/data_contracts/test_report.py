@@ -1,0 +1,148 @@
+"""The page and the Markdown that people read."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from data_contracts.report import state, to_html, to_markdown
+from data_contracts.verdict import Report, Result
+
+NASTY = "<script>alert(1)</script>|`*\x1b[2J\u202e"
+
+
+def result(id_: str, **changes) -> Result:
+    values = {
+        "says": f"{id_} holds.",
+        "severity": "critical",
+        "level": "row",
+        "status": "passed",
+        "expected": "n ≤ 5",
+        "observed": "all 1,000 rows keep it",
+        "remedy": f"Mend {id_}.",
+    }
+    return Result(id=id_, **(values | changes))
+
+
+@pytest.fixture
+def report() -> Report:
+    failed = {"status": "failed", "observed": "3 of 1,000 rows (0.3 %) break it", "failed_count": 3}
+    ids = ("a", "b", NASTY)
+    return Report(
+        subject="trial_reports",
+        suite="corpus",
+        suite_digest="0123456789abcdef" * 4,
+        tolerance=0.001,
+        rows=1000,
+        results=(
+            result("fine"),
+            result("noted", severity="info", **failed),
+            result("warned", severity="warning", **failed),
+            result("aside", **failed, failed_ids=ids),
+            result("unknown", status="not_evaluated", observed="the profile has no column 'n'"),
+            result("table", level="table", **failed),
+        ),
+        quarantined={"a": ("aside",), "b": ("aside",), NASTY: ("aside",)},
+        num_quarantined_rows=3,
+        verdict="red",
+        reason="3 of 1,000 rows (0.3 %) are quarantined where at most 0.1 % may be.",
+    )
+
+
+def words_in_order(text: str, words: list[str]) -> bool:
+    places = [text.index(word) for word in words]
+    return places == sorted(places)
+
+
+def test_each_result_has_one_word(report):
+    assert [state(item) for item in report.results] == [
+        "kept",
+        "noted",
+        "warning",
+        "quarantined",
+        "not evaluated",
+        "broken",
+    ]
+
+
+@pytest.mark.parametrize("render", [to_html, to_markdown])
+def test_it_says_everything_worst_first(report, render):
+    text = render(report).replace("&nbsp;", " ")
+    for part in ("trial_reports", "corpus", "1,000", "997", "0.1 %", "0.3 %", "0123456789ab"):
+        assert part in text
+    assert report.reason in text
+    body = text[text.index("Promises") :]
+    assert words_in_order(
+        body, [f"{name} holds" for name in ("table", "unknown", "aside", "warned", "noted", "fine")]
+    )
+    assert "Mend aside." in text
+    assert "Mend fine." not in text
+
+
+@pytest.mark.parametrize("render", [to_html, to_markdown])
+def test_the_same_report_is_the_same_text(report, render):
+    assert render(report) == render(report)
+    assert render(Report.from_json(report.to_json())) == render(report)
+
+
+@pytest.mark.parametrize("render", [to_html, to_markdown])
+def test_ids_cannot_break_out(report, render):
+    text = render(report)
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "&lt;script" in text
+
+
+def test_markdown_cells_stay_cells(report):
+    for line in to_markdown(report).splitlines():
+        if line.startswith("| ✕ broken") or ("aside" in line and line.startswith("| ⊘")):
+            assert len(re.findall(r"(?<!\\)\|", line)) == 7
+
+
+def test_the_page_needs_nothing_else(report):
+    page = to_html(report)
+    assert not re.search(r"<script|<link|<img|<iframe|\burl\(|@import|https?://|\son\w+=", page)
+    assert "default-src 'none'" in page
+    assert "prefers-color-scheme:dark" in page
+    assert "@media print" in page
+
+
+class Balance(HTMLParser):
+    """Counts what is open, as browsers forgive and readers of the source do not."""
+
+    def __init__(self):
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed(report):
+    parser = Balance()
+    parser.feed(to_html(report))
+    assert parser.open == []
+
+
+def test_without_quarantine_there_is_no_such_section(report):
+    calm = Report(
+        subject="s",
+        suite="corpus",
+        suite_digest="0" * 64,
+        tolerance=0.0,
+        rows=0,
+        results=(result("fine"),),
+        verdict="green",
+        reason="Every promise is kept.",
+    )
+    assert "<h2>Quarantine" not in to_html(calm)
+    assert "## Quarantine" not in to_markdown(calm)
+    assert "<h2>Quarantine" in to_html(report)
+    assert "The contract is kept" in to_html(calm)

@@ -1,0 +1,290 @@
+"""Every expectation of every built-in suite holds at its bound and fails one step beyond it.
+
+The fixtures are matched with the files both ways: an expectation without a fixture fails, and so
+does a fixture whose expectation was deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from data_contracts.check import check
+from data_contracts.suite import BUILT_IN, load_suite, read_suite, suite_names
+from fourstage.errors import RecipeError
+
+Edit = Callable[[pd.DataFrame], pd.DataFrame]
+NUM_ROWS = 400
+PARAMETERS = {"dataset": {"labels": ["neg", "pos"]}}
+
+
+def as_it_is(table: pd.DataFrame) -> pd.DataFrame:
+    return table
+
+
+def put(column: str, value: object, row: int = 0) -> Edit:
+    """One cell, by default the first."""
+
+    def edit(table: pd.DataFrame) -> pd.DataFrame:
+        values = table[column].tolist()
+        values[row] = value
+        return table.assign(**{column: values})
+
+    return edit
+
+
+def fill(column: str, value: object, num_rows: int = NUM_ROWS) -> Edit:
+    """The first so many cells of a column."""
+
+    def edit(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(**{column: [value] * num_rows + table[column].tolist()[num_rows:]})
+
+    return edit
+
+
+def write(column: str, values: list) -> Edit:
+    """A whole column, whose length becomes the table's."""
+
+    def edit(table: pd.DataFrame) -> pd.DataFrame:
+        table = pd.concat([table] * (len(values) // len(table) + 1), ignore_index=True)
+        return table.iloc[: len(values)].assign(**{column: values})
+
+    return edit
+
+
+def first(num_rows: int) -> Edit:
+    return lambda table: table.iloc[:num_rows]
+
+
+def corpus() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "id": [f"d{i}" for i in range(NUM_ROWS)],
+            "split": ["heldout", "train"] * (NUM_ROWS // 2),
+            "num_chars": 500,
+            "num_words": 90,
+            "longest_word": 14,
+            "replacement_share": 0.0,
+            "script_share": 0.99,
+            "control_removed": 0,
+            "special_token_strings": 0,
+            "digest": [f"{i:064x}" for i in range(NUM_ROWS)],
+            "num_duplicates": 0,
+        }
+    )
+
+
+def dataset() -> pd.DataFrame:
+    return corpus().assign(
+        split=["train", "train", "dev", "test"] * (NUM_ROWS // 4),
+        label=["pos", "neg"] * (NUM_ROWS // 2),
+        text_pair_chars=None,
+        duplicate_of_train=None,
+        contradictory=False,
+    )
+
+
+def tokens() -> pd.DataFrame:
+    return corpus()[["id", "split"]].assign(num_tokens=120, unknown_share=0.0, pieces_per_word=1.3)
+
+
+GOOD = {"corpus": corpus, "corpus_zh": corpus, "dataset": dataset, "tokens": tokens}
+
+
+def _rare_label(num_rare: int, num_rows: int) -> Edit:
+    labels = ["rare"] * num_rare + ["pos", "neg"] * num_rows
+    spread = write("label", labels[:num_rows])
+    return lambda table: spread(table).assign(split="train")
+
+
+# Suite → expectation → what it still allows, what it no longer does.
+_CORPUS: dict[str, tuple[Edit, Edit]] = {
+    "documents_enough": (first(2), first(1)),
+    "documents_many": (first(100), first(99)),
+    "ids_present": (as_it_is, put("id", None)),
+    "ids_unique": (as_it_is, put("id", "d1")),
+    "splits_known": (as_it_is, put("split", "test")),
+    "train_present": (fill("split", "heldout", NUM_ROWS - 1), fill("split", "heldout")),
+    "heldout_present": (fill("split", "train", 1), fill("split", "train")),
+    "text_present": (put("num_chars", 1), put("num_chars", 0)),
+    "text_bounded": (put("num_chars", 5_000_000), put("num_chars", 5_000_001)),
+    "text_long_enough": (fill("num_chars", 80), fill("num_chars", 79)),
+    "words_bounded": (put("longest_word", 1000), put("longest_word", 1001)),
+    "decoding_clean": (put("replacement_share", 0.01), put("replacement_share", 0.0101)),
+    "decoding_clean_overall": (
+        fill("replacement_share", 0.00049),
+        fill("replacement_share", 0.00051),
+    ),
+    "script_right": (put("script_share", 0.5), put("script_share", 0.499)),
+    "script_right_overall": (fill("script_share", 0.901), fill("script_share", 0.899)),
+    "duplicates_bounded": (fill("num_duplicates", 9), put("num_duplicates", 9 * NUM_ROWS + 1)),
+    # 171 removed beside 400 kept are 29.95 %, 172 are 30.07 %.
+    "duplicates_few": (put("num_duplicates", 171), put("num_duplicates", 172)),
+    "control_characters_none": (as_it_is, put("control_removed", 1)),
+    "special_tokens_none": (as_it_is, put("special_token_strings", 1)),
+}
+FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
+    "corpus": _CORPUS,
+    "corpus_zh": _CORPUS
+    | {
+        "text_long_enough": (fill("num_chars", 20), fill("num_chars", 19)),
+        "script_right": (put("script_share", 0.3), put("script_share", 0.299)),
+        "script_right_overall": (fill("script_share", 0.701), fill("script_share", 0.699)),
+    },
+    "dataset": {
+        "rows_enough": (first(2), first(1)),
+        "rows_many": (first(100), first(99)),
+        "ids_present": (as_it_is, put("id", None)),
+        "ids_unique": (as_it_is, put("id", "d1")),
+        "splits_known": (as_it_is, put("split", "heldout")),
+        "train_present": (fill("split", "dev", NUM_ROWS - 3), fill("split", "dev")),
+        "test_present": (fill("split", "train", 3), fill("split", "train")),
+        "text_present": (put("num_chars", 1), put("num_chars", 0)),
+        "text_bounded": (put("num_chars", 1_000_000), put("num_chars", 1_000_001)),
+        "text_pair_present": (put("text_pair_chars", 1), put("text_pair_chars", 0)),
+        "decoding_clean": (put("replacement_share", 0.01), put("replacement_share", 0.0101)),
+        "script_right_overall": (fill("script_share", 0.701), fill("script_share", 0.699)),
+        "label_present": (as_it_is, put("label", None)),
+        "label_known": (as_it_is, put("label", "neutral", row=3)),
+        "labels_two": (fill("label", "pos", NUM_ROWS - 1), fill("label", "pos")),
+        "labels_few": (
+            write("label", [f"l{i % 200}" for i in range(NUM_ROWS)]),
+            write("label", [f"l{i % 201}" for i in range(NUM_ROWS)]),
+        ),
+        "label_spelling_one": (put("label", "pos itive"), put("label", "Ｐos ")),
+        "labels_balanced": (_rare_label(4, 400), _rare_label(3, 400)),
+        "labels_learnable": (_rare_label(1, 5_000), _rare_label(1, 5_001)),
+        "overlap_none": (as_it_is, put("duplicate_of_train", "d0", row=3)),
+        "overlap_seen": (as_it_is, put("duplicate_of_train", "d0", row=3)),
+        "contradictions_bounded": (
+            fill("contradictory", True, 80),
+            fill("contradictory", True, 81),
+        ),
+        "contradictions_none": (as_it_is, put("contradictory", True)),
+        "texts_varied": (
+            write("digest", [f"{i % 200}" for i in range(NUM_ROWS)]),
+            write("digest", [f"{i % 199}" for i in range(NUM_ROWS)]),
+        ),
+        "special_tokens_none": (as_it_is, put("special_token_strings", 1)),
+    },
+    "tokens": {
+        "documents_enough": (first(1), first(0)),
+        "ids_unique": (as_it_is, put("id", "d1")),
+        "tokens_present": (put("num_tokens", 1), put("num_tokens", 0)),
+        "unknown_bounded": (put("unknown_share", 0.2), put("unknown_share", 0.201)),
+        "unknown_few_overall": (fill("unknown_share", 0.0499), fill("unknown_share", 0.0501)),
+        "unknown_rare_overall": (fill("unknown_share", 0.0099), fill("unknown_share", 0.0101)),
+        "pieces_few_overall": (fill("pieces_per_word", 2.49), fill("pieces_per_word", 2.51)),
+    },
+}
+EVERY_EXPECTATION = [
+    (name, expectation.id)
+    for name in suite_names()
+    for expectation in load_suite(name).expectations
+]
+
+
+def status(name: str, expectation_id: str, edit: Edit) -> str:
+    suite = load_suite(name)
+    alone = tuple(item for item in suite.expectations if item.id == expectation_id)
+    report = check(
+        edit(GOOD[name]()),
+        replace(suite, expectations=alone),
+        subject=name,
+        parameters=PARAMETERS.get(name),
+    )
+    return report.results[0].status
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_expectation_has_a_fixture_and_every_fixture_an_expectation(name):
+    assert [item.id for item in load_suite(name).expectations] == list(FIXTURES[name])
+
+
+@pytest.mark.parametrize(("name", "expectation_id"), EVERY_EXPECTATION)
+def test_an_expectation_passes_at_its_bound(name, expectation_id):
+    assert status(name, expectation_id, FIXTURES[name][expectation_id][0]) == "passed"
+
+
+@pytest.mark.parametrize(("name", "expectation_id"), EVERY_EXPECTATION)
+def test_an_expectation_fails_beyond_its_bound(name, expectation_id):
+    assert status(name, expectation_id, FIXTURES[name][expectation_id][1]) == "failed"
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_good_data_are_green(name):
+    report = check(GOOD[name](), load_suite(name), subject=name, parameters=PARAMETERS.get(name))
+    assert [result.id for result in report.results if result.status != "passed"] == []
+    assert (report.verdict, report.reason) == ("green", "Every promise is kept.")
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_deleting_any_line_of_a_suite_is_noticed(name, tmp_path):
+    lines = (BUILT_IN / f"{name}.json").read_text().splitlines()
+    path = tmp_path / f"{name}.json"
+    for number in range(len(lines)):
+        path.write_text("\n".join(lines[:number] + lines[number + 1 :]))
+        with pytest.raises(RecipeError):
+            read_suite(path)
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_expectation_says_what_to_do(name):
+    raw = json.loads((BUILT_IN / f"{name}.json").read_text())
+    for item in raw["expectations"]:
+        assert item["says"].endswith("."), item["id"]
+        assert item["remedy"].endswith("."), item["id"]
+
+
+def test_repeats_that_the_recipe_allows_are_a_warning():
+    table = put("duplicate_of_train", "d0", row=3)(dataset())
+    report = check(
+        table,
+        load_suite("dataset"),
+        subject="mine",
+        parameters={"labels": ["neg", "pos"], "overlap_free": 0.0},
+    )
+    assert report.verdict == "amber"
+    assert [item.id for item in report.results if item.status == "failed"] == ["overlap_seen"]
+
+
+def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
+    gentle = {
+        name: {item.id for item in load_suite(name).expectations if item.severity != "critical"}
+        for name in GOOD
+    }
+    of_a_corpus = {
+        "documents_many",
+        "heldout_present",
+        "text_long_enough",
+        "decoding_clean_overall",
+        "script_right_overall",
+        "duplicates_few",
+        "control_characters_none",
+        "special_tokens_none",
+    }
+    assert gentle == {
+        "corpus": of_a_corpus,
+        "corpus_zh": of_a_corpus,
+        "dataset": {
+            "rows_many",
+            "test_present",
+            "script_right_overall",
+            "labels_balanced",
+            "overlap_seen",
+            "contradictions_none",
+            "texts_varied",
+            "special_tokens_none",
+        },
+        "tokens": {"unknown_bounded", "unknown_rare_overall", "pieces_few_overall"},
+    }
+
+
+def test_built_in_suites_are_files_of_the_package():
+    assert Path(BUILT_IN).name == "suites"
+    assert set(suite_names()) >= {"corpus", "corpus_zh", "dataset", "tokens"}
