@@ -309,8 +309,10 @@ def _own_texts(ancestry: Ancestry) -> list[Manifest]:
             if parent is None or parent.kind in ("stage", "tokenizer"):
                 continue
             if parent.kind in ("corpus", "dataset"):
+                # What it was decontaminated against lies behind it and was not read by the stage.
                 found[parent.key] = parent
-            visit(parent)
+            else:
+                visit(parent)
 
     visit(ancestry.artifact)
     return list(found.values())

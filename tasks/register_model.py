@@ -26,6 +26,7 @@ SMOKE = "-smoke"
 SMOKE_TAG = "fourstage.smoke"
 ANCESTRY_TAG = "fourstage.ancestry"  # every digest the version comes from, for `impact`
 METRICS_TAG = "fourstage.metrics"
+EVALUATION_TAG = "fourstage.evaluation_key"
 MODEL_CODE = Path(__file__).with_name("text_model.py")
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
 TAG_LENGTH = 100_000  # characters of a version's tag, MLflow's limit
@@ -128,9 +129,10 @@ def register(
                 model = _log_package(tracking, run_id, whole, name, marks)
             _ensure_registered_model(tracking, name)
             found = _create_version(tracking, name, model, run_id, marks)
-        elif evaluation:
-            # The same package may have been evaluated anew, on more metrics.
-            client.set_model_version_tag(name, found.version, METRICS_TAG, marks[METRICS_TAG])
+        if evaluation:
+            # The same package may have been evaluated anew: on other rows, or on more metrics.
+            for tag in (METRICS_TAG, EVALUATION_TAG):
+                client.set_model_version_tag(name, found.version, tag, marks[tag])
         if aliases(tracking, name).get(CHAMPION) != int(found.version):
             client.set_registered_model_alias(name, CHALLENGER, found.version)
     registered = version(tracking, name, int(found.version))
@@ -255,7 +257,7 @@ def _version_tags(whole: Ancestry, evaluation: Ancestry | None, smoke: bool) -> 
     if evaluation:
         metrics = dict(evaluation.artifact.details.get("metrics", {}))
         tags[METRICS_TAG] = json.dumps(metrics)
-        tags["fourstage.evaluation_key"] = evaluation.root
+        tags[EVALUATION_TAG] = evaluation.root
     return tags
 
 

@@ -208,9 +208,8 @@ def _package(package: Path) -> Callable[[Path], dict[str, Any]]:
 
 def _evaluate(correct: float, rows: int, seed: int) -> Callable[[Path], dict[str, Any]]:
     def work(folder: Path) -> dict[str, Any]:
-        rng = np.random.default_rng(seed)
-        labels = rng.integers(0, 3, rows)
-        wrong = rng.random(rows) >= correct
+        labels = np.random.default_rng(0).integers(0, 3, rows)
+        wrong = np.random.default_rng(seed).random(rows) >= correct
         predictions = np.where(wrong, (labels + 1) % 3, labels)
         return write_predictions(folder, labels, predictions)
 
@@ -219,9 +218,11 @@ def _evaluate(correct: float, rows: int, seed: int) -> Callable[[Path], dict[str
 
 def write_predictions(folder: Path, labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
     """Stored predictions as the evaluation step leaves them, and its details."""
-    with open(folder / "predictions.jsonl", "w", encoding="utf-8") as stream:
-        for i, (label, prediction) in enumerate(zip(labels, predictions, strict=True)):
-            row = {"id": f"r{i}", "label": LABELS[label], "prediction": LABELS[prediction]}
-            stream.write(json.dumps(row) + "\n")
+    facts = {
+        "ids": [f"r{i}" for i in range(len(labels))],
+        "labels": [LABELS[label] for label in labels],
+        "predicted": [LABELS[label] for label in predictions],
+    }
+    (folder / "predictions.json").write_text(json.dumps(facts))
     accuracy = float((labels == predictions).mean())
     return {"metrics": {"accuracy": accuracy}, "baseline": {"accuracy": 0.5}}

@@ -1,3 +1,5 @@
+"""Runs in MLflow on a real SQLite database, and servers that fail."""
+
 from __future__ import annotations
 
 import socket

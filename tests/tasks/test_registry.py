@@ -1,0 +1,374 @@
+"""Publication, registration, promotion and lineage on a real database, with small real files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fourstage.errors import EnvironmentFault, GateRefused, RecipeError, UnknownNameError
+from tasks.ancestry import Ancestry, BrokenLineage, gather
+from tasks.gate import Evidence, Gate, Predictions, decide
+from tasks.lineage import impact, trace
+from tasks.lineage_views import mermaid, picture, text
+from tasks.promote_model import find_champion, promote, rollback, unreadable
+from tasks.published import ensure_published, find_published, point_to, publish_stage
+from tasks.register_model import Version, aliases, register, registered_name
+from tasks.tracking import (
+    Tracking,
+    connect,
+    ensure_experiment,
+    log_history,
+    stage_run,
+    start_lifecycle,
+)
+from tests.tasks.lifecycle import STAGES, Lifecycle, history
+
+NAME = "relations"
+
+
+def ancestry(lifecycle: Lifecycle, name: str) -> Ancestry:
+    return gather(lifecycle.store.root, lifecycle[name])
+
+
+def publish_all(tracking: Tracking, lifecycle: Lifecycle) -> str:
+    run = start_lifecycle(tracking, "demo")
+    for stage in STAGES:
+        found = ensure_published(
+            tracking, ancestry(lifecycle, f"stage {stage}"), recipe_name="demo", parent_run_id=run
+        )
+        point_to(tracking, run, stage, found)
+    return run
+
+
+def make_version(tracking: Tracking, home: Path, package: Path, seed: int, **more) -> Version:
+    lifecycle = Lifecycle(home, seed, package, **more)
+    return register(
+        tracking,
+        ancestry(lifecycle, "package"),
+        name=NAME,
+        run_id=publish_all(tracking, lifecycle),
+        evaluation=ancestry(lifecycle, "evaluation"),
+    )
+
+
+def evidence(home: Path, version: Version) -> Evidence:
+    folder = home / "store" / "evaluation" / version.tags["fourstage.evaluation_key"]
+    facts = json.loads((folder / "predictions.json").read_text())
+    said = Predictions(*(tuple(facts[name]) for name in ("ids", "labels", "predicted")))
+    return Evidence(version.number, version.metrics, said)
+
+
+def gate_for(tracking: Tracking, home: Path, version: Version) -> Gate:
+    champion, fault = find_champion(tracking, NAME)
+    return decide(
+        NAME,
+        {"accuracy": {"at_least": 0.7, "not_below_champion_by": 0.1}},
+        evidence(home, version),
+        evidence(home, champion) if champion else None,
+        champion_version=champion.number if champion else None,
+        champion_fault=fault,
+    )
+
+
+def promoted(tracking: Tracking, home: Path, version: Version) -> None:
+    promote(tracking, gate_for(tracking, home, version), smoke_test=False)
+
+
+def test_a_trained_stage_is_published_once_with_everything(
+    tracking: Tracking, lifecycle: Lifecycle
+):
+    parent = start_lifecycle(tracking, "demo")
+    experiment = ensure_experiment(tracking, "demo")
+    first = ensure_published(tracking, ancestry(lifecycle, "stage general"), recipe_name="demo")
+    stage = ancestry(lifecycle, "stage domain")
+    run = stage_run(tracking, experiment, stage.root, stage="domain", parent_run_id=parent)
+    log_history(tracking, run, history(10))
+    published = publish_stage(tracking, run, stage, tags={"prefect.flow_run_id": "f1"})
+    assert publish_stage(tracking, run, stage) == published
+
+    logged = tracking.client.get_run(run)
+    assert logged.info.status == "FINISHED"
+    assert [data.dataset.name for data in logged.inputs.dataset_inputs] == ["trials"]
+    assert len(logged.inputs.dataset_inputs[0].dataset.digest) == 36
+    tags = {tag.key: tag.value for tag in logged.inputs.dataset_inputs[0].tags}
+    assert tags["fourstage.digest"] == lifecycle["corpus trials"].digest
+    assert [model.model_id for model in logged.inputs.model_inputs] == [first.model_id]
+    assert [model.model_id for model in logged.outputs.model_outputs] == [published.model_id]
+    assert len(tracking.client.get_metric_history(run, "loss")) == 20
+    assert logged.data.metrics["stage/tokens_per_second"] == 10240
+    assert {item.path for item in tracking.client.list_artifacts(run)} == {"contracts", "loss.png"}
+
+    model = tracking.client.get_logged_model(published.model_id)
+    assert model.tags["fourstage.parent_model_id"] == first.model_id
+    assert model.tags["fourstage.tokenizer_digest"] == lifecycle["tokenizer"].digest
+    assert model.tags["fourstage.licences"] == "CC-BY-SA-4.0, CC0-1.0"
+    assert model.tags["git.commit"] == "1234567" * 5 + "12345"
+    assert model.tags["prefect.flow_run_id"] == "f1"
+    place = Path(next(tracking.folder.rglob(f"{published.model_id}/artifacts")))
+    files = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
+    assert files == {
+        "network.safetensors",
+        "heads/masked_lm.safetensors",
+        "config.json",
+        "tokenizer/vocabulary.txt",
+        "lineage/manifests.json",
+    }
+
+
+def test_a_reused_stage_makes_no_new_run(tracking: Tracking, lifecycle: Lifecycle):
+    publish_all(tracking, lifecycle)
+    again = publish_all(tracking, lifecycle)
+    found = tracking.client.search_runs(
+        [ensure_experiment(tracking, "demo")], "tags.`fourstage.kind` = 'stage'"
+    )
+    assert len(found) == len(STAGES)
+    tags = tracking.client.get_run(again).data.tags
+    assert tags["fourstage.stage.domain.key"] == lifecycle["stage domain"].key
+
+
+def test_a_half_made_model_is_made_again(tracking: Tracking, lifecycle: Lifecycle):
+    stage = ancestry(lifecycle, "stage general")
+    experiment = ensure_experiment(tracking, "demo")
+    run = stage_run(tracking, experiment, stage.root, stage="general")
+    tracking.client.create_logged_model(
+        experiment, name="general", source_run_id=run, tags={"fourstage.key": stage.root}
+    )
+    assert find_published(tracking, stage.root) is None
+    published = publish_stage(tracking, run, stage)
+    assert find_published(tracking, stage.root) == published
+
+
+def test_no_text_reaches_mlflow(tracking: Tracking, home: Path, saved_model: Path, tmp_path: Path):
+    version = make_version(tracking, home, saved_model, 1)
+    promoted(tracking, home, version)
+    outside = [path for path in home.rglob("*") if path.is_file() and "store" not in path.parts]
+    assert not [path for path in outside if b"zqxcanary" in path.read_bytes()]
+
+
+def test_the_same_package_is_one_version(tracking: Tracking, home: Path, saved_model: Path):
+    first = make_version(tracking, home, saved_model, 1)
+    again = make_version(tracking, home, saved_model, 1)
+    other = make_version(tracking, home, saved_model, 2)
+    assert (first.number, first.created) == (1, True)
+    assert (again.number, again.created) == (1, False)
+    assert other.number == 2
+    assert first.aliases == ("challenger",)
+    assert first.metrics["accuracy"] > 0.8
+
+
+def test_two_at_once_register_one_version(tracking: Tracking, home: Path, saved_model: Path):
+    lifecycle = Lifecycle(home, 1, saved_model)
+    run = publish_all(tracking, lifecycle)
+    package = ancestry(lifecycle, "package")
+
+    def one(_: int) -> Version:
+        return register(connect(), package, name=NAME, run_id=run)
+
+    with ThreadPoolExecutor(3) as pool:
+        versions = list(pool.map(one, range(3)))
+    assert {version.number for version in versions} == {1}
+    assert sum(version.created for version in versions) == 1
+
+
+def test_smoke_runs_have_names_of_their_own():
+    assert registered_name("relations", smoke=True) == "relations-smoke"
+    with pytest.raises(RecipeError, match="choose another name"):
+        registered_name("relations-smoke", smoke=False)
+
+
+def test_a_broken_ancestry_is_not_registered(tracking: Tracking, home: Path, saved_model: Path):
+    lifecycle = Lifecycle(home, 1, saved_model)
+    run = publish_all(tracking, lifecycle)
+    shutil.rmtree(lifecycle["corpus trials"].folder)
+    with pytest.raises(BrokenLineage, match="corpus"):
+        register(tracking, ancestry(lifecycle, "package"), name=NAME, run_id=run)
+
+
+def test_promotion_moves_previous_and_champion(tracking: Tracking, home: Path, saved_model: Path):
+    for seed in (1, 2, 3):
+        promoted(tracking, home, make_version(tracking, home, saved_model, seed))
+    assert aliases(tracking, NAME) == {"champion": 3, "previous": 2}
+    assert rollback(tracking, NAME).champion.number == 2
+    assert aliases(tracking, NAME) == {"champion": 2, "previous": 1}
+    assert rollback(tracking, NAME).champion.number == 1
+    with pytest.raises(GateRefused, match="version 1 is the first champion"):
+        rollback(tracking, NAME)
+    assert aliases(tracking, NAME) == {"champion": 1}
+
+
+def test_rollback_of_an_unknown_model_names_the_nearest(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    make_version(tracking, home, saved_model, 1)
+    with pytest.raises(UnknownNameError, match="did you mean 'relations'"):
+        rollback(tracking, "relation")
+
+
+def test_a_refusal_leaves_the_champion_and_its_reasons(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    promoted(tracking, home, make_version(tracking, home, saved_model, 1))
+    worse = make_version(tracking, home, saved_model, 2, correct=0.5)
+    with pytest.raises(GateRefused, match="accuracy at_least"):
+        promoted(tracking, home, worse)
+    assert aliases(tracking, NAME)["champion"] == 1
+    tags = tracking.client.get_model_version(NAME, "2").tags
+    assert tags["fourstage.gate"] == "refused"
+    report = json.loads(next(home.rglob("version-2.json")).read_text())
+    assert report["decision"] == "refuse"
+    assert report["champion_version"] == 1
+    assert "**failed**" in next(home.rglob("version-2.md")).read_text()
+
+
+def test_only_one_of_two_promotions_at_once_wins(tracking: Tracking, home: Path, saved_model: Path):
+    promoted(tracking, home, make_version(tracking, home, saved_model, 1))
+    rivals = [make_version(tracking, home, saved_model, seed) for seed in (2, 3)]
+    gates = [gate_for(tracking, home, rival) for rival in rivals]
+
+    def one(gate: Gate) -> int | str:
+        try:
+            return promote(connect(), gate, smoke_test=False).champion.number
+        except GateRefused as refusal:
+            return str(refusal)
+
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = list(pool.map(one, gates))
+    (winner,) = [outcome for outcome in outcomes if isinstance(outcome, int)]
+    (loser,) = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    assert "compared with version 1, but the champion is version" in loser
+    assert "out of date" in loser
+    assert aliases(tracking, NAME)["champion"] == winner
+
+
+def test_a_champion_whose_files_are_gone_stops_promotion_unless_forced(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    first = make_version(tracking, home, saved_model, 1)
+    promoted(tracking, home, first)
+    shutil.rmtree(next(home.rglob(f"{first.model_id}")))
+    assert unreadable(tracking, first)
+    second = make_version(tracking, home, saved_model, 2)
+    gate = gate_for(tracking, home, second)
+    assert "champion version 1 cannot be read" in gate.reason
+    assert "--force" in gate.reason
+    with pytest.raises(GateRefused):
+        promote(tracking, gate, smoke_test=False)
+    assert promote(tracking, gate, force=True, smoke_test=False).champion.number == 2
+    assert tracking.client.get_model_version(NAME, "2").tags["fourstage.gate"] == "forced"
+
+
+def test_a_promotion_again_changes_nothing(tracking: Tracking, home: Path, saved_model: Path):
+    version = make_version(tracking, home, saved_model, 1)
+    promoted(tracking, home, version)
+    tracking.client.set_model_version_tag(NAME, "1", "fourstage.smoke_tested", "{}")
+    again = promote(tracking, gate_for(tracking, home, version))
+    assert not again.changed
+    assert aliases(tracking, NAME) == {"champion": 1}
+
+
+def test_a_version_that_cannot_be_loaded_is_rolled_back(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    promoted(tracking, home, make_version(tracking, home, saved_model, 1))
+    broken = make_version(tracking, home, saved_model, 2)
+    place = next(home.rglob(f"{broken.model_id}/artifacts"))
+    (place / "text_model.py").write_text("raise SystemExit('zqx')")
+    with pytest.raises(GateRefused, match=r"failed its smoke test .*version 1 again"):
+        promote(tracking, gate_for(tracking, home, broken))
+    assert aliases(tracking, NAME) == {"champion": 1, "challenger": 2} or aliases(
+        tracking, NAME
+    ) == {"champion": 1}
+
+
+def test_a_trace_is_complete_from_mlflow_alone(tracking: Tracking, home: Path, saved_model: Path):
+    promoted(tracking, home, make_version(tracking, home, saved_model, 1))
+    shutil.rmtree(home / "store")
+    found = trace(tracking, f"models:/{NAME}@champion", home / "store")
+    assert found.told_by == "mlflow"
+    stages = [hop for hop in found.hops if hop.manifest.stage]
+    assert [hop.manifest.stage for hop in stages] == list(STAGES)
+    assert all(hop.run_id and hop.model_id and hop.commit for hop in stages)
+    kinds = {hop["kind"] for hop in found.to_json()["hops"]}
+    assert {"corpus", "dataset", "contract", "tokenizer", "tokens", "package"} <= kinds
+    assert "stage general" in text(found)
+    assert "flowchart LR" in mermaid(found)
+    assert picture(found).startswith(b"\x89PNG")
+
+
+def test_a_trace_is_complete_from_the_store_where_mlflow_lost_the_model(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    version = make_version(tracking, home, saved_model, 1)
+    shutil.rmtree(next(home.rglob(f"{version.model_id}")))
+    assert trace(tracking, f"models:/{NAME}/1", home / "store").told_by == "store"
+    shutil.rmtree(home / "store")
+    with pytest.raises(BrokenLineage, match="MLflow has lost its lineage"):
+        trace(tracking, f"models:/{NAME}/1", home / "store")
+
+
+def test_a_trace_fails_at_a_hop_that_is_not_what_it_claims(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    version = make_version(tracking, home, saved_model, 1)
+    shutil.rmtree(home / "store")
+    path = next(home.rglob(f"{version.model_id}/artifacts")) / "lineage" / "manifests.json"
+    whole = json.loads(path.read_text())
+    for manifest in whole["manifests"]:
+        if manifest["name"] == "corpus trials":
+            manifest["preimage"]["settings"]["snapshot"] = "00" * 32
+    path.write_text(json.dumps(whole))
+    with pytest.raises(BrokenLineage, match="its preimage does not give its key"):
+        trace(tracking, f"models:/{NAME}/1")
+    whole["manifests"] = [m for m in whole["manifests"] if m["name"] != "corpus trials"]
+    path.write_text(json.dumps(whole))
+    with pytest.raises(BrokenLineage, match="is gone"):
+        trace(tracking, f"models:/{NAME}/1")
+
+
+def test_addresses_that_lead_nowhere_are_the_users_errors(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    make_version(tracking, home, saved_model, 1)
+    for address, error, says in (
+        ("models:/relation@champion", UnknownNameError, "did you mean 'relations'"),
+        ("models:/relations@challanger", UnknownNameError, "did you mean 'challenger'"),
+        ("models:/relations/7", RecipeError, "no version 7"),
+        ("relations/x/y", RecipeError, "expected"),
+    ):
+        with pytest.raises(error, match=says):
+            trace(tracking, address)
+
+
+def test_impact_finds_the_versions_that_saw_a_text(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    for seed in (1, 2):
+        make_version(tracking, home, saved_model, seed)
+    lifecycle = Lifecycle(home, 2, saved_model)
+    seen = impact(tracking, lifecycle["corpus trials"].digest[:10])
+    assert [each.version.number for each in seen] == [1, 2]
+    assert seen[0].through == "digest of corpus trials"
+    only = impact(tracking, lifecycle["stage finetune"].key)
+    assert [each.version.number for each in only] == [2]
+    assert impact(tracking, "0123456789") == []
+    with pytest.raises(RecipeError, match="6 to 64"):
+        impact(tracking, "abc")
+
+
+def test_a_lost_database_is_published_again(tracking: Tracking, home: Path, saved_model: Path):
+    make_version(tracking, home, saved_model, 1)
+    (home / "mlflow.db").unlink()
+    again = connect()
+    promoted(again, home, make_version(again, home, saved_model, 1))
+    found = trace(again, f"models:/{NAME}@champion", home / "store")
+    assert all(hop.run_id for hop in found.hops if hop.manifest.stage)
+
+
+def test_a_database_that_goes_away_is_an_environment_fault(tracking: Tracking, home: Path):
+    (home / "mlflow.db").write_bytes(b"no database")
+    with pytest.raises(EnvironmentFault, match="run the same command again"):
+        start_lifecycle(tracking, "demo")
