@@ -21,6 +21,6 @@ def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = Fals
         The metrics on the test rows.
     """
     with work_on(recipe, overrides or [], smoke) as work:
-        work.make_all(["package", "evaluation"])
+        work.make_all("package", "evaluation")
         show_evaluation(work)
-        return work.metrics()
+        return dict(work.made["evaluation"].details["metrics"])

@@ -12,6 +12,7 @@ from flows.prepare import prepare
 from flows.pretrain import pretrain
 from flows.promote import promote
 from tasks.pages import show_summary
+from tasks.registry import register_model
 from tasks.work import work_on
 
 STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": finetune}
@@ -32,14 +33,16 @@ def lifecycle(
         The run's summary; a refused promotion is a Completed state named ``Refused``.
     """
     overrides = overrides or []
-    with work_on(recipe, overrides, smoke) as work, work.tracked():
+    with work_on(recipe, overrides, smoke) as work:
         prepare(recipe, overrides, smoke)
         for stage in work.plan.recipe.stages:
-            STAGE_FLOWS[stage.stage](recipe, overrides, smoke, stage.name)
-        if work.plan.has("evaluation"):
+            STAGE_FLOWS[stage.kind](recipe, overrides, smoke, stage.name)
+        if work.plan.recipe.finetune is not None:
             evaluate(recipe, overrides, smoke)
-        if work.plan.recipe.promote is not None:
-            promote(recipe, overrides, smoke)
+        if work.plan.recipe.model is not None:
+            version = register_model(work)
+            decision = promote(version.name, version.number)
+            work.told = {"gate": decision, "model": decision.pop("model")}
         summary = show_summary(work)
     if summary["gate"] and summary["gate"]["decision"] == "refuse":
         return Completed(name="Refused", message=summary["gate"]["reason"], data=summary)

@@ -18,5 +18,5 @@ def prepare(recipe: str, overrides: list[str] | None = None, smoke: bool = False
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
     """
     with work_on(recipe, overrides or [], smoke) as work:
-        work.make_all(["dataset", "corpus", "contract", "tokenizer", "tokens", "rows"])
+        work.make_all("dataset", "corpus", "contract", "tokenizer", "tokens", "rows")
         show_contracts(work)

@@ -24,5 +24,6 @@ def pretrain(
         stage: The stage's name.
     """
     with work_on(recipe, overrides or [], smoke) as work:
-        work.make_stage(stage)
+        work.make(f"stage {stage}")
+        work.make(f"measurement {stage}")
         show_stage(work, stage)

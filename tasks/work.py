@@ -1,32 +1,37 @@
 """A recipe being run: its steps, what is made of them so far, and where the story is told.
 
-A flow says which steps it is about, in order; `Work` makes them, and whatever they need that the store
-lacks. A flow called by another shares the other's work, so sources are snapshotted once a run.
+A flow says which steps it is about, in order; `Work` makes them, and whatever they need that the
+store lacks. A flow called by another shares the other's work, so that sources are snapshotted once
+and all stages hang below one lifecycle run in MLflow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from prefect import Task
 
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, RecipeError
 from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
+from tasks.orphans import janitor
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
 from tasks.steps import Bound, Step, bind
 from tasks.tokenize_corpus import tokenize_corpus, tokenize_dataset
+from tasks.tracking import Tracking, connect, finish_run, start_lifecycle
 from tasks.train_stage import train_stage
 from tasks.train_tokenizer import train_tokenizer
 from tasks.validate_data import validate_data
 
-TASKS: dict[str, Task] = {
+TASKS: Mapping[str, Task] = {
     "corpus": prepare_corpus,
     "dataset": prepare_dataset,
     "contract": validate_data,
@@ -46,15 +51,23 @@ class Work:
 
     Attributes:
         plan: The recipe and its steps.
-        tracking_run: The lifecycle's MLflow run, None until it is started.
+        smoke: Whether it is a smoke run, which may touch no real model.
+        tracking: The MLflow server or database.
+        lifecycle_run: Id of the run all stages of this work hang below.
+        started: ``time.monotonic()`` of its beginning, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
+        told: What the flows found out for the summary: gate, version, promotion.
     """
 
     plan: Plan
-    tracking_run: str | None = None
+    smoke: bool
+    tracking: Tracking
+    lifecycle_run: str
+    started: float = field(default_factory=time.monotonic)
     made: dict[str, Artifact] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
 
     def make(self, name: str) -> Artifact:
         """Make a step, or find it made; what it needs comes first.
@@ -63,25 +76,48 @@ class Work:
             ContractViolation: If the step is a contract that the data broke.
         """
         bound = self._bound(name)
-        extra = {"tracking_run": self.tracking_run} if bound.step.kind == "stage" else {}
+        extra: dict[str, Any] = {}
+        if bound.step.kind == "stage":
+            extra = {"lifecycle_run": self.lifecycle_run, "seconds_left": self.seconds_left}
         artifact, self.status[name] = perform(TASKS[bound.step.kind], bound, **extra)
         self.made[name] = artifact
         if bound.step.kind == "contract":
             raise_if_broken(artifact)
         return artifact
 
-    def make_all(self, kinds: Sequence[str]) -> list[Artifact]:
+    def make_all(self, *kinds: str) -> list[Artifact]:
         """Every step of the given kinds, in the recipe's order."""
-        return [self.make(step.name) for step in self.plan.steps.values() if step.kind in kinds]
+        return [self.make(step.name) for step in self.plan.of_kind(*kinds)]
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the recipe's ``limits.minutes`` are over; None without a limit."""
+        minutes = self.plan.recipe.limits.get("minutes")
+        return None if minutes is None else self.started + 60 * minutes - time.monotonic()
+
+    @cached_property
+    def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
+        """Each finished stage with its artifact and its measurement."""
+        return [
+            (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
+            for stage in self.plan.recipe.stages
+            if f"measurement {stage.name}" in self.made
+        ]
 
     def _bound(self, name: str) -> Bound:
-        step: Step = self.plan.steps[name]
+        step = self._step(name)
         for needed in step.inputs.values():
             if needed not in self.made:
                 self._need(needed)
         bound = bind(step, self.made)
         assert isinstance(bound, Bound)
         return bound
+
+    def _step(self, name: str) -> Step:
+        if name not in self.plan.steps:
+            there = ", ".join(stage.name for stage in self.plan.recipe.stages)
+            raise RecipeError(f"{self.plan.recipe.where} has no {name}. Its stages: {there}.")
+        return self.plan.steps[name]
 
     def _need(self, name: str) -> None:
         """Take a finished input from the store without a task run, or make it."""
@@ -101,17 +137,52 @@ _open: dict[tuple[Any, ...], Work] = {}
 
 @contextmanager
 def work_on(recipe: str, overrides: Sequence[str] = (), smoke: bool = False) -> Iterator[Work]:
-    """The work of a recipe: that of the flow that called this one, or a new one."""
+    """The work of a recipe: that of the flow that called this one, or a new one.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+
+    Raises:
+        RecipeError: If the recipe can't be run; before any work.
+        ContractViolation: If a source's files can't be found.
+        EnvironmentFault: If MLflow does not answer.
+    """
     name = (recipe, tuple(overrides), smoke)
     if name in _open:
         yield _open[name]
         return
-    work = Work(plan_recipe(recipe, overrides, smoke))
+    plan = plan_recipe(recipe, overrides, smoke)
+    tracking = connect()
+    janitor(tracking)
+    run = start_lifecycle(tracking, plan.recipe.name, resolved=_as_yaml(plan), tags=flow_tags())
+    work = Work(plan, smoke, tracking, run)
     _open[name] = work
+    status = "FAILED"
     try:
         yield work
+        status = "FINISHED"
+    except Exception:
+        raise
+    except BaseException:
+        status = "KILLED"
+        raise
     finally:
         del _open[name]
+        finish_run(tracking, run, status)
+
+
+def flow_tags() -> dict[str, str]:
+    """Tags that lead from an MLflow run to the Prefect run it belongs to."""
+    from prefect.runtime import flow_run
+
+    tags = {}
+    if flow_run.id:
+        tags["prefect.flow_run_id"] = str(flow_run.id)
+    if flow_run.ui_url:
+        tags["prefect.flow_run_url"] = str(flow_run.ui_url)
+    return tags
 
 
 def raise_if_broken(contract: Artifact) -> None:
@@ -124,3 +195,11 @@ def raise_if_broken(contract: Artifact) -> None:
         raise ContractViolation(
             f"{contract.name}: {contract.details['reason']} Report: {contract.path('report.html')}"
         )
+
+
+def _as_yaml(plan: Plan) -> str:
+    import yaml
+
+    from models.recipe import as_recipe
+
+    return yaml.safe_dump(as_recipe(plan.recipe), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,33 @@
+"""Gate → champion: hold a registered version against its recipe's promises and the champion."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from tasks.pages import show_gate, show_lineage
+from tasks.registry import challenger_of, hold_gate, promote_model
+from tasks.tracking import connect
+
+
+@flow(name="promote", flow_run_name="promote-{model}")
+def promote(model: str, version: int | None = None, force: bool = False) -> dict | State[dict]:
+    """Promote a version if the gate lets it through; a refusal is Completed, named ``Refused``.
+
+    Args:
+        model: Name in the registry.
+        version: Its number; the challenger where left out.
+        force: Promote in spite of the gate; recorded as such.
+
+    Returns:
+        The decision with its reasons, and the aliases as they are now.
+    """
+    tracking = connect()
+    number = challenger_of(tracking, model) if version is None else version
+    gate = hold_gate(tracking, model, number)
+    outcome = promote_model(tracking, gate, force)
+    decision = show_gate(tracking, gate, outcome)
+    show_lineage(tracking, model, number)
+    if decision["decision"] == "refuse":
+        return Completed(name="Refused", message=decision["reason"], data=decision)
+    return decision

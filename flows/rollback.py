@@ -1,0 +1,27 @@
+"""Back to the champion before."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.states import Completed, State
+
+from tasks.pages import show_rollback
+from tasks.registry import roll_back
+from tasks.tracking import connect
+
+
+@flow(name="rollback", flow_run_name="rollback-{model}")
+def rollback(model: str) -> dict | State[dict]:
+    """Make the previous champion the champion again; where there is none, ``Refused``.
+
+    Args:
+        model: Name in the registry.
+
+    Returns:
+        What was done, and the aliases as they are now.
+    """
+    tracking = connect()
+    outcome = show_rollback(tracking, model, roll_back(tracking, model))
+    if outcome["decision"] == "refuse":
+        return Completed(name="Refused", message=outcome["reason"], data=outcome)
+    return outcome

@@ -1,0 +1,95 @@
+"""What the gate knows of a version: its evaluation, kept beside it in MLflow.
+
+A version may be promoted long after it was evaluated, from another machine, so its evidence
+(metrics, predictions by row id, latency) is an artifact of the run that registered it.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import asdict
+from typing import Any
+
+from fourstage.errors import EnvironmentFault
+from tasks.artifacts import Artifact
+from tasks.evaluate_model import PREDICTIONS
+from tasks.gate import Evidence, Predictions
+from tasks.register_model import Version
+from tasks.tracking import Tracking, answered
+
+
+def evidence_of(evaluation: Artifact, version: int) -> Evidence:
+    """The evidence an evaluation holds."""
+    import pandas
+
+    table = pandas.read_parquet(evaluation.path(PREDICTIONS))
+    details = evaluation.details
+    return Evidence(
+        version=version,
+        metrics=details["metrics"],
+        predictions=Predictions(
+            ids=tuple(table["id"]),
+            labels=tuple(table["label"]),
+            predicted=tuple(table["predicted"]),
+        ),
+        baseline=details["baseline"],
+        slices=details["slices"],
+        forgetting=details["forgetting"],
+        latency_ms=details["latency_ms"],
+        size_mb=details["size_mb"],
+    )
+
+
+@answered
+def keep_evidence(
+    tracking: Tracking, version: Version, evidence: Evidence, rules: dict[str, Any]
+) -> None:
+    """Store a version's evidence, and what its recipe asks of it, with the run that registered it.
+
+    Args:
+        tracking: The server.
+        version: The version.
+        evidence: What is known of it.
+        rules: ``{"require": …, "bootstrap": …, "overlap": …, "contracts": …}`` of its recipe.
+    """
+    assert version.run_id is not None
+    kept = {"evidence": asdict(evidence), "rules": rules}
+    text = json.dumps(kept, ensure_ascii=False)
+    tracking.client.log_text(version.run_id, text, _place(version))
+
+
+@answered
+def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[str, Any]]:
+    """A version's evidence and its recipe's rules.
+
+    Raises:
+        EnvironmentFault: If the run no longer has it.
+    """
+    import mlflow.artifacts
+    from mlflow.exceptions import MlflowException
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            path = mlflow.artifacts.download_artifacts(
+                run_id=version.run_id,
+                artifact_path=_place(version),
+                dst_path=folder,
+                tracking_uri=tracking.uri,
+            )
+            with open(path, encoding="utf-8") as stream:
+                kept = json.load(stream)
+        except (MlflowException, OSError, ValueError) as error:
+            raise EnvironmentFault(
+                f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
+                f" be read from MLflow run {version.run_id} ({type(error).__name__}); run its recipe"
+                " again, which registers what is in the store without training."
+            ) from error
+    facts = kept["evidence"]
+    said = facts.pop("predictions")
+    predictions = Predictions(**{name: tuple(values) for name, values in said.items()})
+    return Evidence(**facts, predictions=predictions), kept["rules"]
+
+
+def _place(version: Version) -> str:
+    return f"evaluation/version-{version.number}.json"

@@ -1,0 +1,151 @@
+"""What people look at on Prefect's pages: cards, tables, diagrams. Each is Markdown made elsewhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
+
+from fourstage.errors import GateRefused
+from tasks.durable import store
+from tasks.gate import Gate
+from tasks.lineage import trace
+from tasks.promote_model import Promotion
+from tasks.record_stage import record_stage
+from tasks.register_model import aliases
+from tasks.report import (
+    contract_card,
+    gate_report,
+    lineage_diagram,
+    markdown_table,
+    stage_card,
+    stage_table,
+)
+from tasks.summary import stage_rows, summarise
+from tasks.tracking import Tracking
+from tasks.work import Work
+
+LONGEST = 190_000  # characters of an artifact: its text lies in Prefect's database
+
+
+def show_contracts(work: Work) -> None:
+    """Every contract's verdict on one page, the broken ones in full."""
+    contracts = [(n, a) for n, a in work.made.items() if a.kind == "contract"]
+    rows = [
+        (
+            name.removeprefix("contract "),
+            artifact.details["verdict"],
+            f"{artifact.details['rows']:,}",
+            f"{artifact.details['quarantined']:,}",
+            artifact.details["reason"],
+        )
+        for name, artifact in contracts
+    ]
+    head = ("data", "verdict", "rows", "quarantined", "why")
+    parts = ["## Contracts", markdown_table(head, rows)]
+    parts += [contract_card(a) for _, a in contracts if a.details["verdict"] != "green"]
+    _post("contracts", "\n\n".join(parts), "What the data promise, and whether they keep it")
+
+
+def show_stage(work: Work, stage: str) -> None:
+    """Record a stage in MLflow and post its card."""
+    published = record_stage(work, stage)
+    artifact = work.made[f"stage {stage}"]
+    measured = work.made[f"measurement {stage}"]
+    heldout = artifact.details["metrics"].get("heldout", {})
+    links = {
+        "MLflow run": work.tracking.run_page(published.run_id),
+        "MLflow model": work.tracking.model_page(published.model_id),
+    }
+    card = stage_card(
+        artifact,
+        work.status[f"stage {stage}"] == "reused",
+        links,
+        {name: found["before"]["loss"] for name, found in heldout.items() if found},
+        measured.details["heldout_loss"],
+    )
+    _post(f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
+
+
+def show_evaluation(work: Work) -> None:
+    """The model's scores beside its cheap rivals'."""
+    details = work.made["evaluation"].details
+    rows = [
+        (name, *(f"{details[who][name]:.4f}" for who in ("metrics", "baseline", "majority")))
+        for name in details["metrics"]
+    ]
+    head = ("metric", "this model", "TF-IDF + logistic regression", "majority class")
+    slices = [
+        (name, *(f"{value:.4f}" for value in scores.values()))
+        for name, scores in details["slices"].items()
+    ]
+    parts = [
+        f"## {details['rows']:,} {details['split']} rows",
+        markdown_table(head, rows),
+        f"On the {details['rows_clean']:,} rows whose text is in no training row: "
+        + ", ".join(f"{name} {value:.4f}" for name, value in details["metrics_clean"].items()),
+    ]
+    if slices:
+        parts.append(markdown_table(("slice", *details["metrics"]), slices))
+    _post("evaluation", "\n\n".join(parts), "Scores on the gate's rows")
+
+
+def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
+    """Post the gate's report; the decision as plain JSON."""
+    decision = gate.to_json()
+    if isinstance(outcome, GateRefused):
+        decision |= {"decision": "refuse", "reason": str(outcome)}
+        _post("gate", gate_report(gate, "refused", str(outcome)), "The gate's decision")
+    else:
+        decision["decision"] = "promote"
+        _post("gate", gate_report(gate), "The gate's decision")
+    return decision | {"model": _model(tracking, gate.name, gate.version)}
+
+
+def show_rollback(
+    tracking: Tracking, model: str, outcome: Promotion | GateRefused
+) -> dict[str, Any]:
+    """Post what a rollback did."""
+    if isinstance(outcome, GateRefused):
+        _post("rollback", f"## Not rolled back\n\n{outcome}", "Rollback")
+        return {"decision": "refuse", "reason": str(outcome), "model": {"name": model}}
+    number = outcome.champion.number
+    said = f"version {number} is the champion of {model} again, in place of {outcome.replaced}"
+    _post("rollback", f"## Rolled back\n\n{said}", "Rollback")
+    return {
+        "decision": "rollback",
+        "reason": said,
+        "model": _model(tracking, model, number),
+    }
+
+
+def show_lineage(tracking: Tracking, model: str, number: int) -> None:
+    """Post where a version comes from, with a link to its page."""
+    way = trace(tracking, f"models:/{model}/{number}", store().root)
+    _post("lineage", lineage_diagram(way), f"Where {model} version {number} comes from")
+    page = tracking.page(f"models/{model}/versions/{number}")
+    if page:
+        create_link_artifact(page, f"{model} version {number}", key="model-version")
+
+
+def show_summary(work: Work) -> dict[str, Any]:
+    """Post the closing table; the whole run as plain JSON."""
+    summary = summarise(work)
+    metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else "metric"
+    table = stage_table(stage_rows(summary), metric)
+    _post("stages", f"## What each stage bought\n\n{table}", "What each stage bought")
+    return summary
+
+
+def _model(tracking: Tracking, name: str, number: int) -> dict[str, Any]:
+    pointing = sorted(alias for alias, at in aliases(tracking, name).items() if at == number)
+    return {"name": name, "version": number, "aliases": pointing}
+
+
+def _post(key: str, markdown: str, description: str) -> None:
+    if len(markdown) > LONGEST:
+        # A picture is one long line; without it the text fits.
+        markdown = "\n".join(line for line in markdown.split("\n") if len(line) < 20_000)
+    key = re.sub(r"[^a-z0-9-]", "-", key.lower())
+    create_markdown_artifact(markdown[:LONGEST], key=key, description=description)

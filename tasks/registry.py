@@ -1,0 +1,186 @@
+"""Register, hold against the gate, promote, roll back: the registry's steps as Prefect tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from fourstage.errors import GateRefused
+from tasks.durable import store
+from tasks.evidence import evidence_of, keep_evidence, read_evidence
+from tasks.gate import Evidence, Gate, decide
+from tasks.lineage import trace
+from tasks.ancestry import BrokenLineage, gather
+from tasks.promote_model import (
+    Promotion,
+    find_champion,
+    find_version_of,
+    promote,
+    rollback,
+)
+from tasks.register_model import CHALLENGER, Version, aliases, register
+from tasks.tracking import Tracking
+from tasks.work import Work, flow_tags
+
+
+@task(
+    name="register_model",
+    task_run_name="register-{work.plan.recipe.model}",
+    retries=2,
+    retry_delay_seconds=5,
+    cache_policy=NO_CACHE,
+)
+def register_model(work: Work) -> Version:
+    """Make a version of the packaged model, the challenger; the same package is the same version."""
+    recipe = work.plan.recipe
+    evaluation = work.made["evaluation"]
+    version = register(
+        work.tracking,
+        gather(store().root, work.made["package"]),
+        name=recipe.model,
+        run_id=work.lifecycle_run,
+        evaluation=gather(store().root, evaluation),
+        smoke=work.smoke,
+        tags=flow_tags(),
+    )
+    contracts = {
+        name: artifact.details["verdict"]
+        for name, artifact in work.made.items()
+        if artifact.kind == "contract"
+    }
+    finetune = recipe.finetune
+    dataset = work.made[f"dataset {finetune.dataset}"]
+    rules = {
+        "require": {name: dict(rule) for name, rule in recipe.require.items()},
+        "bootstrap": dict(recipe.bootstrap),
+        "overlap": [finetune.overlap, dataset.details["counts"].get("overlap", 0)],
+        "contracts": contracts,
+        "dataset": dataset.reference,
+        "split": recipe.evaluation_split,
+    }
+    keep_evidence(work.tracking, version, evidence_of(evaluation, version.number), rules)
+    return version
+
+
+@task(
+    name="hold_gate",
+    task_run_name="gate-{name}-version-{number}",
+    retries=1,
+    retry_delay_seconds=5,
+    cache_policy=NO_CACHE,
+)
+def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
+    """Compare a version with the champion of this moment and with what its recipe asks."""
+    version = find_version_of(tracking, name, number)
+    evidence, rules = read_evidence(tracking, version)
+    champion, fault = find_champion(tracking, name)
+    rival = None
+    if champion is not None and not fault:
+        if champion.number == number:
+            rival = evidence
+        else:
+            rival = _on_the_same_rows(tracking, champion, evidence, rules)
+    return decide(
+        name,
+        _with_bootstrap(rules["require"], rules["bootstrap"]),
+        evidence,
+        rival,
+        champion_fault=fault,
+        contracts=rules["contracts"],
+        lineage_faults=_lineage_faults(tracking, version),
+        overlap=tuple(rules["overlap"]),
+    )
+
+
+@task(name="promote_model", task_run_name="promote-{gate.name}", cache_policy=NO_CACHE)
+def promote_model(tracking: Tracking, gate: Gate, force: bool = False) -> Promotion | GateRefused:
+    """Move the aliases if the gate lets it through; a refusal is an answer, not a failure."""
+    try:
+        return promote(tracking, gate, force=force)
+    except GateRefused as refusal:
+        return refusal
+
+
+@task(name="roll_back", task_run_name="roll-back-{name}", cache_policy=NO_CACHE)
+def roll_back(tracking: Tracking, name: str) -> Promotion | GateRefused:
+    """Make the previous champion the champion again, where there is one."""
+    try:
+        return rollback(tracking, name)
+    except GateRefused as refusal:
+        return refusal
+
+
+def challenger_of(tracking: Tracking, name: str) -> int:
+    """Number of the version that waits at the gate.
+
+    Raises:
+        GateRefused: If there is none.
+    """
+    number = aliases(tracking, name).get(CHALLENGER)
+    if number is None:
+        raise GateRefused(
+            f"{name} has no challenger: its last version is the champion. Run its recipe with new"
+            " data or settings, or name a version with --version."
+        )
+    return number
+
+
+def _with_bootstrap(
+    require: Mapping[str, Mapping[str, Any]], bootstrap: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Put the settings of the test beside each margin it decides."""
+    rules = {metric: dict(rule) for metric, rule in require.items()}
+    for rule in rules.values():
+        if "not_below_champion_by" in rule:
+            rule["not_below_champion_by"] = {
+                **bootstrap,
+                "margin": rule["not_below_champion_by"],
+            }
+    return rules
+
+
+def _on_the_same_rows(
+    tracking: Tracking, champion: Version, ours: Evidence, rules: Mapping[str, Any]
+) -> Evidence:
+    """The champion's evidence; where the gate's rows have changed since, it answers them anew."""
+    theirs, _ = read_evidence(tracking, champion)
+    assert ours.predictions is not None
+    if theirs.predictions is not None and theirs.predictions.same_rows(ours.predictions):
+        return theirs
+    said = _answers(tracking, champion, ours.predictions.ids, rules)
+    if said is None:
+        return theirs  # the gate says that the rows are not the same
+    return replace(theirs, predictions=replace(ours.predictions, predicted=said))
+
+
+def _answers(
+    tracking: Tracking, version: Version, ids: tuple[str, ...], rules: Mapping[str, Any]
+) -> tuple[str, ...] | None:
+    """What a registered version says of rows of a dataset in the store, None where it is gone."""
+    import mlflow.pyfunc
+
+    from corpora.prepared import prepared_rows
+    from tasks.artifacts import Artifact
+
+    dataset = store().find("dataset", rules["dataset"]["key"])
+    if not isinstance(dataset, Artifact):
+        return None
+    rows = {row.id: row for row in prepared_rows(dataset.folder) if row.split == rules["split"]}
+    if any(name not in rows for name in ids) or any(row.text_pair for row in rows.values()):
+        return None
+    with tracking.as_default():
+        model = mlflow.pyfunc.load_model(f"models:/{version.name}/{version.number}")
+    said = model.predict([rows[name].text for name in ids])
+    return tuple(answer["label"] for answer in said)
+
+
+def _lineage_faults(tracking: Tracking, version: Version) -> list[str]:
+    try:
+        trace(tracking, f"models:/{version.name}/{version.number}", store().root)
+    except BrokenLineage as error:
+        return [str(error)]
+    return []

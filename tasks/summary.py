@@ -1,0 +1,105 @@
+"""What a run of a recipe came to, as plain JSON: what ``run --json`` prints and people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from models.recipe.schema import STAGE_KINDS
+from tasks.report import StageRow
+from tasks.work import Work
+
+
+def summarise(work: Work) -> dict[str, Any]:
+    """The run's result: stages in order, metrics, gate, model."""
+    recipe = work.plan.recipe
+    done = {stage.name: (stage, made, measured) for stage, made, measured in work.stages}
+    stages = [_stage(work, *facts) for facts in done.values()]
+    for kind in STAGE_KINDS:
+        if kind in recipe.skipped:
+            at = sum(STAGE_KINDS.index(stage["kind"]) < STAGE_KINDS.index(kind) for stage in stages)
+            stages.insert(at, {"stage": kind, "kind": kind, "status": "skipped"})
+    _add_gains(stages)
+    evaluation = work.made.get("evaluation")
+    details: Mapping[str, Any] = evaluation.details if evaluation else {}
+    facts = ("split", "rows", "metrics", "metrics_clean", "rows_clean", "baseline", "majority")
+    return {
+        "recipe": recipe.name,
+        "stages": stages,
+        **({name: details[name] for name in facts} if details else {"metrics": {}}),
+        "slices": details.get("slices", {}),
+        "forgetting": details.get("forgetting", {}),
+        "latency_ms": details.get("latency_ms", {}),
+        "contracts": {
+            name: artifact.details["verdict"]
+            for name, artifact in work.made.items()
+            if artifact.kind == "contract"
+        },
+        "gate": work.told.get("gate"),
+        "model": work.told.get("model"),
+        "lifecycle_run": work.lifecycle_run,
+    }
+
+
+def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
+    """The closing table's lines."""
+    return [
+        StageRow(
+            stage=stage["stage"],
+            status=stage["status"],
+            steps=stage.get("steps"),
+            tokens_per_second=stage.get("tokens_per_second"),
+            heldout=stage.get("heldout_loss", {}),
+            metric=(stage.get("task_metric") or {}).get("value"),
+            gained=_in_words(stage.get("gained", {})),
+        )
+        for stage in summary["stages"]
+    ]
+
+
+def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
+    details = made.details
+    heldout = details["metrics"].get("heldout", {})
+    return {
+        "stage": stage.name,
+        "kind": stage.kind,
+        "status": "trained" if work.status[f"stage {stage.name}"] == "made" else "reused",
+        "key": made.key,
+        "weights_digest": details["weights_digest"],
+        "steps": details["steps"],
+        "tokens": details["tokens"],
+        "seconds": round(details["seconds"], 3),
+        "tokens_per_second": details["tokens_per_second"],
+        "passes": details["passes"],
+        "heldout_before": {n: found["before"]["loss"] for n, found in heldout.items() if found},
+        "heldout_loss": measured.details["heldout_loss"],
+        "task_metric": measured.details.get("task_metric"),
+    }
+
+
+def _add_gains(stages: list[dict[str, Any]]) -> None:
+    """What each stage changed: loss on its own corpora, and the task metric against the one before.
+
+    The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is the
+    gain of training the whole network on the labels.
+    """
+    metric_before: float | None = None
+    for stage in stages:
+        if stage["status"] == "skipped":
+            continue
+        gained: dict[str, float] = {}
+        for corpus, before in stage["heldout_before"].items():
+            # Before the first stage the network is random, and its loss about the logarithm of V.
+            after = stage["heldout_loss"].get(corpus)
+            if after is not None:
+                gained[f"loss on {corpus}"] = after - before
+        metric = stage["task_metric"]
+        if metric and metric_before is not None:
+            gained[metric["name"]] = metric["value"] - metric_before
+        if metric:
+            metric_before = metric["value"]
+        stage["gained"] = gained
+
+
+def _in_words(gained: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:+.3f}" for name, value in gained.items())
