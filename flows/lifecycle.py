@@ -11,7 +11,9 @@ from flows.finetune import finetune
 from flows.prepare import prepare
 from flows.pretrain import pretrain
 from flows.promote import promote
+from tasks.history import remember
 from tasks.pages import show_summary
+from tasks.refresh import go_on_with_new_text, keep_what_stays
 from tasks.registry import register_model
 from tasks.work import work_on
 
@@ -20,7 +22,10 @@ STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": 
 
 @flow(name="lifecycle", flow_run_name="lifecycle-{recipe}")
 def lifecycle(
-    recipe: str, overrides: list[str] | None = None, smoke: bool = False
+    recipe: str,
+    overrides: list[str] | None = None,
+    smoke: bool = False,
+    new_data: bool = False,
 ) -> dict | State[dict]:
     """Take a recipe through its stages, register what comes out, and promote it if it is better.
 
@@ -28,14 +33,19 @@ def lifecycle(
         recipe: Name or path of a recipe.
         overrides: ``a.b=c`` settings laid over it.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        new_data: Whether to go on from the last run by each stage's refresh policy.
 
     Returns:
         The run's summary; a refused promotion is a Completed state named ``Refused``.
     """
     overrides = overrides or []
     with work_on(recipe, overrides, smoke) as work:
+        if new_data:
+            keep_what_stays(work)
         prepare(recipe, overrides, smoke)
         for stage in work.plan.recipe.stages:
+            if new_data:
+                go_on_with_new_text(work, stage)
             STAGE_FLOWS[stage.kind](recipe, overrides, smoke, stage.name)
         if work.plan.recipe.finetune is not None:
             evaluate(recipe, overrides, smoke)
@@ -44,6 +54,7 @@ def lifecycle(
             decision = promote(version.name, version.number)
             work.told = {"gate": decision, "model": decision.pop("model")}
         summary = show_summary(work)
+        remember(work.plan.recipe.name, work.made)
     if summary["gate"] and summary["gate"]["decision"] == "refuse":
         return Completed(name="Refused", message=summary["gate"]["reason"], data=summary)
     return summary

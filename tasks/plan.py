@@ -24,12 +24,19 @@ class Plan:
     """
 
     recipe: Any
-    steps: Mapping[str, Step]
+    steps: dict[str, Step]
     folders: tuple[Path, ...]
 
     def of_kind(self, *kinds: str) -> list[Step]:
         """Steps of some kinds, in order."""
         return [step for step in self.steps.values() if step.kind in kinds]
+
+
+def stage_settings(stage: Any) -> dict[str, Any]:
+    """What of a resolved stage, on this machine, enters its key."""
+    from models.recipe import stage_spec
+
+    return {**stage_spec(stage), **arithmetic(stage.precision)}
 
 
 def plan_recipe(recipe: str, overrides: Sequence[str] = (), smoke: bool = False) -> Plan:
@@ -172,8 +179,6 @@ class _Layout:
         )
 
     def _stage(self, stage: Any, before: str | None) -> str:
-        from models.recipe import stage_spec
-
         read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
         inputs = {"tokenizer": "tokenizer"}
         if before is not None:
@@ -184,7 +189,7 @@ class _Layout:
         return self._add(
             f"stage {stage.name}",
             "stage",
-            {**stage_spec(stage), **arithmetic(stage.precision)},
+            stage_settings(stage),
             inputs,
             parts=self._parts(stage),
             given={"stage": stage, "recipe": self.recipe.name, "folders": self.folders},

@@ -23,9 +23,11 @@ BATCH = 1000  # documents tokenised at a time: memory stays flat, tensorflow-tex
 
 @durable()
 def tokenize_corpus(step: Bound, folder: Path) -> dict:
-    """Tokenise a corpus by sentence; quarantined documents stay out."""
+    """Tokenise a corpus by sentence; quarantined documents stay out, and those ``seen`` before."""
     corpus = step.inputs["data"]
     kept = kept_texts(corpus, step.inputs["contract"])
+    if "seen" in step.inputs:
+        kept = _new_texts(kept, corpus, step.inputs["seen"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
     language = step.step.settings["language"]
     return _write(folder, tokenizer, language, kept)
@@ -81,6 +83,7 @@ def _write(
     folder: Path, tokenizer: Any, language: str, documents: Iterable[tuple[str, str, str]]
 ) -> dict:
     from corpora.sentences import split_sentences
+
     from corpora.shards import TokenWriter
 
     profile: dict[str, list] = {
@@ -100,6 +103,20 @@ def _write(
                 profile["unknown_share"].append(_share(ids == tokenizer.unknown_id))
                 profile["pieces_per_word"].append(len(ids) / max(1, int(units.sum())))
     return {"documents": len(profile["id"]), **_totals(profile, folder)}
+
+
+def _new_texts(
+    texts: Iterable[tuple[str, str, str]], corpus: Artifact, seen: Artifact
+) -> Iterator[tuple[str, str, str]]:
+    """Those whose text an earlier version of the corpus had not."""
+    import pandas
+
+    def digests(artifact: Artifact) -> pandas.Series:
+        profile = pandas.read_parquet(artifact.path(PROFILE), columns=["id", "digest"])
+        return profile.set_index("id")["digest"]
+
+    now, before = digests(corpus), set(digests(seen))
+    return (text for text in texts if now[text[0]] not in before)
 
 
 def _joined(pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

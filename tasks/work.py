@@ -57,7 +57,8 @@ class Work:
         started: ``time.monotonic()`` of its beginning, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
-        told: What the flows found out for the summary: gate, version, promotion.
+        told: What the flows found out for the summary: gate and model.
+        last: Artifacts of the recipe's last finished run, where this one refreshes it.
     """
 
     plan: Plan
@@ -68,6 +69,7 @@ class Work:
     made: dict[str, Artifact] = field(default_factory=dict)
     status: dict[str, str] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
+    last: dict[str, Artifact] = field(default_factory=dict)
 
     def make(self, name: str) -> Artifact:
         """Make a step, or find it made; what it needs comes first.
@@ -75,6 +77,8 @@ class Work:
         Raises:
             ContractViolation: If the step is a contract that the data broke.
         """
+        if name in self.made:
+            return self.made[name]
         bound = self._bound(name)
         extra: dict[str, Any] = {}
         if bound.step.kind == "stage":
@@ -88,6 +92,11 @@ class Work:
     def make_all(self, *kinds: str) -> list[Artifact]:
         """Every step of the given kinds, in the recipe's order."""
         return [self.make(step.name) for step in self.plan.of_kind(*kinds)]
+
+    def pin(self, name: str, artifact: Artifact) -> None:
+        """Take an artifact for a step, whatever the step's key would be."""
+        self.made[name] = artifact
+        self.status[name] = "reused"
 
     @property
     def seconds_left(self) -> float | None:

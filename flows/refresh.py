@@ -1,0 +1,25 @@
+"""New data: the lifecycle again, going on from the last run by each stage's policy."""
+
+from __future__ import annotations
+
+from prefect import flow
+from prefect.states import State
+
+from flows.lifecycle import lifecycle
+
+
+@flow(name="refresh", flow_run_name="refresh-{recipe}")
+def refresh(recipe: str, overrides: list[str] | None = None) -> dict | State[dict]:
+    """Bring a recipe's model up to date with its sources.
+
+    By default ``general`` stays, ``domain`` goes on from its last version with the new documents,
+    ``task`` and ``finetune`` are trained again where their data changed.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+
+    Returns:
+        The run's summary, as of the flow ``lifecycle``.
+    """
+    return lifecycle(recipe, overrides, new_data=True, return_state=True)
