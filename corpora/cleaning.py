@@ -23,7 +23,7 @@ _ANY = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _LINE_ENDS = re.compile("\r\n|[\r\u0085\u2028]")
-_BLANKS = re.compile(r"[^\S\n]+")
+_BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")  # all but the single blank, which may stay
 _ROUND_LINE_ENDS = re.compile(r" *\n *")
 _LINE_RUNS = re.compile(r"\n{3,}")
 

@@ -16,12 +16,14 @@ import pyarrow
 
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
+from corpora.datasets import DatasetWriter, Overlap
 from corpora.decontamination import EvaluationTexts
 from corpora.identity import normal_form, text_digest
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
+from corpora.readers.python_docs import without_names
 from corpora.reading import read_documents
-from corpora.rejections import Counts, Ledger
+from corpora.rejections import Counts, Ledger, nothing_left
 from corpora.snapshot import Snapshot
 from corpora.splits import is_heldout
 from data_contracts.records import Rejected
@@ -78,6 +80,31 @@ def prepare_corpus(
     evaluation = EvaluationTexts(evaluation_texts, source.markings)
     writer = _CorpusWriter(source, folder, evaluation, heldout_share)
     return writer.write(snapshot)
+
+
+def prepare_dataset(
+    source: Source, snapshot: Snapshot, folder: Path, *, overlap: Overlap = "drop_from_train"
+) -> Counts:
+    """Write ``rows.arrow``, ``labels.json``, ``profile.parquet``, ``rejected.jsonl`` and ``counts.json``.
+
+    A split that the source does not list is carved out of train by hash: rows of one group, and rows that
+    nearly repeat each other, stay on one side.
+
+    Args:
+        source: The dataset.
+        snapshot: Its files.
+        folder: Where to write; must exist.
+        overlap: What happens to training rows whose text (markings aside) dev or test rows have too:
+            ``drop_from_train``, ``refuse`` (an error that lists their ids) or ``report``.
+
+    Returns:
+        What was read, kept, quarantined and removed; the overlap as it was found is in the details.
+
+    Raises:
+        ContractViolation: A file cannot be read; labels are of several kinds, near-equal, or unseen in
+            train; rows overlap and may not; nothing is left.
+    """
+    return DatasetWriter(source, folder, overlap, MEASURES).write(snapshot)
 
 
 class _CorpusWriter:
@@ -161,7 +188,7 @@ class _CorpusWriter:
         if first is not None:
             self._duplicates[first] += 1
             return "exact duplicate", self._kept_ids[first]
-        if self._evaluation.touches(text, normal):
+        if self._is_evaluated(text, normal):
             return "holds an evaluation text", ""
         number = self._near.match_or_add(normal)
         if number is not None:
@@ -170,6 +197,17 @@ class _CorpusWriter:
             return "near duplicate", self._kept_ids[first]
         self._near_numbers.append(len(self._kept_ids))
         return "", ""
+
+    def _is_evaluated(self, text: str, normal: str) -> bool:
+        if not len(self._evaluation):
+            return False
+        if self._evaluation.touches(text, normal):
+            return True
+        if not self._source.packages:
+            return False
+        # Labelled passages of the same packages have the libraries' names taken out.
+        nameless = without_names(text, self._source.packages)
+        return self._evaluation.touches(nameless, normal_form(nameless, self._source.markings))
 
     def _finish_profile(self, measured: Path) -> None:
         position = CORPUS_PROFILE.get_field_index("num_duplicates")
@@ -186,18 +224,3 @@ class _CorpusWriter:
                 array = pyarrow.array(counts, type=pyarrow.int64())
                 profile.add_batch(batch.set_column(position, "num_duplicates", array))
         measured.unlink()
-
-
-def nothing_left(source: Source, snapshot: Snapshot, ledger: Ledger) -> str:
-    """The message for a source that gives not one document or row."""
-    if not ledger.counts.read:
-        empty = [file.path for file in snapshot.files if not file.size]
-        files = ", ".join((empty or [file.path for file in snapshot.files])[:5])
-        return (
-            f"source {source.name}: expected at least one record, got none: "
-            f"{files} {'is empty (0 bytes)' if empty else 'holds none'}."
-        )
-    return (
-        f"source {source.name}: nothing is left of {ledger.counts.read:,} records: "
-        f"{ledger.summary()}."
-    )

@@ -10,7 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from corpora.snapshot import Snapshot
 from data_contracts.records import Rejected
+from data_contracts.sources import Source
 from fourstage.digests import write_atomically
 
 
@@ -109,3 +111,18 @@ class Ledger:
             os.replace(self._temporary, self._path)
         else:
             self._temporary.unlink(missing_ok=True)
+
+
+def nothing_left(source: Source, snapshot: Snapshot, ledger: Ledger) -> str:
+    """The message for a source that gives not one document or row."""
+    if not ledger.counts.read:
+        empty = [file.path for file in snapshot.files if not file.size]
+        files = ", ".join((empty or [file.path for file in snapshot.files])[:5])
+        return (
+            f"source {source.name}: expected at least one record, got none: "
+            f"{files} {'is empty (0 bytes)' if empty else 'holds none'}."
+        )
+    return (
+        f"source {source.name}: nothing is left of {ledger.counts.read:,} records: "
+        f"{ledger.summary()}."
+    )

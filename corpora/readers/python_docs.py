@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
 import re
 import sysconfig
@@ -47,6 +48,10 @@ _LEFT_OUT = {
     "_tf_keras",
 }
 _MINIMUM_CHARACTERS = 40
+# A file of which less than this share stands in long quotes is left out unparsed: a quarter of the bytes,
+# and with them of the time, but 2 % of the documentation of the built-in sources.
+_DOCUMENTED = 0.1
+_QUOTED = re.compile(rb"(\"\"\"|''')(.*?)\1", re.DOTALL)
 # Names under which a library's users write it, beside those of its distribution and its modules.
 _ALIASES = {
     "numpy": ("np",),
@@ -90,7 +95,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     data = content.stream.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise ContractViolation(f"{content.where}: a Python file of more than {len(data) - 1:,} bytes.")
-    documentation = _documentation(data)
+    documentation = _documentation(content.state.sha256, data)
     if documentation is None:
         location = f"{content.name}:1"
         yield Rejected(location, location, "not Python of this version")
@@ -218,20 +223,38 @@ def _module_name(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-@lru_cache(maxsize=8192)
-def _documentation(data: bytes) -> tuple[Documentation, ...] | None:
+def _documentation(sha256: str, data: bytes) -> tuple[Documentation, ...] | None:
     """The documentation strings of a file in its order; None where it is not Python.
 
-    Remembered, because a corpus and a dataset are often made of the same packages.
+    Remembered by the file's digest, because a corpus and a dataset are often made of the same packages
+    and parsing is what takes the time (9 MB/s).
     """
-    if b'"""' not in data and b"'''" not in data:
+    if sha256 not in _parsed:
+        if len(_parsed) >= _MOST_PARSED:
+            _parsed.clear()
+        _parsed[sha256] = _parse(data)
+    return _parsed[sha256]
+
+
+_parsed: dict[str, tuple[Documentation, ...] | None] = {}
+_MOST_PARSED = 8192
+
+
+def _parse(data: bytes) -> tuple[Documentation, ...] | None:
+    if sum(len(match[2]) for match in _QUOTED.finditer(data)) < _DOCUMENTED * len(data):
         return ()
+    # A syntax tree is a hundred thousand young objects and no garbage: collecting takes a third more.
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of invalid escapes in other people's strings
             tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+    finally:
+        if collecting:
+            gc.enable()
     found: list[Documentation] = []
     _collect(tree, "", found)
     return tuple(found)

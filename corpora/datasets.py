@@ -1,0 +1,459 @@
+"""Labelled rows prepared: held to their labels, split without leaks, overlap settled, profiled.
+
+What happens to a row depends on rows after it, so rows are spooled to disk once; in memory stay their ids
+and digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow
+
+from corpora.arrow_files import TableWriter
+from corpora.cleaning import clean
+from corpora.groups import Groups
+from corpora.identity import normal_form, text_digest
+from corpora.labels import check_kinds, check_names, check_seen, in_order
+from corpora.near_duplicates import NearDuplicates
+from corpora.profile import measure
+from corpora.reading import read_rows
+from corpora.rejections import Counts, Ledger, nothing_left
+from corpora.snapshot import Snapshot
+from corpora.splits import position
+from data_contracts.records import SPLITS, Rejected, Row, Split
+from data_contracts.sources import Source
+from fourstage.digests import write_atomically
+from fourstage.errors import ContractViolation
+
+Overlap = Literal["drop_from_train", "refuse", "report"]
+
+# Share of the groups of train that a split gets which the source does not list.
+CARVED_SHARE = 0.1
+# Passages that share this much are kept on one side of a split that we make: a little more than copies.
+GROUP_SIMILARITY = 0.5
+# With `rows_per_label`, so many times as many rows are looked at, because some repeat others.
+_CANDIDATES = 2
+_SHOWN = 20
+
+_ROW_FIELDS = [
+    pyarrow.field("id", pyarrow.string(), nullable=False),
+    pyarrow.field("text", pyarrow.string(), nullable=False),
+    pyarrow.field("text_pair", pyarrow.string()),
+    pyarrow.field("label", pyarrow.string(), nullable=False),
+    pyarrow.field("split", pyarrow.string(), nullable=False),
+    pyarrow.field("location", pyarrow.string(), nullable=False),
+]
+ROWS = pyarrow.schema(_ROW_FIELDS)
+SPOOL = pyarrow.schema([*_ROW_FIELDS, pyarrow.field("measures", pyarrow.string())])
+
+
+def dataset_profile(measures: list[pyarrow.Field]) -> pyarrow.Schema:
+    """Columns of a dataset's profile, after those of every profile."""
+    return pyarrow.schema(
+        [
+            *measures,
+            pyarrow.field("label", pyarrow.string()),
+            pyarrow.field("text_pair_chars", pyarrow.int64()),
+            pyarrow.field("duplicate_of_train", pyarrow.string()),
+            pyarrow.field("contradictory", pyarrow.bool_()),
+        ]
+    )
+
+
+@dataclass
+class _Known:
+    """What is remembered of a row."""
+
+    id: str
+    location: str
+    split: Split | None
+    label: str
+    same: str  # digest of the text as it is: equal means a repeated row
+    plain: str  # digest without markings: equal means a shared text
+
+
+class DatasetWriter:
+    """The preparation of one dataset.
+
+    Args:
+        source: The dataset.
+        folder: Where to write.
+        overlap: What happens to training rows whose text evaluation rows have too.
+        measures: Fields of every profile.
+    """
+
+    def __init__(
+        self, source: Source, folder: Path, overlap: Overlap, measures: list[pyarrow.Field]
+    ):
+        self._source = source
+        self._folder = folder
+        self._overlap = overlap
+        self._profile_schema = dataset_profile(measures)
+        self._rows: list[_Known] = []
+        self._groups = Groups()
+        self._kinds: Counter[str] = Counter()
+        self._first_of_kind: dict[str, str] = {}
+        self._cleaned_away: Counter[str] = Counter()
+        # With `rows_per_label`: by label, the rows of the least digests, greatest first.
+        self._candidates: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        self._details: dict[str, Any] = {}
+
+    def write(self, snapshot: Snapshot) -> Counts:
+        """Write ``rows.arrow``, ``labels.json``, ``profile.parquet``, ``rejected.jsonl``, ``counts.json``.
+
+        Raises:
+            ContractViolation: Files, labels or overlap are not as they must be.
+        """
+        spool = self._folder / f".spool.{os.getpid()}.arrow"
+        try:
+            with Ledger(self._folder) as ledger:
+                with TableWriter(spool, SPOOL) as writer:
+                    self._read(snapshot, ledger, writer)
+                if not self._rows:
+                    raise ContractViolation(nothing_left(self._source, snapshot, ledger))
+                self._check_labels()
+                gone = self._sample(ledger)
+                splits = self._split(gone)
+                duplicates = self._settle_overlap(ledger, splits, gone)
+                labels = self._check_splits(splits, gone, ledger)
+                kept = self._finish(spool, splits, gone, duplicates)
+                ledger.counts.details = self._details
+                ledger.finish(kept)
+        finally:
+            spool.unlink(missing_ok=True)
+        write_atomically(
+            self._folder / "labels.json", json.dumps(labels, ensure_ascii=False, indent=1) + "\n"
+        )
+        return ledger.counts
+
+    def _read(self, snapshot: Snapshot, ledger: Ledger, spool: TableWriter) -> None:
+        listed = self._listed
+        makes_splits = not {"train", "dev", "test"} <= listed
+        near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
+        near_rows: list[int] = []
+        ids: set[tuple[Split | None, str]] = set()
+        for split, item in read_rows(self._source, snapshot):
+            ledger.counts.read += 1
+            if isinstance(item, Rejected):
+                ledger.reject(item)
+                continue
+            if (split, item.id) in ids:
+                ledger.reject(Rejected(item.id, item.location, "an id that was there before"))
+                continue
+            ids.add((split, item.id))
+            row = self._cleaned(item, ledger)
+            if row is None:
+                continue
+            text, pair, measures = row
+            plain_normal = normal_form(text, self._source.markings)
+            plain = text_digest(text, plain_normal, pair)
+            normal = normal_form(text) if self._source.markings else plain_normal
+            same = text_digest(text, normal, pair) if self._source.markings else plain
+            self._kinds[item.label_type] += 1
+            self._first_of_kind.setdefault(item.label_type, item.location)
+            key = plain if item.group is None else _named_group(item.group)
+            number = self._groups.add(key)
+            if self._source.rows_per_label and split in (None, "train"):
+                self._offer(item.label, item.id, number, plain_normal)
+            elif makes_splits and split in (None, "train"):
+                whole = plain_normal if pair is None else f"{plain_normal} {normal_form(pair)}"
+                match = near.match_or_add(whole)
+                if match is None:
+                    near_rows.append(number)
+                else:
+                    self._groups.join(number, near_rows[match])
+            self._rows.append(_Known(item.id, item.location, split, item.label, same, plain))
+            spool.add(
+                {
+                    "id": item.id,
+                    "text": text,
+                    "text_pair": pair,
+                    "label": item.label,
+                    "split": split or "",
+                    "location": item.location,
+                    "measures": json.dumps(measures),
+                },
+                len(text) + len(pair or "") + 512,
+            )
+        if self._cleaned_away:
+            self._details["characters_removed"] = dict(sorted(self._cleaned_away.items()))
+
+    def _cleaned(self, row: Row, ledger: Ledger) -> tuple[str, str | None, dict[str, Any]] | None:
+        cleaned = clean(row.text)
+        pair = clean(row.text_pair) if row.text_pair is not None else None
+        if row.label_type == "structure" and cleaned.text != row.text:
+            ledger.reject(
+                Rejected(row.id, row.location, "cleaning would move the offsets of its label")
+            )
+            return None
+        for kind, count in cleaned.removed.items():
+            self._cleaned_away[kind] += count
+        if not cleaned.text or (pair is not None and not pair.text):
+            ledger.remove(row.id, row.location, "empty")
+            return None
+        measures = measure(cleaned.text, self._source.language, cleaned.removed)
+        if measures["num_words"] < self._source.minimum_words:
+            ledger.remove(
+                row.id, row.location, "shorter than minimum_words", str(measures["num_words"])
+            )
+            return None
+        return cleaned.text, pair.text if pair is not None else None, measures
+
+    @property
+    def _listed(self) -> set[Split]:
+        return {split for split in self._source.patterns if split is not None}
+
+    def _check_labels(self) -> None:
+        check_kinds(self._source.name, self._kinds, self._first_of_kind)
+        if "structure" not in self._kinds:
+            check_names(self._source.name, Counter(row.label for row in self._rows))
+
+    def _offer(self, label: str, identity: str, number: int, normal: str) -> None:
+        """Keep a row in mind if its id's digest is among the least of its label."""
+        assert self._source.rows_per_label is not None
+        digest = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big")
+        heap = self._candidates[label]
+        heapq.heappush(heap, (-digest, number, normal))
+        if len(heap) > _CANDIDATES * self._source.rows_per_label:
+            heapq.heappop(heap)
+
+    def _sample(self, ledger: Ledger) -> set[int]:
+        """Rows that `rows_per_label` takes out: all but those of the least digests that repeat nothing."""
+        most = self._source.rows_per_label
+        gone: set[int] = set()
+        if most is None:
+            return gone
+        near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
+        kept: list[int] = []
+        repeated: dict[int, int] = {}
+        for label in sorted(self._candidates):
+            taken = 0
+            for _, number, normal in sorted(self._candidates[label], reverse=True):
+                if taken == most:
+                    break
+                match = near.match_or_add(normal)
+                if match is None:
+                    kept.append(number)
+                    taken += 1
+                else:
+                    repeated[number] = kept[match]
+        chosen = set(kept)
+        for number, row in enumerate(self._rows):
+            if row.split not in (None, "train") or number in chosen:
+                continue
+            gone.add(number)
+            if number in repeated:
+                other = self._rows[repeated[number]].id
+                ledger.remove(row.id, row.location, "near duplicate", other)
+            else:
+                ledger.remove(row.id, row.location, "beyond rows_per_label")
+        return gone
+
+    def _split(self, gone: set[int]) -> list[Split]:
+        """The split of every row: as listed, and where a split is missing, carved out of train."""
+        missing: list[Split] = [split for split in ("test", "dev") if split not in self._listed]
+        splits: list[Split] = []
+        for number, row in enumerate(self._rows):
+            split: Split = row.split or "train"
+            if split == "train" and missing:
+                place = position(self._groups.name(number), "split")
+                for nth, carved in enumerate(missing):
+                    if nth * CARVED_SHARE <= place < (nth + 1) * CARVED_SHARE:
+                        split = carved
+            splits.append(split)
+        if missing:
+            self._give_back(splits, gone)
+            self._details["carved_from_train"] = sorted(missing)
+        return splits
+
+    def _give_back(self, splits: list[Split], gone: set[int]) -> None:
+        """Groups with a label that train has lost by carving go back to train."""
+        if "structure" in self._kinds:
+            return
+        while True:
+            train = {
+                row.label
+                for number, row in enumerate(self._rows)
+                if splits[number] == "train" and number not in gone
+            }
+            groups = {
+                self._groups.name(number)
+                for number, row in enumerate(self._rows)
+                if row.split in (None, "train") and number not in gone and row.label not in train
+            }
+            if not groups:
+                return
+            for number, row in enumerate(self._rows):
+                if row.split in (None, "train") and self._groups.name(number) in groups:
+                    splits[number] = "train"
+
+    def _settle_overlap(
+        self, ledger: Ledger, splits: list[Split], gone: set[int]
+    ) -> dict[int, str]:
+        """Apply the overlap policy; what is left of it is, by evaluation row, the training row's id."""
+        present = [number for number in range(len(self._rows)) if number not in gone]
+        texts: dict[Split, dict[str, int]] = {split: {} for split in SPLITS}
+        for number in present:
+            texts[splits[number]].setdefault(self._rows[number].plain, number)
+        shared = {
+            split: [
+                number
+                for number in present
+                if splits[number] == "train" and self._rows[number].plain in texts[split]
+            ]
+            for split in ("dev", "test")
+        }
+        self._details |= {
+            "rows": dict(Counter(splits[number] for number in present)),
+            "distinct_texts": {split: len(texts[split]) for split in SPLITS},
+            "train_rows_sharing_text_with": {split: len(rows) for split, rows in shared.items()},
+            "test_rows_sharing_text_with_dev": sum(
+                1
+                for number in present
+                if splits[number] == "test" and self._rows[number].plain in texts["dev"]
+            ),
+            "overlap": self._overlap,
+        }
+        overlapping = sorted({*shared["dev"], *shared["test"]})
+        if overlapping and self._overlap == "refuse":
+            raise ContractViolation(self._overlap_message(overlapping, texts))
+        if self._overlap == "drop_from_train":
+            for number in overlapping:
+                gone.add(number)
+                row = self._rows[number]
+                split: Split = "test" if row.plain in texts["test"] else "dev"
+                other = self._rows[texts[split][row.plain]].id
+                ledger.remove(row.id, row.location, f"its text is in {split} too", other)
+            return {}
+        return {
+            number: self._rows[texts["train"][self._rows[number].plain]].id
+            for number in present
+            if splits[number] != "train" and self._rows[number].plain in texts["train"]
+        }
+
+    def _overlap_message(self, overlapping: list[int], texts: dict[Split, dict[str, int]]) -> str:
+        pairs = []
+        for number in overlapping[:_SHOWN]:
+            row = self._rows[number]
+            split: Split = "test" if row.plain in texts["test"] else "dev"
+            pairs.append(f"{row.id} = {split} {self._rows[texts[split][row.plain]].id}")
+        more = f" and {len(overlapping) - _SHOWN:,} more" if len(overlapping) > _SHOWN else ""
+        return (
+            f"source {self._source.name}: {len(overlapping):,} training rows have a text of dev or test: "
+            f"{', '.join(pairs)}{more}; take them out, or set `overlap: drop_from_train` or `report`."
+        )
+
+    def _check_splits(
+        self, splits: list[Split], gone: set[int], ledger: Ledger
+    ) -> list[str]:
+        """Labels of train, in order; training rows are left and no evaluation row has another label."""
+        present = [number for number in range(len(self._rows)) if number not in gone]
+        train = [number for number in present if splits[number] == "train"]
+        if not train:
+            total = self._details["rows"].get("train", 0)
+            raise ContractViolation(
+                f"source {self._source.name}: no training row is left of {total:,}: "
+                f"{ledger.summary() or 'none was read'}."
+            )
+        by_text: defaultdict[str, set[str]] = defaultdict(set)
+        for number in present:
+            by_text[self._rows[number].same].add(self._rows[number].label)
+        self._contradictory = {same for same, labels in by_text.items() if len(labels) > 1}
+        contradictory = [
+            self._rows[number].id
+            for number in present
+            if self._rows[number].same in self._contradictory
+        ]
+        self._details["contradictory"] = {
+            "rows": len(contradictory),
+            "ids": contradictory[:_SHOWN],
+        }
+        if "structure" in self._kinds:
+            return []
+        labels = in_order(self._rows[number].label for number in train)
+        known = set(labels)
+        unseen = [
+            (self._rows[number].label, splits[number], self._rows[number].id)
+            for number in present
+            if self._rows[number].label not in known
+        ]
+        check_seen(self._source.name, labels, unseen)
+        self._details["labels"] = {
+            split: {
+                label: count
+                for label, count in sorted(
+                    Counter(
+                        self._rows[number].label for number in present if splits[number] == split
+                    ).items()
+                )
+            }
+            for split in SPLITS
+        }
+        return labels
+
+    def _finish(
+        self, spool: Path, splits: list[Split], gone: set[int], duplicates: dict[int, str]
+    ) -> int:
+        times = Counter(
+            (splits[number], row.same)
+            for number, row in enumerate(self._rows)
+            if number not in gone
+        )
+        kept = 0
+        with (
+            TableWriter(self._folder / "rows.arrow", ROWS) as rows,
+            TableWriter(self._folder / "profile.parquet", self._profile_schema) as profile,
+        ):
+            for number, row in enumerate(_spooled(spool)):
+                if number in gone:
+                    continue
+                kept += 1
+                known = self._rows[number]
+                row["split"] = splits[number]
+                measures = json.loads(row.pop("measures"))
+                rows.add(row, len(row["text"]) + 512)
+                profile.add(
+                    {
+                        **measures,
+                        "id": known.id,
+                        "split": splits[number],
+                        "digest": known.same,
+                        "num_duplicates": times[splits[number], known.same] - 1,
+                        "label": known.label,
+                        "text_pair_chars": None
+                        if row["text_pair"] is None
+                        else len(row["text_pair"]),
+                        "duplicate_of_train": duplicates.get(number),
+                        "contradictory": known.same in self._contradictory,
+                    }
+                )
+        self._details["splits"] = {
+            split: sum(
+                1
+                for number in range(len(self._rows))
+                if number not in gone and splits[number] == split
+            )
+            for split in SPLITS
+        }
+        return kept
+
+
+def _named_group(group: str) -> str:
+    """A group's name as a key that no text's digest equals."""
+    return f"group {hashlib.sha256(group.encode()).hexdigest()}"
+
+
+def _spooled(path: Path) -> Iterator[dict[str, Any]]:
+    with pyarrow.memory_map(str(path)) as mapped:
+        reader = pyarrow.ipc.open_file(mapped)
+        for number in range(reader.num_record_batches):
+            yield from reader.get_batch(number).to_pylist()

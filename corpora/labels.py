@@ -1,0 +1,109 @@
+"""Labels held to account: one kind of value, no near-equal names, none that training never saw."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from corpora.cleaning import clean
+from fourstage.errors import ContractViolation
+
+_SHOWN = 20
+
+
+def check_kinds(source: str, kinds: Mapping[str, int], first: Mapping[str, str]) -> None:
+    """One kind of label value in a dataset.
+
+    Args:
+        source: Name of the source.
+        kinds: Rows by kind (``text``, ``integer``, ``float``, ``boolean``, ``structure``).
+        first: Location of the first row of each kind.
+
+    Raises:
+        ContractViolation: There are several; nothing is cast silently.
+    """
+    if len(kinds) > 1:
+        shown = ", ".join(
+            f"{kind} ({kinds[kind]:,} rows, first at {first[kind]})" for kind in sorted(kinds)
+        )
+        raise ContractViolation(
+            f"source {source}: expected labels of one type, got {len(kinds)}: {shown}; write them all "
+            "the same way."
+        )
+
+
+def check_names(source: str, labels: Counter[str]) -> None:
+    """No two labels that differ only by case, blanks, width or invisible characters.
+
+    Args:
+        source: Name of the source.
+        labels: Rows by label.
+
+    Raises:
+        ContractViolation: Some do.
+    """
+    folded: dict[str, list[str]] = {}
+    for label in sorted(labels, key=lambda label: (-labels[label], label)):
+        folded.setdefault(_folded(label), []).append(label)
+    groups = [group for group in folded.values() if len(group) > 1]
+    if groups:
+        shown = "; ".join(
+            " ~ ".join(f"`{visible(label)}` ({labels[label]:,} rows)" for label in group[:_SHOWN])
+            for group in groups[:_SHOWN]
+        )
+        raise ContractViolation(
+            f"source {source}: {len(labels)} labels, of which some differ only by case, blanks or width: "
+            f"{shown}; write each label one way."
+        )
+
+
+def check_seen(
+    source: str, train: Iterable[str], unseen: Sequence[tuple[str, str, str]]
+) -> None:
+    """No label that only evaluation rows have.
+
+    Args:
+        source: Name of the source.
+        train: The training labels.
+        unseen: Label, split and id of each row that has another.
+
+    Raises:
+        ContractViolation: There is such a row.
+    """
+    if unseen:
+        rows = "; ".join(
+            f"label `{visible(label)}`, split {split}, id {row}" for label, split, row in unseen[:_SHOWN]
+        )
+        more = f" and {len(unseen) - _SHOWN:,} more" if len(unseen) > _SHOWN else ""
+        known = ", ".join(f"`{visible(label)}`" for label in in_order(train)[:50])
+        raise ContractViolation(
+            f"source {source}: {len(unseen):,} rows have a label that no training row has: {rows}{more}. "
+            f"Labels of train: {known}. Correct the label or add training rows that have it."
+        )
+
+
+def in_order(labels: Iterable[str]) -> list[str]:
+    """Labels each once, sorted: by value where all are whole numbers, else as text."""
+    names = set(labels)
+    if all(re.fullmatch(r"-?(?:0|[1-9]\d{0,17})", name) for name in names):
+        return sorted(names, key=int)
+    return sorted(names)
+
+
+def visible(label: str) -> str:
+    """A label as messages show it: outer blanks as ``␠``, other invisible characters escaped."""
+    shown = label if len(label) <= 40 else label[:39] + "…"
+    inner = shown.strip(" ")
+    left = len(shown) - len(shown.lstrip(" "))
+    right = len(shown) - len(inner) - left if inner else 0
+    shown = "␠" * left + inner + "␠" * right
+    return "".join(
+        character if character.isprintable() else f"\\u{ord(character):04x}" for character in shown
+    )
+
+
+def _folded(label: str) -> str:
+    text = unicodedata.normalize("NFKC", clean(label).text).casefold()
+    return " ".join(text.split())
