@@ -451,6 +451,16 @@ class Recipe(Part):
     _origins: dict[tuple[str | int, ...], str] = PrivateAttr(default_factory=dict)
 
     @property
+    def source_names(self) -> tuple[str, ...]:
+        """Every source it names, each once."""
+        names: list[str] = [*(self.decontaminate or ())]
+        names += (self.tokenizer and self.tokenizer.learn_from) or ()
+        names += (self.evaluate and self.evaluate.forgetting_on) or ()
+        for stage in self.stages:
+            names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
+        return tuple(dict.fromkeys(names))
+
+    @property
     def path(self) -> Path | None:
         """The file the recipe was read from."""
         return self._path

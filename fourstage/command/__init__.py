@@ -1,0 +1,34 @@
+"""The command ``fourstage``: verbs in, plain functions called, exit codes out.
+
+Nothing heavy is imported here: every handler imports what it calls, so that ``--help`` and ``list``
+answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from fourstage.command.exits import exit_code_of
+from fourstage.settings import make_private
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: Words after ``fourstage``; those of the process unless given.
+
+    Returns:
+        The exit code: 0 done, 1 environment, 2 wrong usage or recipe, 3 data or contract, 4 gate
+        refused, 130 and 143 interrupted.
+    """
+    make_private()
+    return exit_code_of(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    from fourstage.command.parser import parse
+
+    parsed = parse(arguments)
+    return parsed.handler(parsed) or 0

@@ -1,0 +1,236 @@
+"""What ``doctor`` looks at: each finding is fine, a warning, or wrong with what to do."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import sqlite3
+import tempfile
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, data_folders, home, mlflow_uri
+
+PACKAGES = ("fourstage", "flows", "tasks", "corpora", "data_contracts", "models")
+LEAST_DISK_GB = 2.0
+SERVER_SECONDS = 5.0
+FINE, WARNING, WRONG = "fine", "warning", "wrong"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at.
+
+    Attributes:
+        check: What.
+        status: ``fine``, ``warning`` or ``wrong``.
+        found: What it is, and what to do where it is not fine.
+    """
+
+    check: str
+    status: str
+    found: str
+
+
+def diagnose() -> Iterator[Finding]:
+    """Look at everything, the cheap things first."""
+    project = _project_file()
+    yield _python(project.get("requires-python", ""))
+    yield from _versions(project.get("dependencies", []))
+    yield _text_matches_tensorflow()
+    yield _our_packages()
+    yield _backend()
+    yield _home()
+    yield _disk()
+    yield from _data()
+    yield _telemetry()
+    yield _locks()
+    yield _orphans()
+    yield from _servers()
+
+
+def _project_file() -> dict:
+    file = REPOSITORY / "pyproject.toml"
+    if not file.is_file():
+        return {}
+    return tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+
+
+def _python(wanted: str) -> Finding:
+    from packaging.specifiers import SpecifierSet
+
+    here = platform.python_version()
+    if SpecifierSet(wanted).contains(here):
+        return Finding("python", FINE, here)
+    return Finding("python", WRONG, f"{here}; tensorflow-text has wheels for {wanted}")
+
+
+def _versions(dependencies: list[str]) -> Iterator[Finding]:
+    """Each dependency against its caps in pyproject.toml."""
+    from packaging.requirements import Requirement
+
+    right = 0
+    for line in dependencies:
+        wanted = Requirement(line)
+        try:
+            there = version(wanted.name)
+        except PackageNotFoundError:
+            yield Finding(wanted.name, WRONG, f"not installed; wanted {wanted.specifier}")
+            continue
+        if wanted.specifier.contains(there, prereleases=True):
+            right += 1
+        else:
+            yield Finding(
+                wanted.name,
+                WRONG,
+                f"{there}; wanted {wanted.specifier}: pip install -r requirements.lock",
+            )
+    yield Finding("packages", FINE, f"{right} of {len(dependencies)} within their caps")
+
+
+def _text_matches_tensorflow() -> Finding:
+    try:
+        tensorflow, text = version("tensorflow"), version("tensorflow-text")
+    except PackageNotFoundError as error:
+        return Finding("tensorflow-text", WRONG, f"{error.name} is not installed")
+    if tensorflow.split(".")[:2] == text.split(".")[:2]:
+        return Finding("tensorflow-text", FINE, f"{text} beside tensorflow {tensorflow}")
+    return Finding(
+        "tensorflow-text",
+        WRONG,
+        f"{text} beside tensorflow {tensorflow}: the first two numbers must be the same",
+    )
+
+
+def _our_packages() -> Finding:
+    """``models`` and ``tasks`` are common names; another package may hide ours."""
+    for name in PACKAGES:
+        spec = find_spec(name)
+        origin = Path(spec.origin).resolve() if spec and spec.origin else None
+        if origin is None or not origin.is_relative_to(REPOSITORY):
+            return Finding(
+                "own packages",
+                WRONG,
+                f"`{name}` is {origin or 'missing'}, not ours; start Python elsewhere or "
+                "take that folder off PYTHONPATH",
+            )
+    return Finding("own packages", FINE, f"all {len(PACKAGES)} from {REPOSITORY}")
+
+
+def _backend() -> Finding:
+    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+    if backend in ("tensorflow", "jax"):
+        return Finding("keras backend", FINE, backend)
+    return Finding("keras backend", WRONG, f"{backend}; set KERAS_BACKEND to tensorflow or jax")
+
+
+def _home() -> Finding:
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return Finding(
+            "home",
+            WRONG,
+            f"{folder} can't be written by user {os.getuid()} ({error.strerror}); "
+            "set FOURSTAGE_HOME",
+        )
+    return Finding("home", FINE, str(folder))
+
+
+def _disk() -> Finding:
+    folder = home()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free / 1e9
+    if free >= LEAST_DISK_GB:
+        return Finding("disk", FINE, f"{free:.1f} GB free")
+    return Finding("disk", WARNING, f"{free:.1f} GB free; a run may need {LEAST_DISK_GB:.0f}")
+
+
+def _data() -> Iterator[Finding]:
+    for folder in data_folders():
+        if folder.is_dir():
+            yield Finding("FOURSTAGE_DATA", FINE, str(folder))
+        else:
+            yield Finding("FOURSTAGE_DATA", WARNING, f"{folder} is no folder")
+
+
+def _telemetry() -> Finding:
+    on = [
+        name
+        for name, value in PRIVATE_ENVIRONMENT.items()
+        if any(word in name for word in ("TRACK", "ANALYTICS", "TELEMETRY"))
+        and os.environ.get(name) != value
+    ]
+    if not on:
+        return Finding("telemetry", FINE, "off")
+    wanted = ", ".join(f"{name}={PRIVATE_ENVIRONMENT[name]}" for name in on)
+    return Finding("telemetry", WARNING, f"set otherwise by you; off is {wanted}")
+
+
+def _locks() -> Finding:
+    """The kernel frees a dead writer's lock, so one that is held has a living holder."""
+    held = []
+    locks = sorted((home() / "store").glob("*/*.lock"))
+    for path in locks:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                held.append(f"{path.parent.name} {path.stem[:12]} by {stream.read(80).strip()}")
+    if held:
+        return Finding("locks", WARNING, f"held now: {'; '.join(held[:5])}")
+    return Finding("locks", FINE, f"none held ({len(locks)} free)")
+
+
+def _orphans() -> Finding:
+    """Runs that a kill left RUNNING; the next run of a recipe closes them."""
+    database = home() / "mlflow.db"
+    if not mlflow_uri().startswith("sqlite:") or not database.is_file():
+        return Finding("orphan runs", FINE, "none here")
+    try:
+        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=2)
+        try:
+            (count,) = connection.execute(
+                "select count(*) from runs where status = 'RUNNING'"
+            ).fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        return Finding("orphan runs", WARNING, f"{database.name} can't be read: {error}")
+    if not count:
+        return Finding("orphan runs", FINE, "none")
+    return Finding("orphan runs", WARNING, f"{count} RUNNING; the next run closes the dead ones")
+
+
+def _servers() -> Iterator[Finding]:
+    prefect = os.environ.get("PREFECT_API_URL")
+    if prefect:
+        yield _answers("prefect", f"{prefect.rstrip('/')}/health", "PREFECT_API_URL")
+    else:
+        yield Finding("prefect", FINE, "no server asked for; flows bring their own")
+    if mlflow_uri().startswith(("http://", "https://")):
+        yield _answers("mlflow", f"{mlflow_uri().rstrip('/')}/health", "MLFLOW_TRACKING_URI")
+    else:
+        yield Finding("mlflow", FINE, mlflow_uri())
+
+
+def _answers(name: str, address: str, variable: str) -> Finding:
+    try:
+        with urllib.request.urlopen(address, timeout=SERVER_SECONDS) as answer:
+            answer.read(1024)
+    except (OSError, ValueError, urllib.error.URLError) as error:
+        reason = getattr(error, "reason", None) or error
+        return Finding(name, WRONG, f"{address}: {reason}; start it or unset {variable}")
+    return Finding(name, FINE, address)

@@ -1,0 +1,79 @@
+"""Errors into exit codes and one readable message, in one place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    GateRefused,
+    Interrupted,
+    RecipeError,
+)
+
+TRACEBACK = "FOURSTAGE_TRACEBACK"
+INTERRUPTED = 128 + signal.SIGINT
+BROKEN_PIPE = 128 + signal.SIGPIPE
+
+
+def exit_code_of(command: Callable[[], int]) -> int:
+    """Run a command and turn what it raises into its exit code and a message.
+
+    A stack trace is shown only where ``FOURSTAGE_TRACEBACK=1`` asks for it: it helps a developer
+    and nobody else, and the values in it could be a user's text.
+    """
+    sys.excepthook = _say_internal_error
+    try:
+        code = command()
+        sys.stdout.flush()
+        return code
+    except (RecipeError, ContractViolation, GateRefused, EnvironmentFault) as error:
+        if isinstance(error, Interrupted):
+            _ignore_interrupts()
+        return _said(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _ignore_interrupts()
+        return _said("interrupted; run the same command again to go on", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone, as with `| head`; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except MemoryError:
+        return _said("out of memory; a smaller batch_size or micro_batches needs less", 1)
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        return _said(f"{error.strerror or error}{place}; finished steps are kept", 1)
+
+
+def _said(message: str, code: int) -> int:
+    if os.environ.get(TRACEBACK) == "1":
+        traceback.print_exc()
+    sys.stderr.write(f"fourstage: {message}\n")
+    sys.stderr.flush()
+    return code
+
+
+def _ignore_interrupts() -> None:
+    """A second Ctrl-C while we are leaving must not end in a stack trace."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _say_internal_error(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """What nobody foresaw: the place in the code, not the values. Python then exits with 1."""
+    if os.environ.get(TRACEBACK) == "1":
+        sys.__excepthook__(kind, error, trace)
+        return
+    frames = traceback.extract_tb(trace)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    sys.stderr.write(
+        f"fourstage: internal error: {kind.__name__}{place}. This is a fault of Fourstage; "
+        f"{TRACEBACK}=1 shows all of it. Finished steps are kept.\n"
+    )

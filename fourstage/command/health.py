@@ -1,0 +1,28 @@
+"""``doctor``: is everything here as it has to be?"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from fourstage.command.options import add_json
+from fourstage.command.output import print_json, print_table
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser("doctor", help="check versions, servers, disk, locks, telemetry")
+    add_json(parser)
+    parser.set_defaults(handler=handle_doctor)
+
+
+def handle_doctor(options: Namespace) -> int:
+    """Print each finding; exit code 1 if one of them stops work."""
+    from fourstage.command.diagnosis import diagnose
+
+    findings = list(diagnose())
+    if options.json:
+        print_json([dict(finding.__dict__) for finding in findings])
+    else:
+        print_table(("check", "status", "found"), [(f.check, f.status, f.found) for f in findings])
+    return 1 if any(finding.status == "wrong" for finding in findings) else 0

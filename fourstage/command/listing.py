@@ -1,0 +1,102 @@
+"""``list``: the names a recipe may use, read from the files that bear them."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from fourstage.command.options import add_json
+from fourstage.command.output import print_json, print_line, print_table
+from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.settings import search_folders
+
+KINDS = ("families", "objectives", "heads", "recipes", "sources")
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser("list", help="families, objectives, heads, recipes or sources")
+    parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
+    add_json(parser)
+    parser.set_defaults(handler=handle_list)
+
+
+def handle_list(options: Namespace) -> int:
+    """Print one line a name."""
+    if options.kind not in KINDS:
+        raise UnknownNameError("list", options.kind, "something to list", KINDS)
+    folders = search_folders()
+    entries = {"recipes": _recipes, "sources": _sources}.get(options.kind)
+    rows = entries(folders) if entries else _parts(options.kind, folders)
+    if options.json:
+        print_json(rows)
+        return 0
+    if not rows:
+        print_line(f"no {options.kind}")
+        return 0
+    head = [key for key in rows[0] if key != "path"]
+    print_table(head, [[_cell(row[key]) for key in head] for row in rows])
+    return 0
+
+
+def _parts(kind: str, folders: list[Path]) -> list[dict[str, Any]]:
+    from models import catalogue
+
+    columns = {"families": ("SIZES", "PROVIDES"), "objectives": ("NEEDS", "PROVIDES")}
+    rows = []
+    for name in catalogue.names(kind, folders):
+        literals = catalogue.literals(kind, name, folders)
+        row: dict[str, Any] = {"name": name}
+        for column in columns.get(kind, ("NEEDS",)):
+            row[column.lower()] = list(literals.get(column, ()))
+        rows.append({**row, "path": str(catalogue.file_of(kind, name, folders))})
+    return rows
+
+
+def _recipes(folders: list[Path]) -> list[dict[str, Any]]:
+    from models.recipe import recipe_names
+
+    return [
+        {"name": name, "about": _first_sentence(path), "path": str(path)}
+        for name, path in recipe_names(folders).items()
+    ]
+
+
+def _sources(folders: list[Path]) -> list[dict[str, Any]]:
+    from data_contracts.sources import load_source, source_names
+
+    rows = []
+    for name in source_names(folders):
+        try:
+            source = load_source(name, folders)
+        except RecipeError as error:
+            # One source that can't be read must not hide the others; it says so in its place.
+            about = f"cannot be read: {str(error).splitlines()[0]}"
+            rows.append({"name": name, "kind": "?", "language": "", "licence": "", "about": about})
+            continue
+        rows.append(
+            {
+                "name": name,
+                "kind": "dataset" if source.is_dataset else "corpus",
+                "language": source.language,
+                "licence": source.licence,
+                "about": source.description,
+            }
+        )
+    return rows
+
+
+def _first_sentence(path: Path) -> str:
+    """What a recipe's first comment says, up to its first full stop."""
+    lines: list[str] = []
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            if not line.startswith("#") or not line.strip("# \n"):
+                break
+            lines.append(line.strip("# \n"))
+    return " ".join(lines).split(". ")[0].rstrip(".")
+
+
+def _cell(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,40 @@
+"""Options that several verbs share, worded once."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+
+def add_recipe(parser: ArgumentParser, several: bool = False) -> None:
+    """``RECIPE --set a.b=c --smoke``."""
+    parser.add_argument(
+        "recipe",
+        metavar="RECIPE",
+        nargs="+" if several else None,
+        help="a file, or a name such as quickstart (`fourstage list recipes`)",
+    )
+    parser.add_argument(
+        "--set",
+        dest="overrides",
+        action="append",
+        default=[],
+        metavar="PATH=VALUE",
+        help="lay a value over the recipe: seed=5, stages.domain.budget.steps=100",
+    )
+    parser.add_argument(
+        "--smoke",
+        action="store_true",
+        help="only try it: size tiny, at most 20 steps a stage, embedded text, model NAME-smoke",
+    )
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object on standard output"
+    )
+
+
+def add_model(parser: ArgumentParser) -> None:
+    """``NAME``, a registered model."""
+    parser.add_argument("model", metavar="NAME", help="name of a registered model")

@@ -1,0 +1,55 @@
+"""What goes to standard output: tables for people, exactly one object for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def print_json(value: Any) -> None:
+    """One JSON value, readable by people too."""
+    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def print_line(text: str = "") -> None:
+    """One line of text."""
+    sys.stdout.write(f"{text}\n")
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Columns as wide as their widest cell; the last one is left as it is."""
+    table = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(head))]
+    for row in table:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        print_line("  ".join(cells).rstrip())
+
+
+@contextmanager
+def only_this_on_standard_output() -> Iterator[Callable[[Any], None]]:
+    """Keep everything else off standard output, whoever prints it, native libraries too.
+
+    Inside, file descriptor 1 is standard error. The function given prints one JSON value on the
+    real standard output.
+
+    Yields:
+        A function that prints the one object.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+
+    def say(value: Any) -> None:
+        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as stream:
+            stream.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+    try:
+        yield say
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

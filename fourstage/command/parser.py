@@ -1,0 +1,87 @@
+"""The words a user types: verbs, their options, and the nearest one where a word is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from fourstage.command import health, listing, making, registry, running, servers, tracing
+from fourstage.errors import RecipeError, UnknownNameError
+
+EPILOG = """\
+exit codes: 0 done, 1 environment (disk, server, deadline), 2 wrong usage or recipe,
+3 data unreadable or contract broken, 4 gate refused, 130/143 interrupted"""
+
+Handler = Callable[[argparse.Namespace], int | None]
+
+
+class UsageError(RecipeError):
+    """A command line that can't be understood. Exit code 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises instead of exiting, takes no abbreviations and suggests the nearest option."""
+
+    def __init__(self, *args: object, **options: object):
+        options.setdefault("allow_abbrev", False)
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and how the verb is used.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(f"{message}\n{self.format_usage().rstrip()}")
+
+    def unknown(self, words: Sequence[str]) -> NoReturn:
+        """Say which words are not understood.
+
+        Raises:
+            RecipeError: Always.
+        """
+        word = words[0]
+        if word.startswith("-"):
+            options = [option for option in self._option_string_actions if option.startswith("--")]
+            verb = self.prog.removeprefix("fourstage ")
+            raise UnknownNameError(verb, word.split("=")[0], "an option", options)
+        self.error(f"one word too many: {word[:80]!r}")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The verb's handler and its options.
+
+    Raises:
+        RecipeError: If it isn't a command line of ours; exit code 2.
+    """
+    parser = Parser(
+        prog="fourstage",
+        description="Take a language model through four stages: general, domain, task, finetune.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"fourstage {_version()}")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    for group in (running, listing, making, tracing, registry, servers, health):
+        group.add(verbs)
+    first = next((word for word in arguments if not word.startswith("-")), None)
+    if first is not None and first not in verbs.choices:
+        raise UnknownNameError("command line", first, "a command", verbs.choices)
+    parsed, surplus = parser.parse_known_args(arguments)
+    if surplus:
+        chosen = verbs.choices[first] if first is not None else parser
+        assert isinstance(chosen, Parser)
+        chosen.unknown(surplus)
+    if not hasattr(parsed, "handler"):
+        parser.print_help()
+        parsed.handler = lambda _: 2
+    return parsed
+
+
+def _version() -> str:
+    try:
+        return version("fourstage")
+    except PackageNotFoundError:
+        return "(not installed)"

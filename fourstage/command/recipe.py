@@ -1,0 +1,58 @@
+"""The recipe of a command line, checked before anything is started for it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from fourstage.errors import EnvironmentFault
+from fourstage.settings import home, search_folders
+
+if TYPE_CHECKING:
+    from models.recipe import ResolvedRecipe
+
+
+def resolved_recipe(name: str, options: Namespace) -> ResolvedRecipe:
+    """Every value of a recipe, after all that can be wrong with it has been looked for.
+
+    This takes less than a second: what a flow would also refuse is refused here, before Prefect,
+    MLflow or TensorFlow are even imported.
+
+    Args:
+        name: Path or name of the recipe.
+        options: With ``overrides`` and ``smoke``.
+
+    Raises:
+        RecipeError: Everything that is wrong, a line each.
+    """
+    from data_contracts.sources import load_source, source_names
+    from models.recipe import SourceFacts, find_recipe, load_recipe, resolve
+
+    folders = search_folders(find_recipe(name))
+    recipe = load_recipe(name, options.overrides, options.smoke, folders)
+    used = recipe.source_names
+    facts = {
+        source: SourceFacts(load_source(source, folders).is_dataset) if source in used else None
+        for source in source_names(folders)
+    }
+    return resolve(recipe, facts, folders)
+
+
+def require_home() -> None:
+    """Make the home, or say at once that it can't be written.
+
+    Raises:
+        EnvironmentFault: Naming the folder and the user.
+    """
+    folder = home()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the home {folder} can't be written by user {os.getuid()} ({error.strerror}). Set "
+            "FOURSTAGE_HOME to a folder of yours."
+        ) from error

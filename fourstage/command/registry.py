@@ -1,0 +1,116 @@
+"""``evaluate``, ``predict``, ``promote``, ``rollback``: what is about a registered model."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
+from typing import Any
+
+from fourstage.command.options import add_json, add_model, add_recipe
+from fourstage.command.output import only_this_on_standard_output, print_line
+from fourstage.command.recipe import require_home, resolved_recipe
+from fourstage.errors import GateRefused
+
+
+def add(verbs: Any) -> None:
+    """Add the verbs."""
+    evaluate = verbs.add_parser("evaluate", help="score a recipe's last stage again")
+    add_recipe(evaluate)
+    add_json(evaluate)
+    evaluate.set_defaults(handler=handle_evaluate)
+
+    predict = verbs.add_parser("predict", help="labels for texts, by a registered model")
+    predict.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
+    predict.add_argument(
+        "text", nargs="*", metavar="TEXT", help="texts; lines of standard input unless given"
+    )
+    add_json(predict)
+    predict.set_defaults(handler=handle_predict)
+
+    promote = verbs.add_parser("promote", help="make a version the champion, if its gate agrees")
+    add_model(promote)
+    promote.add_argument("--version", type=_version, help="the challenger unless given")
+    promote.add_argument(
+        "--force", action="store_true", help="in spite of the gate's refusal; recorded"
+    )
+    add_json(promote)
+    promote.set_defaults(handler=handle_promote)
+
+    rollback = verbs.add_parser("rollback", help="make the previous champion the champion again")
+    add_model(rollback)
+    add_json(rollback)
+    rollback.set_defaults(handler=handle_rollback)
+
+
+def handle_evaluate(options: Namespace) -> int:
+    """Evaluate the recipe's finetune stage."""
+    resolved_recipe(options.recipe, options)
+
+    def work() -> Any:
+        from flows.evaluate import evaluate
+
+        return evaluate(options.recipe, options.overrides, options.smoke)
+
+    return _run(options, work)
+
+
+def handle_predict(options: Namespace) -> int:
+    """Predict labels of texts."""
+    texts = options.text or [line.rstrip("\n") for line in sys.stdin]
+
+    def work() -> Any:
+        from tasks.predict import predict
+
+        return predict(options.model, texts)
+
+    return _run(options, work)
+
+
+def handle_promote(options: Namespace) -> int:
+    """Promote a version."""
+
+    def work() -> Any:
+        from flows.promote import promote
+
+        return promote(options.model, options.version, options.force)
+
+    return _run(options, work)
+
+
+def handle_rollback(options: Namespace) -> int:
+    """Go back to the previous champion."""
+
+    def work() -> Any:
+        from flows.rollback import rollback
+
+        return rollback(options.model)
+
+    return _run(options, work)
+
+
+def _run(options: Namespace, work: Callable[[], Any]) -> int:
+    """Do the work; what it finds is the one object of ``--json``, and lines of text else."""
+    require_home()
+    with only_this_on_standard_output() as say:
+        found = work()
+        if options.json:
+            say(found)
+    refused = isinstance(found, dict) and found.get("decision") == "refuse"
+    if not options.json:
+        for one in found if isinstance(found, list) else [found]:
+            print_line(_line(one))
+    return GateRefused.exit_code if refused else 0
+
+
+def _line(found: Any) -> str:
+    if not isinstance(found, dict):
+        return str(found)
+    plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
+    return "  ".join(f"{name} {value}" for name, value in plain.items())
+
+
+def _version(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise ArgumentTypeError(f"expected a version number, got {text[:40]!r}")
+    return int(text)

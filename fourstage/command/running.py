@@ -1,0 +1,199 @@
+"""``run``, ``plan``, ``explain``, ``show``, ``compare``: what is about a recipe."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from typing import Any
+
+from fourstage.command.options import add_json, add_recipe
+from fourstage.command.output import (
+    only_this_on_standard_output,
+    print_json,
+    print_line,
+    print_table,
+)
+from fourstage.command.recipe import require_home, resolved_recipe
+from fourstage.errors import GateRefused, UnknownNameError
+
+
+def add(verbs: Any) -> None:
+    """Add the verbs."""
+    run = verbs.add_parser("run", help="take a recipe through all its stages")
+    add_recipe(run)
+    add_json(run)
+    run.set_defaults(handler=handle_run)
+
+    plan = verbs.add_parser("plan", help="what would be reused or made, and why")
+    add_recipe(plan)
+    add_json(plan)
+    plan.add_argument(
+        "--resolved", action="store_true", help="print every value and where it comes from"
+    )
+    plan.set_defaults(handler=handle_plan)
+
+    explain = verbs.add_parser("explain", help="what changed since a step was last made")
+    add_recipe(explain)
+    add_json(explain)
+    explain.add_argument("--step", metavar="NAME", help="only this step, such as 'stage domain'")
+    explain.set_defaults(handler=handle_explain)
+
+    show = verbs.add_parser("show", help="examples of a stage, decoded: masks, segments, targets")
+    add_recipe(show)
+    show.add_argument("stage", metavar="STAGE", help="name of a stage of the recipe")
+    show.add_argument("--count", type=_positive, default=10, help="how many examples (10)")
+    show.set_defaults(handler=handle_show)
+
+    compare = verbs.add_parser("compare", help="several recipes over seeds, on equal terms")
+    add_recipe(compare, several=True)
+    add_json(compare)
+    compare.add_argument(
+        "--seeds", type=_seeds, metavar="1,2,3", help="seeds in place of the recipes' own"
+    )
+    compare.add_argument(
+        "--equal",
+        choices=("tokens", "time"),
+        help="scale budgets so that all use as much as the first; as written unless given",
+    )
+    compare.set_defaults(handler=handle_compare)
+
+
+def handle_run(options: Namespace) -> int:
+    """Run the lifecycle; a refused gate is exit code 4."""
+    resolved_recipe(options.recipe, options)
+    require_home()
+    with only_this_on_standard_output() as say:
+        from flows.lifecycle import lifecycle
+
+        summary = lifecycle(options.recipe, options.overrides, options.smoke)
+        assert isinstance(summary, dict)
+        if options.json:
+            say(summary)
+    gate = summary.get("gate") or {}
+    return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
+
+
+def handle_plan(options: Namespace) -> int:
+    """Print each step with what the store has of it, or every value of the recipe."""
+    if options.resolved:
+        return _print_resolved(options)
+    resolved_recipe(options.recipe, options)
+    from fourstage.settings import home
+    from tasks.artifacts import Store
+    from tasks.plan import plan_recipe
+    from tasks.steps import look_ahead, why
+
+    store = Store(home())
+    plan = plan_recipe(options.recipe, options.overrides, options.smoke)
+    rows = [
+        {
+            "step": prospect.step.name,
+            "kind": prospect.step.kind,
+            "status": "reused" if prospect.reused else "to be made",
+            "why": why(prospect, store),
+        }
+        for prospect in look_ahead(list(plan.steps.values()), store)
+    ]
+    if options.json:
+        print_json({"recipe": plan.recipe.name, "steps": rows})
+    else:
+        print_table(
+            ("step", "status", "why"), [(r["step"], r["status"], r["why"][0]) for r in rows]
+        )
+    return 0
+
+
+def _print_resolved(options: Namespace) -> int:
+    from models.recipe import as_recipe
+
+    resolved = resolved_recipe(options.recipe, options)
+    if options.json:
+        values = [{"path": p, "value": v, "origin": origin} for p, v, origin in resolved.rows()]
+        print_json({"recipe": as_recipe(resolved), "values": values, "notes": list(resolved.notes)})
+        return 0
+    print_table(
+        ("value of", "is", "from"),
+        [(path, _shown(value), origin) for path, value, origin in resolved.rows()],
+    )
+    for note in resolved.notes:
+        print_line(f"note: {note}")
+    for kind in resolved.skipped:
+        print_line(f"note: stage {kind} is left out")
+    return 0
+
+
+def handle_explain(options: Namespace) -> int:
+    """Print what changed, step by step."""
+    resolved_recipe(options.recipe, options)
+    from fourstage.settings import home
+    from tasks.artifacts import Store
+    from tasks.plan import plan_recipe
+    from tasks.steps import look_ahead, why
+
+    store = Store(home())
+    plan = plan_recipe(options.recipe, options.overrides, options.smoke)
+    if options.step is not None and options.step not in plan.steps:
+        raise UnknownNameError("--step", options.step, "a step of this recipe", plan.steps)
+    found = {
+        prospect.step.name: why(prospect, store)
+        for prospect in look_ahead(list(plan.steps.values()), store)
+        if options.step in (None, prospect.step.name)
+    }
+    if options.json:
+        print_json({"recipe": plan.recipe.name, "steps": found})
+        return 0
+    for name, reasons in found.items():
+        print_line(name)
+        for reason in reasons:
+            print_line(f"    {reason}")
+    return 0
+
+
+def handle_show(options: Namespace) -> int:
+    """Print decoded examples of a stage."""
+    stages = [stage.name for stage in resolved_recipe(options.recipe, options).stages]
+    if options.stage not in stages:
+        raise UnknownNameError("show", options.stage, "a stage of this recipe", stages)
+    from tasks.show import show_examples
+
+    for line in show_examples(
+        options.recipe, options.stage, options.overrides, options.smoke, options.count
+    ):
+        print_line(line)
+    return 0
+
+
+def handle_compare(options: Namespace) -> int:
+    """Run recipes over seeds and print the table."""
+    for recipe in options.recipe:
+        resolved_recipe(recipe, options)
+    require_home()
+    with only_this_on_standard_output() as say:
+        from flows.compare import compare
+
+        table = compare(
+            options.recipe, options.overrides, options.smoke, options.seeds, options.equal
+        )
+        if options.json:
+            say(table)
+    return 0
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "none"
+    if isinstance(value, dict):
+        return "none" if not value else str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 1000:
+        raise ArgumentTypeError(f"expected a whole number, 1 to 1000, got {text[:40]!r}")
+    return int(text)
+
+
+def _seeds(text: str) -> list[int]:
+    parts = text.split(",")
+    if not all(part.strip().isdigit() and int(part) < 2**31 for part in parts):
+        raise ArgumentTypeError(f"expected whole numbers such as 1,2,3, got {text[:40]!r}")
+    return [int(part) for part in parts]

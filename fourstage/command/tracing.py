@@ -1,0 +1,62 @@
+"""``trace`` and ``impact``: from a model back to its texts, from a text on to its models."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from fourstage.command.options import add_json
+from fourstage.command.output import print_json, print_line
+from fourstage.settings import home
+
+
+def add(verbs: Any) -> None:
+    """Add the verbs."""
+    trace = verbs.add_parser("trace", help="from a model version back to every stage and text")
+    trace.add_argument("model", metavar="models:/NAME@alias", help="or models:/NAME/VERSION")
+    form = trace.add_mutually_exclusive_group()
+    add_json(form)
+    form.add_argument("--mermaid", action="store_true", help="print a Mermaid diagram")
+    form.add_argument("--picture", type=Path, metavar="FILE.png", help="draw it into a file")
+    trace.set_defaults(handler=handle_trace)
+
+    impact = verbs.add_parser("impact", help="which model versions saw this text")
+    impact.add_argument("digest", metavar="DIGEST", help="of a corpus, dataset, stage or tokenizer")
+    add_json(impact)
+    impact.set_defaults(handler=handle_impact)
+
+
+def handle_trace(options: Namespace) -> int:
+    """Print the way back; an incomplete one is an error."""
+    from tasks import lineage_views
+    from tasks.lineage import trace
+    from tasks.tracking import connect
+
+    found = trace(connect(), options.model, home() / "store")
+    if options.json:
+        print_json(found.to_json())
+    elif options.mermaid:
+        print_line(lineage_views.mermaid(found))
+    elif options.picture:
+        options.picture.write_bytes(lineage_views.picture(found))
+        print_line(str(options.picture))
+    else:
+        print_line(lineage_views.text(found))
+    return 0
+
+
+def handle_impact(options: Namespace) -> int:
+    """Print each version that saw it."""
+    from tasks.lineage import impact
+    from tasks.tracking import connect
+
+    found = impact(connect(), options.digest)
+    if options.json:
+        print_json([one.to_json() for one in found])
+        return 0
+    for one in found:
+        print_line(str(one))
+    if not found:
+        print_line("no registered version saw it")
+    return 0
