@@ -80,8 +80,14 @@ class TextEmbedding(keras.layers.Layer):
                 f"sequence_length: {length} tokens, but the network's position table has "
                 f"{self.max_sequence_length}; shorten the sequence or raise max_sequence_length"
             )
-        positions = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+        x = self.token(token_ids)  # (B, T, D)
+        x = x + self.position.embeddings[None, : ops.shape(token_ids)[1]]
+        # A product with a table of two rows, as in Google's code: its gradient is a product too,
+        # where a lookup would add up B·T rows one by one.
+        segments = self.segment.embeddings  # (segments, D)
         if segment_ids is None:
-            segment_ids = ops.zeros_like(token_ids)
-        x = self.token(token_ids) + self.position(positions)[None] + self.segment(segment_ids)
+            x = x + segments[0]
+        else:
+            num_segments = segments.shape[0]
+            x = x + ops.matmul(ops.one_hot(segment_ids, num_segments, dtype="float32"), segments)
         return self.dropout(self.norm(x), training=training)

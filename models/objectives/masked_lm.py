@@ -153,8 +153,9 @@ class _MaskedLMScorer(keras.layers.Layer):
         """Make the variables."""
         self.transform.build((None, None, self.hidden_dim))
         self.norm.build((None, None, self.hidden_dim))
+        # autocast would round it to bfloat16 on every use: that of the layer is for inputs only.
         self.output_bias = self.add_weight(
-            shape=(self.vocabulary_size,), initializer="zeros", name="output_bias"
+            shape=(self.vocabulary_size,), initializer="zeros", name="output_bias", autocast=False
         )
         self.built = True
 

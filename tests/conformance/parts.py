@@ -1,0 +1,121 @@
+"""What the conformance tests run over: every family with every objective and head it can carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError
+from models import catalogue
+from models.inputs.batches import batches
+from models.protocols import Batch, Context, Objective
+from models.training.optimizer import make_optimizer
+from models.training.stage_model import StageModel
+from tests.models.memory_corpus import MemoryRows, PlainTokenizer, random_corpus
+
+VOCABULARY_SIZE = 120
+LENGTH = 24
+BATCH_SIZE = 6
+LABELS = ("a", "b", "c")
+CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE), LENGTH, LABELS, (1.0, 1.0, 1.0))
+FAMILIES = catalogue.names("families")
+
+
+def stages() -> list[tuple[str, tuple[str, ...], str | None]]:
+    """(family, objectives, head) of every stage that can be made.
+
+    Each objective alone, or with masked_lm where it needs another; and each head.
+    """
+    found = []
+    for family in FAMILIES:
+        for objective in catalogue.names("objectives"):
+            for objectives in ((objective,), ("masked_lm", objective)):
+                if compatible(family, objectives, None):
+                    found.append((family, objectives, None))
+                    break
+        found += [
+            (family, (), head) for head in catalogue.names("heads") if compatible(family, (), head)
+        ]
+    return found
+
+
+def compatible(family: str, objectives: tuple[str, ...], head: str | None) -> bool:
+    """Whether the catalogue lets them make a stage."""
+    try:
+        catalogue.check_compatible(family, objectives, head)
+    except RecipeError:
+        return False
+    return True
+
+
+def network(family: str, seed: int = 0, **changes: Any) -> Any:
+    """The family's ``tiny`` with a small vocabulary."""
+    keras.utils.set_random_seed(seed)
+    size = catalogue.literals("families", family)["SIZES"]["tiny"]
+    settings = {"vocabulary_size": VOCABULARY_SIZE, "max_sequence_length": 2 * LENGTH}
+    return catalogue.find("families", family)(**size, **settings, **changes)
+
+
+@dataclass
+class Stage:
+    """A stage ready to train."""
+
+    network: Any
+    objectives: dict[str, Objective]
+    scorers: dict[str, Any]
+    model: StageModel
+    batch: Batch
+
+    def train(self, steps: int, rate: float = 1e-3) -> list[float]:
+        """Losses of `steps` updates on the one batch."""
+        self.model.compile(
+            optimizer=make_optimizer(
+                {"adamw": {"peak_learning_rate": rate, "warmup": 0, "decay": "constant"}},
+                total_steps=steps,
+            ),
+            jit_compile="auto" if keras.backend.backend() == "jax" else False,
+        )
+        self.model.trace_for(self.batch, lengths_vary=False)
+        losses = []
+        for _ in range(steps):
+            logs = self.model.train_on_batch(self.batch, return_dict=True)
+            losses.append(
+                sum(
+                    float(logs[f"{name}/loss/sum"]) / float(logs[f"{name}/loss/weight"])
+                    for name in self.scorers
+                )
+            )
+        return losses
+
+    def scores(self) -> tuple[dict, dict]:
+        """Scores and predictions on the batch, outside training."""
+        return self.model.outputs(self.batch, training=False)
+
+
+def stage(
+    family: str, objectives: tuple[str, ...], head: str | None, seed: int = 0, **changes: Any
+) -> Stage:
+    """Network, scorers and one batch."""
+    made_network = network(family, seed, **changes)
+    named = {name: catalogue.find("objectives", name) for name in objectives}
+    if head is not None:
+        named[head] = catalogue.find("heads", head)
+    made = {name: found(CONTEXT) for name, found in named.items()}
+    scorers = {name: objective.attach(made_network) for name, objective in made.items()}
+    data = labelled() if head is not None else random_corpus(40, VOCABULARY_SIZE, seed=3)
+    fed = batches({"data": (data, 1.0)}, list(made.values()), CONTEXT, BATCH_SIZE, seed=5)
+    model = StageModel(made_network, scorers)
+    return Stage(made_network, made, scorers, model, fed.batch(0))
+
+
+def labelled() -> MemoryRows:
+    """Rows of all labels, some of them pairs."""
+    rng = np.random.default_rng(0)
+
+    def text() -> list[int]:
+        return rng.integers(5, VOCABULARY_SIZE, rng.integers(2, 9)).tolist()
+
+    return MemoryRows([(text(), text() if i % 2 else None, i % 3) for i in range(24)])

@@ -1,0 +1,30 @@
+"""The JAX backend trains the same network: the same names, the same losses."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conformance.on_jax import run
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+def test_twenty_steps_on_jax_give_the_losses_of_tensorflow():
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.conformance.on_jax", "20"],
+        env=os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    theirs = json.loads(done.stdout.splitlines()[-1])
+    ours = run(20)
+    assert (ours["backend"], theirs["backend"]) == ("tensorflow", "jax")
+    assert ours["names"] == theirs["names"]
+    assert ours["losses"] == pytest.approx(theirs["losses"], abs=1e-4)
+    assert ours["losses"][-1] < ours["losses"][0]

@@ -1,0 +1,142 @@
+"""What every family keeps to; a new file in models/families is tested by being there."""
+
+from __future__ import annotations
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from models import catalogue
+from models.protocols import Capability
+from models.weights import load_weights, named_weights, save_weights
+from tests.conformance.parts import BATCH_SIZE, FAMILIES, LENGTH, VOCABULARY_SIZE, network
+
+
+def features(seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sizes = np.array([LENGTH, LENGTH - 3, 5, 2, LENGTH, 9])[:, None]
+    mask = (np.arange(LENGTH) < sizes).astype(np.int32)
+    ids = rng.integers(5, VOCABULARY_SIZE, (BATCH_SIZE, LENGTH)).astype(np.int32)
+    segments = (np.arange(LENGTH) >= sizes // 2).astype(np.int32) * mask
+    return {"token_ids": ids * mask, "segment_ids": segments, "padding_mask": mask}
+
+
+def numbers(outputs: dict) -> dict[str, np.ndarray]:
+    return {key: keras.ops.convert_to_numpy(value) for key, value in outputs.items()}
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request) -> str:
+    return request.param
+
+
+def test_outputs_have_their_shapes_and_are_float32(family):
+    made = network(family)
+    outputs = numbers(made(features()))
+    shape = (BATCH_SIZE, LENGTH, made.hidden_dim)
+    assert outputs["sequence_output"].shape == shape
+    if Capability.POOLED_OUTPUT in made.provides:
+        assert outputs["pooled_output"].shape == (BATCH_SIZE, made.hidden_dim)
+    assert all(value.dtype == np.float32 for value in outputs.values())
+    assert all(np.isfinite(value).all() for value in outputs.values())
+
+
+def test_keys_a_network_does_not_need_are_ignored(family):
+    made = network(family)
+    plain = numbers(made(features()))
+    more = numbers(made(features() | {"something_else": np.ones((BATCH_SIZE, 3), np.float32)}))
+    assert all(np.array_equal(plain[key], more[key]) for key in plain)
+
+
+def test_a_network_is_rebuilt_from_its_configuration(family):
+    made = network(family)
+    config = json.loads(json.dumps(made.get_config()))
+    again = type(made).from_config(config)
+    assert again.get_config() == made.get_config()
+    assert list(named_weights(again)) == list(named_weights(made))
+
+
+def test_saved_and_loaded_it_gives_the_same_outputs(family, tmp_path):
+    made, other = network(family, seed=1), network(family, seed=2)
+    assert not np.array_equal(
+        numbers(made(features()))["sequence_output"], numbers(other(features()))["sequence_output"]
+    )
+    save_weights(made, tmp_path / "network.safetensors")
+    load_weights(other, tmp_path / "network.safetensors")
+    one, two = numbers(made(features())), numbers(other(features()))
+    assert all(np.array_equal(one[key], two[key]) for key in one)
+
+
+def test_the_same_seed_gives_the_same_weights(family):
+    one, two, other = (named_weights(network(family, seed)) for seed in (3, 3, 4))
+    assert all(np.array_equal(one[name], two[name]) for name in one)
+    assert not all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_padding_changes_nothing_real(family):
+    made = network(family)
+    batch = features()
+    more = {key: np.pad(value, ((0, 0), (0, 7))) for key, value in batch.items()}
+    hidden = more["padding_mask"] == 0
+    more["token_ids"][hidden] = np.random.default_rng(9).integers(5, VOCABULARY_SIZE, hidden.sum())
+    real = batch["padding_mask"].astype(bool)
+    short = numbers(made(batch))["sequence_output"]
+    long = numbers(made(more))["sequence_output"][:, :LENGTH]
+    assert np.abs(short - long)[real].max() < 1e-5
+
+
+def test_the_order_of_rows_is_nothing(family):
+    made = network(family)
+    batch = features()
+    turned = numbers(made({key: value[::-1].copy() for key, value in batch.items()}))
+    straight = numbers(made(batch))
+    assert all(np.abs(turned[key][::-1] - straight[key]).max() < 1e-5 for key in straight)
+
+
+def test_what_a_position_sees_is_what_the_family_provides(family):
+    made = network(family)
+    batch = features()
+    changed = {key: value.copy() for key, value in batch.items()}
+    changed["token_ids"][0, 10] = 5 + (changed["token_ids"][0, 10] - 4) % 100
+    one, two = (numbers(made(each))["sequence_output"][0] for each in (batch, changed))
+    moved = np.abs(one - two).max(axis=-1) > 1e-7
+    if Capability.BIDIRECTIONAL in made.provides:
+        assert moved.all()
+    elif Capability.CAUSAL in made.provides:
+        assert not moved[:10].any()
+        assert moved[10:].all()
+
+
+def test_dropout_acts_in_training_only(family):
+    made = network(family)
+    batch = features()
+    still = [numbers(made(batch, training=False))["sequence_output"] for _ in range(2)]
+    moving = [numbers(made(batch, training=True))["sequence_output"] for _ in range(2)]
+    assert np.array_equal(*still)
+    assert not np.array_equal(*moving)
+
+
+def test_bfloat16_keeps_its_variables_and_norms_in_float32(family):
+    exact, rounded = network(family, dtype="float32"), network(family, dtype="mixed_bfloat16")
+    load_weights(rounded, {k: np.asarray(v) for k, v in named_weights(exact).items()})
+    assert {str(v.dtype) for v in rounded.variables if "seed" not in v.path} == {"float32"}
+    norms = [
+        layer
+        for layer in rounded._flatten_layers()
+        if isinstance(layer, keras.layers.LayerNormalization)
+    ]
+    assert norms
+    assert all(layer.compute_dtype == "float32" for layer in norms)
+    one, two = numbers(exact(features())), numbers(rounded(features()))
+    assert all(value.dtype == np.float32 for value in two.values())
+    difference = np.abs(one["sequence_output"] - two["sequence_output"]).max()
+    assert 0 < difference < 0.1
+
+
+def test_every_published_size_is_complete(family):
+    for size, settings in catalogue.literals("families", family)["SIZES"].items():
+        with keras.StatelessScope(initialize_variables=False):
+            made = catalogue.find("families", family)(vocabulary_size=100, **settings)
+        assert made.count_params() > 0, size

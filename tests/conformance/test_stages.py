@@ -1,0 +1,169 @@
+"""What every objective and head keeps to, on every family that can carry it."""
+
+from __future__ import annotations
+
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from models.protocols import Capability
+from models.weights import load_weights, named_weights, save_weights
+from tests.conformance.parts import BATCH_SIZE, CONTEXT, Stage, stage, stages
+
+
+def name_of(case: tuple) -> str:
+    family, objectives, head = case
+    return "-".join([family, *objectives, *([head] if head else [])])
+
+
+@pytest.fixture(params=stages(), ids=name_of)
+def case(request) -> tuple:
+    return request.param
+
+
+def loss(made: Stage) -> float:
+    scores, _ = made.scores()
+    return sum(float(each["loss"][0]) / float(each["loss"][1]) for each in scores.values())
+
+
+def gradients(made: Stage) -> list[tuple[str, np.ndarray]]:
+    """Of the stage's loss, by path, of every variable that it depends on."""
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        scores, _ = made.scores()
+        total = sum(each["loss"][0] / each["loss"][1] for each in scores.values())
+    variables = made.model.trainable_variables
+    found = tape.gradient(total, [variable.value for variable in variables])
+    return [
+        (variable.path, tf.convert_to_tensor(gradient).numpy())
+        for variable, gradient in zip(variables, found, strict=True)
+        if gradient is not None
+    ]
+
+
+def test_scores_are_sums_with_weights_and_predictions_are_float32(case):
+    made = stage(*case)
+    scores, predictions = made.scores()
+    for each in scores.values():
+        assert "loss" in each
+        for total, weight in each.values():
+            assert total.shape == weight.shape == ()
+            assert float(weight) > 0
+    for key, value in predictions.items():
+        assert keras.backend.standardize_dtype(value.dtype) == "float32", key
+        assert len(value) == BATCH_SIZE
+
+
+def test_rows_that_only_fill_the_batch_change_no_score(case):
+    made = stage(*case)
+    before, _ = made.scores()
+    made.batch = {key: np.concatenate([value, value[:2]]) for key, value in made.batch.items()}
+    made.batch["row_weights"][BATCH_SIZE:] = 0.0
+    after, _ = made.scores()
+    for name, each in before.items():
+        for score, pair in each.items():
+            assert np.allclose(pair, after[name][score], rtol=1e-5), (name, score)
+
+
+def test_the_first_loss_is_that_of_guessing(case):
+    made = stage(*case, dropout=0.0)
+    scores, _ = made.scores()
+    for name, scorer in made.scorers.items():
+        outputs = made.network(made.batch)
+        _, own = scorer(made.batch, outputs)
+        if len(own) != 1 or "logits" not in next(iter(own)):
+            continue  # not a softmax over classes
+        guess = math.log(next(iter(own.values())).shape[-1])
+        first = float(scores[name]["loss"][0]) / float(scores[name]["loss"][1])
+        assert first == pytest.approx(guess, rel=0.1), name
+
+
+def test_every_trainable_weight_gets_a_gradient(case):
+    made = stage(*case, dropout=0.0)
+    found = dict(gradients(made))
+    needs = set().union(*(objective.needs for objective in made.objectives.values()))
+    for variable in made.model.trainable_variables:
+        if "/pooler/" in f"/{variable.path}" and Capability.POOLED_OUTPUT not in needs:
+            continue  # nobody reads the pooled vector in this stage
+        assert variable.path in found
+        # A key's bias moves all scores of a query alike, which softmax does not see.
+        if not variable.path.endswith("key/bias"):
+            assert np.abs(found[variable.path]).max() > 0, variable.path
+
+
+def test_it_learns_one_batch_by_heart(case):
+    made = stage(*case, dropout=0.0)
+    losses = made.train(60)
+    assert losses[-1] < 0.15 * losses[0], (losses[0], losses[-1])
+
+
+def test_the_same_seed_trains_to_the_same_bits(case):
+    one, two = (stage(*case, seed=4) for _ in range(2))
+    assert one.train(3) == two.train(3)
+    for layer, other in zip(
+        (one.network, *one.scorers.values()), (two.network, *two.scorers.values()), strict=True
+    ):
+        theirs = named_weights(other)
+        for name, variable in named_weights(layer).items():
+            assert np.array_equal(variable, theirs[name]), name
+
+
+def test_bfloat16_runs_and_agrees_with_float32(case):
+    exact = stage(*case, dropout=0.0)
+    rounded = stage(*case, dropout=0.0, dtype="mixed_bfloat16")
+    assert loss(rounded) == pytest.approx(loss(exact), rel=0.02)
+    for _, gradient in gradients(rounded):
+        assert gradient.dtype == np.float32
+        assert np.isfinite(gradient).all()
+
+
+def test_a_head_is_saved_apart_and_holds_only_its_own(case, tmp_path):
+    made, other = stage(*case, seed=1, dropout=0.0), stage(*case, seed=2, dropout=0.0)
+    own = {id(variable) for variable in made.network.weights}
+    for name, scorer in made.scorers.items():
+        assert not own & {id(variable) for variable in scorer.weights}, "the network's own"
+        save_weights(scorer, tmp_path / f"{name}.safetensors")
+        load_weights(other.scorers[name], tmp_path / f"{name}.safetensors")
+    save_weights(made.network, tmp_path / "network.safetensors")
+    load_weights(other.network, tmp_path / "network.safetensors")
+    assert loss(made) == loss(other)
+
+
+def test_tied_weights_are_one_variable(case):
+    made = stage(*case)
+    for scorer in made.scorers.values():
+        tied = getattr(scorer, "tied_embedding", None)
+        if tied is not None:
+            assert tied is made.network.token_embedding.embeddings
+
+
+def test_without_targets_there_are_predictions_and_no_scores(case):
+    made = stage(*case)
+    targets = {"mask_labels", "mask_weights", "next_sentence_labels", "labels"}
+    bare = {key: value for key, value in made.batch.items() if key not in targets}
+    scores, predictions = made.model.outputs(bare, training=False)
+    assert all(not each for each in scores.values())
+    assert set(predictions) == set(made.scores()[1])
+
+
+def test_predictions_can_be_decoded(case):
+    made = stage(*case)
+    _, predictions = made.scores()
+    arrays = {key: keras.ops.convert_to_numpy(value) for key, value in predictions.items()}
+    for objective in made.objectives.values():
+        assert len(objective.decode(arrays)) == BATCH_SIZE
+
+
+def test_examples_need_no_network_and_leave_the_clean_batch_alone(case):
+    made = stage(*case)
+    rng = np.random.default_rng(0)
+    assert all(objective.context is CONTEXT for objective in made.objectives.values())
+    for objective in made.objectives.values():
+        if "unit_starts" not in made.batch and getattr(objective, "unit", "token") != "token":
+            continue
+        before = {key: value.copy() for key, value in made.batch.items()}
+        objective.examples(made.batch, rng)
+        assert all(np.array_equal(before[key], made.batch[key]) for key in before)
