@@ -92,6 +92,7 @@ def picture(trace: Trace) -> bytes:
     axes.set_xlim(-0.6, max(rows) + 0.6)
     axes.set_ylim(height - 0.4, -0.6)
     axes.axis("off")
+    drawn.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.9)
     axes.set_title(f"{trace.version.name} version {trace.version.number}", fontsize=9)
     return png(drawn)
 

@@ -317,6 +317,8 @@ def _restore(tracking: Tracking, challenger: Version, before: Mapping[str, int])
         client.set_registered_model_alias(name, PREVIOUS, str(previous))
     elif PREVIOUS in aliases(tracking, name):
         client.delete_registered_model_alias(name, PREVIOUS)
+    if CHALLENGER in before:
+        client.set_registered_model_alias(name, CHALLENGER, str(before[CHALLENGER]))
 
 
 def _out_of_date(gate: Gate, current: int | None) -> str:

@@ -26,6 +26,7 @@ SMOKE = "-smoke"
 SMOKE_TAG = "fourstage.smoke"
 ANCESTRY_TAG = "fourstage.ancestry"  # every digest the version comes from, for `impact`
 METRICS_TAG = "fourstage.metrics"
+MODEL_TAG = "fourstage.model_id"
 EVALUATION_TAG = "fourstage.evaluation_key"
 MODEL_CODE = Path(__file__).with_name("text_model.py")
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
@@ -156,7 +157,8 @@ def version(tracking: Tracking, name: str, number: int) -> Version:
         name=name,
         number=int(found.version),
         key=found.tags.get(KEY, ""),
-        model_id=found.model_id,
+        # Open-source MLflow does not keep the model a version was made of.
+        model_id=found.tags.get(MODEL_TAG),
         run_id=found.run_id,
         aliases=tuple(sorted(pointing)),
         tags=dict(found.tags),
@@ -280,7 +282,7 @@ def _create_version(
             name,
             source=f"models:/{model.model_id}",
             run_id=run_id,
-            tags=dict(tags),
+            tags={**tags, MODEL_TAG: model.model_id},
             model_id=model.model_id,
         )
     first = find_version(tracking, name, tags[KEY])

@@ -183,8 +183,10 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
 
     from mlflow import MlflowClient
 
-    for noisy in ("mlflow.store.db.utils", "mlflow.system_metrics", "alembic"):
+    for noisy in ("mlflow.system_metrics", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # It prints the stack of an error that it raises as well.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     with lock:
         # Two first visitors would both make the tables.
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -286,8 +288,7 @@ def stage_run(
         found = client.create_run(experiment_id, run_name=f"{stage}-{key[:7]}", tags=marks)
     elif found.info.status != "FINISHED":
         client.update_run(found.info.run_id, status="RUNNING")
-        for name, value in marks.items():
-            client.set_tag(found.info.run_id, name, value)
+        set_tags(tracking, found.info.run_id, marks)
     if settings is not None:
         _log_settings(tracking, found, settings)
     return found.info.run_id
@@ -363,9 +364,11 @@ def finish_run(tracking: Tracking, run_id: str, status: str = "FINISHED") -> Non
 
 @answered
 def set_tags(tracking: Tracking, run_id: str, tags: Mapping[str, str]) -> None:
-    """Set tags of a run."""
-    for name, value in tags.items():
-        tracking.client.set_tag(run_id, name, value)
+    """Set tags of a run, all in one request."""
+    from mlflow.entities import RunTag
+
+    marks = [RunTag(name, value) for name, value in tags.items()]
+    tracking.client.log_batch(run_id, tags=marks)
 
 
 @contextmanager
@@ -449,7 +452,8 @@ def _answering(uri: str) -> Iterator[None]:
     try:
         yield
     except MlflowException as error:
-        if error.error_code not in FAULTS:
+        database = isinstance(error.__cause__, SQLAlchemyError)
+        if error.error_code not in FAULTS and not database:
             raise
         raise _unreachable(uri, error) from error
     except (RequestException, SQLAlchemyError, OSError) as error:
