@@ -24,7 +24,7 @@ _ANY = re.compile(
 )
 _LINE_ENDS = re.compile("\r\n|[\r\u0085\u2028]")
 _BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")  # all but the single blank, which may stay
-_ROUND_LINE_ENDS = re.compile(r" *\n *")
+_ROUND_LINE_ENDS = re.compile(r" +\n *|\n +")
 _LINE_RUNS = re.compile(r"\n{3,}")
 
 

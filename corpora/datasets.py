@@ -21,7 +21,7 @@ import pyarrow
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
 from corpora.groups import Groups
-from corpora.identity import normal_form, text_digest
+from corpora.identity import marked_form, normal_form, text_digest
 from corpora.labels import check_kinds, check_names, check_seen, in_order
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
@@ -155,9 +155,11 @@ class DatasetWriter:
                 continue
             text, pair, measures = row
             plain_normal = normal_form(text, self._source.markings)
-            plain = text_digest(text, plain_normal, pair)
-            normal = normal_form(text) if self._source.markings else plain_normal
-            same = text_digest(text, normal, pair) if self._source.markings else plain
+            plain = same = text_digest(text, plain_normal, pair)
+            if self._source.markings:
+                # A mark may stand inside a word, so blanks do not tell two texts apart either.
+                plain = text_digest(text, plain_normal.replace(" ", ""), pair)
+                same = text_digest(text, marked_form(text, self._source.markings), pair)
             self._kinds[item.label_type] += 1
             self._first_of_kind.setdefault(item.label_type, item.location)
             key = plain if item.group is None else _named_group(item.group)

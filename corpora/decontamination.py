@@ -30,16 +30,19 @@ class EvaluationTexts:
     Args:
         texts: Evaluation texts as they are, one string each (both halves of a pair separately).
         markings: Strings that do not make two texts different.
+        ignored: Words, in normal form, that do not either.
     """
 
-    def __init__(self, texts: Iterable[str], markings: Sequence[str] = ()):
-        self._markings = markings
+    def __init__(
+        self, texts: Iterable[str], markings: Sequence[str] = (), ignored: Iterable[str] = ()
+    ):
+        self._ignored = frozenset(ignored)
         self._whole: set[str] = set()
         words: list[np.ndarray] = []
         characters: list[np.ndarray] = []
         self._count = 0
         for text in texts:
-            normal = normal_form(text, markings)
+            normal = self._reduced(normal_form(text, markings))
             if not normal:
                 continue
             self._count += 1
@@ -63,6 +66,7 @@ class EvaluationTexts:
         """
         if not self._count:
             return False
+        normal = self._reduced(normal)
         if text_digest(text, normal) in self._whole:
             return True
         if len(self._words) and _any(gram_hashes(word_units(normal), WORDS), self._words):
@@ -72,6 +76,11 @@ class EvaluationTexts:
             and not normal.isascii()
             and _any(gram_hashes(character_units(normal), CHARACTERS), self._characters)
         )
+
+    def _reduced(self, normal: str) -> str:
+        if not self._ignored:
+            return normal
+        return " ".join(word for word in normal.split() if word not in self._ignored)
 
 
 def _sorted(parts: list[np.ndarray]) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_NOT_WORD = re.compile(r"[\W_]+")
+_NOT_WORD = re.compile(r"(?:[^\w ]|_)+")
 # The same for ASCII, ten times as fast: letters in lower case, digits, all else a blank.
 _ASCII = bytes(
     ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256)
@@ -18,7 +18,7 @@ _ASCII = bytes(
 _CHARACTER_SCRIPTS = re.compile(
     # Scripts that do not set words apart: Han, kana, Thai, Lao, Khmer, Burmese.
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-    r"\U00020000-\U0003ffff]"
+    r"\U00020000-\U0003ffff]+"
 )
 # Odd multipliers of good bit mixing: Knuth's 2^64/φ, and the two of splitmix64.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -44,7 +44,14 @@ def normal_form(text: str, markings: Sequence[str] = ()) -> str:
     # Folding can undo the normal form (ΐ and its like), so that it is applied once more.
     if not folded.isascii():
         folded = unicodedata.normalize("NFKC", folded)
-    return _NOT_WORD.sub(" ", folded).strip()
+    return " ".join(_NOT_WORD.sub(" ", folded).split())
+
+
+def marked_form(text: str, markings: Sequence[str]) -> str:
+    """A normal form in which the markings count, each as a word of its own."""
+    for number, marking in enumerate(markings):
+        text = text.replace(marking, f" marking{number} ")
+    return normal_form(text)
 
 
 def text_digest(text: str, normal: str, pair: str | None = None) -> str:
@@ -62,7 +69,7 @@ def is_unspaced(normal: str) -> bool:
     """Whether a text is mostly in a script that does not set words apart."""
     if normal.isascii():
         return False
-    return 2 * len(_CHARACTER_SCRIPTS.findall(normal)) > len(normal.replace(" ", ""))
+    return 2 * sum(map(len, _CHARACTER_SCRIPTS.findall(normal))) > len(normal.replace(" ", ""))
 
 
 def word_units(normal: str) -> np.ndarray:

@@ -21,7 +21,7 @@ from corpora.decontamination import EvaluationTexts
 from corpora.identity import normal_form, text_digest
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
-from corpora.readers.python_docs import without_names
+from corpora.readers.python_docs import library_names
 from corpora.reading import read_documents
 from corpora.rejections import Counts, Ledger, nothing_left
 from corpora.snapshot import Snapshot
@@ -77,7 +77,9 @@ def prepare_corpus(
     Raises:
         ContractViolation: A file cannot be read, or nothing is left.
     """
-    evaluation = EvaluationTexts(evaluation_texts, source.markings)
+    # Labelled passages of the same packages have the libraries' names taken out.
+    names = normal_form(" ".join(library_names(source.packages))).split()
+    evaluation = EvaluationTexts(evaluation_texts, source.markings, ignored=names)
     writer = _CorpusWriter(source, folder, evaluation, heldout_share)
     return writer.write(snapshot)
 
@@ -188,7 +190,7 @@ class _CorpusWriter:
         if first is not None:
             self._duplicates[first] += 1
             return "exact duplicate", self._kept_ids[first]
-        if self._is_evaluated(text, normal):
+        if self._evaluation.touches(text, normal):
             return "holds an evaluation text", ""
         number = self._near.match_or_add(normal)
         if number is not None:
@@ -197,17 +199,6 @@ class _CorpusWriter:
             return "near duplicate", self._kept_ids[first]
         self._near_numbers.append(len(self._kept_ids))
         return "", ""
-
-    def _is_evaluated(self, text: str, normal: str) -> bool:
-        if not len(self._evaluation):
-            return False
-        if self._evaluation.touches(text, normal):
-            return True
-        if not self._source.packages:
-            return False
-        # Labelled passages of the same packages have the libraries' names taken out.
-        nameless = without_names(text, self._source.packages)
-        return self._evaluation.touches(nameless, normal_form(nameless, self._source.markings))
 
     def _finish_profile(self, measured: Path) -> None:
         position = CORPUS_PROFILE.get_field_index("num_duplicates")

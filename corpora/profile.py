@@ -25,18 +25,18 @@ SPECIAL_TOKENS = re.compile(
     r"\[(?:PAD|UNK|CLS|SEP|MASK)\]|</?s>|<(?:pad|unk|mask|cls|sep|eod|eop|bos|eos)>"
     r"|<extra_id_\d{1,3}>|<\|[a-z_]{2,24}\|>"
 )
-_LETTERS = re.compile(r"[^\W\d_]")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS = {
-    "latin": re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]"),
-    "han": re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"),
-    "japanese": re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"),
-    "hangul": re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]"),
-    "cyrillic": re.compile(r"[\u0400-\u052f]"),
-    "arabic": re.compile(r"[\u0600-\u06ff\u0750-\u077f]"),
-    "greek": re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"),
-    "devanagari": re.compile(r"[\u0900-\u097f]"),
-    "hebrew": re.compile(r"[\u0590-\u05ff]"),
-    "thai": re.compile(r"[\u0e00-\u0e7f]"),
+    "latin": re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]+"),
+    "han": re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"),
+    "japanese": re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"),
+    "hangul": re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]+"),
+    "cyrillic": re.compile(r"[\u0400-\u052f]+"),
+    "arabic": re.compile(r"[\u0600-\u06ff\u0750-\u077f]+"),
+    "greek": re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]+"),
+    "devanagari": re.compile(r"[\u0900-\u097f]+"),
+    "hebrew": re.compile(r"[\u0590-\u05ff]+"),
+    "thai": re.compile(r"[\u0e00-\u0e7f]+"),
 }
 _LANGUAGES = {
     "zh": "han",
@@ -82,8 +82,13 @@ def script_share(text: str, language: str) -> float:
     script = _LANGUAGES.get(language.split("-")[0], "latin")
     if text.isascii() and script == "latin":
         return 1.0
-    letters = len(_LETTERS.findall(text))
-    return min(1.0, len(_SCRIPTS[script].findall(text)) / letters) if letters else 1.0
+    letters = _total(_LETTERS, text)
+    return min(1.0, _total(_SCRIPTS[script], text) / letters) if letters else 1.0
+
+
+def _total(pattern: re.Pattern[str], text: str) -> int:
+    """Characters in all the runs that a pattern finds."""
+    return sum(map(len, pattern.findall(text)))
 
 
 def _unspaced(text: str) -> bool:
@@ -91,7 +96,7 @@ def _unspaced(text: str) -> bool:
 
 
 _CHARACTER_WORDS = re.compile(
-    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003ffff]"
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0003ffff]+"
 )
 _NOT_CHARACTER_WORDS = re.compile(
     r"[^\s\u3000-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\uff00-\uffef"
@@ -103,7 +108,7 @@ def _num_words(text: str, words: list[str]) -> int:
     """Words between blanks; each character of a script without blanks is one."""
     if text.isascii():
         return len(words)
-    characters = len(_CHARACTER_WORDS.findall(text))
+    characters = _total(_CHARACTER_WORDS, text)
     if not characters:
         return len(words)
     return characters + len(_NOT_CHARACTER_WORDS.findall(text))

@@ -144,23 +144,23 @@ def without_names(text: str, packages: tuple[str, ...]) -> str:
     return re.sub(r"\s{2,}", " ", text).strip()
 
 
+def library_names(packages: tuple[str, ...]) -> list[str]:
+    """What some packages are called: distribution, modules, usual aliases; sorted."""
+    names: set[str] = set()
+    for package in packages:
+        if package != STANDARD_LIBRARY:
+            names |= {package, package.replace("-", "_"), package.replace("-", " ")}
+            names.update(_modules(package), _ALIASES.get(package, ()))
+    return sorted(names)
+
+
 @lru_cache(maxsize=64)
 def _names_pattern(packages: tuple[str, ...]) -> re.Pattern[str]:
-    long: set[str] = set()
-    short: set[str] = set()
-    for package in packages:
-        names = {package, package.replace("-", "_"), package.replace("-", " "), *_modules(package)}
-        names.update(_ALIASES.get(package, ()))
-        for name in names:
-            # A short alias is a part of many an innocent word.
-            (long if len(name) > 3 else short).add(re.escape(name))
-    parts = [f"(?:{'|'.join(sorted(long, key=len, reverse=True))})" if long else ""]
-    if short:
-        parts.append(rf"\b(?:{'|'.join(sorted(short, key=len, reverse=True))})\b")
+    by_length = sorted(library_names(packages), key=len, reverse=True)
+    # A short alias is a part of many an innocent word; a long name is one inside words too.
+    parts = [re.escape(name) if len(name) > 3 else rf"\b{re.escape(name)}\b" for name in by_length]
     # A dot after a name leads to a member: the member's own name stays.
-    return re.compile(rf"(?:{'|'.join(part for part in parts if part)})\.?(?=\w)|" + "|".join(
-        part for part in parts if part
-    ), re.IGNORECASE)
+    return re.compile(rf"(?:{'|'.join(parts) or '(?!)'})(?:\.(?=\w))?", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
