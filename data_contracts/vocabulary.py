@@ -215,6 +215,8 @@ def expected_text(expectation_type: str, kwargs: Mapping[str, Any]) -> str:
     phrase = FORMS[expectation_type].phrase.format(**words)
     if kwargs.get("or_equal"):
         phrase = phrase.replace(" > ", " ≥ ")
+    if len(kwargs.get("value_set", ())) == 1:
+        phrase = phrase.replace(" one of ", " = ")
     mostly = kwargs.get("mostly")
     if mostly is not None and mostly < 1:
         phrase += f", in at least {number_text(100 * mostly)} % of the rows"

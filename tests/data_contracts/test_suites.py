@@ -147,7 +147,11 @@ FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
         "text_present": (put("num_chars", 1), put("num_chars", 0)),
         "text_bounded": (put("num_chars", 1_000_000), put("num_chars", 1_000_001)),
         "text_pair_present": (put("text_pair_chars", 1), put("text_pair_chars", 0)),
-        "decoding_clean": (put("replacement_share", 0.01), put("replacement_share", 0.0101)),
+        "decoding_clean": (put("replacement_share", 0.2), put("replacement_share", 0.201)),
+        "decoding_clean_overall": (
+            fill("replacement_share", 0.00049),
+            fill("replacement_share", 0.00051),
+        ),
         "script_right_overall": (fill("script_share", 0.701), fill("script_share", 0.699)),
         "label_present": (as_it_is, put("label", None)),
         "label_known": (as_it_is, put("label", "neutral", row=3)),
@@ -162,8 +166,8 @@ FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
         "overlap_none": (as_it_is, put("duplicate_of_train", "d0", row=3)),
         "overlap_seen": (as_it_is, put("duplicate_of_train", "d0", row=3)),
         "contradictions_bounded": (
-            fill("contradictory", True, 80),
-            fill("contradictory", True, 81),
+            fill("contradictory", True, 200),
+            fill("contradictory", True, 201),
         ),
         "contradictions_none": (as_it_is, put("contradictory", True)),
         "texts_varied": (
@@ -274,6 +278,7 @@ def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
         "dataset": {
             "rows_many",
             "test_present",
+            "decoding_clean_overall",
             "script_right_overall",
             "labels_balanced",
             "overlap_seen",
