@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from corpora.limits import MAX_MEMBERS
 from corpora.snapshot import FileState
@@ -123,9 +123,13 @@ def _damaged(where: str, error: BaseException) -> ContractViolation:
 def _refuse_name(state: FileState, name: str) -> None:
     path = name.replace("\\", "/")
     if path.startswith("/") or path[1:2] == ":":
-        raise ContractViolation(f"{state.path}: member {name[:120]!r} has an absolute path; refused.")
+        raise ContractViolation(
+            f"{state.path}: member {name[:120]!r} has an absolute path; refused."
+        )
     if ".." in path.split("/"):
-        raise ContractViolation(f"{state.path}: member {name[:120]!r} leads out of the archive; refused.")
+        raise ContractViolation(
+            f"{state.path}: member {name[:120]!r} leads out of the archive; refused."
+        )
 
 
 def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
@@ -134,7 +138,7 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
     stream = _Sound(decompressed(raw, name, state.path), state.path)
     try:
         # "r|": strictly forward, so a tar of any size needs no room.
-        archive = tarfile.open(fileobj=stream, mode="r|")  # noqa: SIM115 (closed below)
+        archive = tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|")
     except ContractViolation:
         raise
     except _DAMAGE as error:
@@ -158,7 +162,8 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             _refuse_name(state, member.name)
             if member.issym() or member.islnk():
                 raise ContractViolation(
-                    f"{state.path}: member {member.name[:120]!r} is a link; refused. Pack plain files."
+                    f"{state.path}: member {member.name[:120]!r} is a link; refused. Pack plain "
+                    "files."
                 )
             if member.isdir() or not is_wanted(member.name, state.members):
                 continue
@@ -191,7 +196,8 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             _refuse_name(state, member.filename)
             if stat.S_ISLNK(member.external_attr >> 16):
                 raise ContractViolation(
-                    f"{state.path}: member {member.filename[:120]!r} is a link; refused. Pack plain "
+                    f"{state.path}: member {member.filename[:120]!r} is a link; refused. Pack "
+                    "plain "
                     "files."
                 )
             if member.is_dir() or not is_wanted(member.filename, state.members):

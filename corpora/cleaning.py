@@ -1,4 +1,4 @@
-"""Text as it should have been written: NFC, no invisible characters, blanks and line ends settled."""
+"""Text as it was meant: NFC, no invisible characters, blanks and line ends settled."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-# U+00AD soft hyphen, U+2060 word joiner, U+FEFF, Mongolian and Hangul fillers, interlinear marks, tags.
+# U+00AD soft hyphen, U+2060 word joiner, U+FEFF, Mongolian and Hangul fillers, interlinear marks,
+# tags.
 _ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u115f\u1160\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-# Joiners hold an emoji family or a conjunct letter together; anywhere else they are invisible noise.
+# Joiners hold an emoji family or a conjunct letter together; anywhere else they are invisible
+# noise.
 _JOINERS = re.compile("[\u200c\u200d]")
 _ANY = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f"

@@ -1,7 +1,7 @@
 """Labelled rows prepared: held to their labels, split without leaks, overlap settled, profiled.
 
-What happens to a row depends on rows after it, so rows are spooled to disk once; in memory stay their ids
-and digests.
+What happens to a row depends on rows after it, so rows are spooled to disk once; in memory stay
+their ids and digests.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Overlap = Literal["drop_from_train", "refuse", "report"]
 
 # Share of the groups of train that a split gets which the source does not list.
 CARVED_SHARE = 0.1
-# Passages that share this much are kept on one side of a split that we make: a little more than copies.
+# Passages that share this much are kept on one side of a split that we make: a little more than
+# copies.
 GROUP_SIMILARITY = 0.5
 # With `rows_per_label`, so many times as many rows are looked at, because some repeat others.
 _CANDIDATES = 2
@@ -108,7 +109,7 @@ class DatasetWriter:
         self._details: dict[str, Any] = {}
 
     def write(self, snapshot: Snapshot) -> Counts:
-        """Write ``rows.arrow``, ``labels.json``, ``profile.parquet``, ``rejected.jsonl``, ``counts.json``.
+        """Write the rows, labels, profile, rejections and counts.
 
         Raises:
             ContractViolation: Files, labels or overlap are not as they must be.
@@ -229,7 +230,7 @@ class DatasetWriter:
             heapq.heappop(heap)
 
     def _sample(self, ledger: Ledger) -> set[int]:
-        """Rows that `rows_per_label` takes out: all but those of the least digests that repeat nothing."""
+        """Rows that `rows_per_label` takes out: repeats, and those beyond the least digests."""
         most = self._source.rows_per_label
         gone: set[int] = set()
         if most is None:
@@ -301,7 +302,7 @@ class DatasetWriter:
     def _settle_overlap(
         self, ledger: Ledger, splits: list[Split], gone: set[int]
     ) -> dict[int, str]:
-        """Apply the overlap policy; what is left of it is, by evaluation row, the training row's id."""
+        """Apply the overlap policy; what it leaves, by evaluation row, is a training row's id."""
         present = [number for number in range(len(self._rows)) if number not in gone]
         texts: dict[Split, dict[str, int]] = {split: {} for split in SPLITS}
         for number in present:
@@ -350,14 +351,14 @@ class DatasetWriter:
             pairs.append(f"{row.id} = {split} {self._rows[texts[split][row.plain]].id}")
         more = f" and {len(overlapping) - _SHOWN:,} more" if len(overlapping) > _SHOWN else ""
         return (
-            f"source {self._source.name}: {len(overlapping):,} training rows have a text of dev or test: "
-            f"{', '.join(pairs)}{more}; take them out, or set `overlap: drop_from_train` or `report`."
+            f"source {self._source.name}: {len(overlapping):,} training rows have a text of dev "
+            "or test: "
+            f"{', '.join(pairs)}{more}; take them out, or set `overlap: drop_from_train` or "
+            "`report`."
         )
 
-    def _check_splits(
-        self, splits: list[Split], gone: set[int], ledger: Ledger
-    ) -> list[str]:
-        """Labels of train, in order; training rows are left and no evaluation row has another label."""
+    def _check_splits(self, splits: list[Split], gone: set[int], ledger: Ledger) -> list[str]:
+        """Labels of train, in order; some rows are left and no evaluation row has another."""
         present = [number for number in range(len(self._rows)) if number not in gone]
         train = [number for number in present if splits[number] == "train"]
         if not train:

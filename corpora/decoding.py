@@ -97,7 +97,8 @@ def whole(content: Content, source: Source, limit: int) -> str | Rejected:
         limit: Most bytes one document may have.
 
     Raises:
-        ContractViolation: It is binary, longer than `limit`, or in another encoding that can be named.
+        ContractViolation: It is binary, longer than `limit`, or in another encoding that can be
+            named.
     """
     peek = Peekable(content.stream, limit + 1)
     data = peek.head
@@ -122,11 +123,15 @@ def whole(content: Content, source: Source, limit: int) -> str | Rejected:
         start = 0
     hint = _named(data)
     if hint and hint not in ("cp1252",):
-        raise ContractViolation(_other(content, source.encoding[0], 1 + data.count(b"\n", 0, start), hint))
+        raise ContractViolation(
+            _other(content, source.encoding[0], 1 + data.count(b"\n", 0, start), hint)
+        )
     return Rejected(
         f"{content.name}:1",
         f"{content.name}:{1 + data.count(bytes([10]), 0, start)}",
-        f"not {source.encoding[0]}" if len(source.encoding) == 1 else "in none of the encodings named",
+        f"not {source.encoding[0]}"
+        if len(source.encoding) == 1
+        else "in none of the encodings named",
         detail=f"byte {start} of the file" + (f"; reads as {hint}" if hint else ""),
     )
 
@@ -163,7 +168,9 @@ def _line_safe(encoding: str) -> bool:
 
 def _refuse_binary(content: Content, encoding: str, head: bytes) -> None:
     for bom, name in _BOMS:
-        if head.startswith(bom) and not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+        if head.startswith(bom) and not codecs.lookup(encoding).name.startswith(
+            ("utf-16", "utf-32")
+        ):
             raise ContractViolation(_other(content, encoding, 1, name))
     for magic, what in _MAGIC:
         if head.startswith(magic):
@@ -225,8 +232,10 @@ def _named(data: bytes) -> str | None:
 
 
 def _common_east_asian(character: str) -> bool:
-    return "\u3040" <= character <= "\u30ff" or "\u4e00" <= character <= "\u9fff" or (
-        "\uac00" <= character <= "\ud7a3"
+    return (
+        "\u3040" <= character <= "\u30ff"
+        or "\u4e00" <= character <= "\u9fff"
+        or ("\uac00" <= character <= "\ud7a3")
     )
 
 
@@ -251,7 +260,8 @@ class _Transcoded:
             except (UnicodeDecodeError, UnicodeError) as error:
                 near = self._taken + getattr(error, "start", 0)
                 raise ContractViolation(
-                    f"{self._where}: not {self._encoding} near byte {near:,}; correct `encoding` or "
+                    f"{self._where}: not {self._encoding} near byte {near:,}; correct `encoding` "
+                    "or "
                     "the file."
                 ) from error
             self._taken += len(piece)

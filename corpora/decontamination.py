@@ -1,8 +1,9 @@
 """Evaluation texts must not be among what a model is trained on.
 
-The unit is a run of 13 words or 26 characters of scripts without blanks, in normal form; evaluation texts
-that are shorter are found whole. Thirteen words are GPT-3's unit (Brown et al. 2020, arXiv 2005.14165,
-appendix C); a Chinese word has about two characters.
+The unit is a run of 13 words or 26 characters of scripts without blanks, in normal form;
+evaluation texts that are shorter are found whole. Thirteen words are GPT-3's unit (Brown et al.
+2020, arXiv
+2005.14165, appendix C); a Chinese word has about two characters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of separated values, strictly: a quote that is never closed is an error, not a giant row."""
+"""Tables of separated values: a quote that is never closed is an error, no giant row."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ class _Lines:
                 self.start = self.number
             elif self.number - self.start > MAX_RECORD_LINES:
                 raise ContractViolation(
-                    f"{self._where}: line {self.start}: a quote opens here and is not closed within "
+                    f"{self._where}: line {self.start}: a quote opens here and is not closed "
+                    "within "
                     f'{MAX_RECORD_LINES:,} lines; double it ("") or set `quotes: none`.'
                 )
             return line
@@ -114,7 +115,8 @@ def _check_columns(content: Content, source: Source, names: list[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ContractViolation(
-            f"{content.where}: the column {repeated[0][:60]!r} stands twice in the header; rename one."
+            f"{content.where}: the column {repeated[0][:60]!r} stands twice in the header; "
+            "rename one."
         )
     fields = source.fields
     roles = {
@@ -130,6 +132,7 @@ def _check_columns(content: Content, source: Source, names: list[str]) -> None:
             hint = f"; did you mean {near[0]!r}?" if near else "."
             shown = ", ".join(name[:40] for name in names[:20])
             raise ContractViolation(
-                f"{content.where}: line 1: expected a column {column!r} (fields.{role}){hint} Columns: "
+                f"{content.where}: line 1: expected a column {column!r} (fields.{role}){hint} "
+                "Columns: "
                 f"{shown}. Correct 'fields', or name the 'columns' of a table without a header."
             )

@@ -44,13 +44,18 @@ def downloads(source: Source) -> list[Download]:
     """
     if source.fetch == "none" or not source.origin:
         where = ", ".join(origin.url for origin in source.origin)
-        reason = f"it is published at {where}, but not in the form used here" if where else (
-            "its packages are installed with the project"
-            if source.packages
-            else "it names no origin"
+        reason = (
+            f"it is published at {where}, but not in the form used here"
+            if where
+            else (
+                "its packages are installed with the project"
+                if source.packages
+                else "it names no origin"
+            )
         )
         raise ContractViolation(
-            f"source {source.name}: there is nothing to fetch ({reason}); set FOURSTAGE_DATA to the folder "
+            f"source {source.name}: there is nothing to fetch ({reason}); set FOURSTAGE_DATA to "
+            "the folder "
             "that its files are below."
         )
     return [download for origin in source.origin for download in _of(source, origin)]
@@ -101,7 +106,8 @@ def _address(source: Source, origin: Origin, path: str | None) -> str:
     parts = urlsplit(origin.url)
     if parts.netloc != "github.com" or not origin.commit:
         raise ContractViolation(
-            f"source {source.name}: origin: a 'path' needs a repository on github.com and its 'commit', "
+            f"source {source.name}: origin: a 'path' needs a repository on github.com and its "
+            "'commit', "
             "or the whole address as 'url'."
         )
     repository = parts.path.strip("/")
@@ -151,13 +157,15 @@ def _get(source: Source, download: Download) -> None:
         os.replace(temporary, target)
     except urllib.error.HTTPError as error:
         raise EnvironmentFault(
-            f"source {source.name}: {download.url} answered {error.code} {error.reason}; correct its "
+            f"source {source.name}: {download.url} answered {error.code} {error.reason}; correct "
+            "its "
             "origin."
         ) from error
     except (urllib.error.URLError, TimeoutError) as error:
         reason = getattr(error, "reason", error)
         raise EnvironmentFault(
-            f"source {source.name}: {download.url} cannot be reached ({reason}); go online, or put the "
+            f"source {source.name}: {download.url} cannot be reached ({reason}); go online, or "
+            "put the "
             f"file at {target} or below a folder of FOURSTAGE_DATA."
         ) from error
     except OSError as error:

@@ -160,7 +160,9 @@ def _nothing(source: Source, pattern: str, tried: list[Path], places: list[Path]
     kind = "folder without files" if is_folder else "pattern" if has_magic(pattern) else "file"
     hint = "put the file there or correct 'files'"
     if source.origin and source.fetch != "none":
-        hint = f"run `fourstage fetch {source.name}`, or set FOURSTAGE_DATA to the folder it is below"
+        hint = (
+            f"run `fourstage fetch {source.name}`, or set FOURSTAGE_DATA to the folder it is below"
+        )
     elif source.origin:
         hint = "set FOURSTAGE_DATA to the folder it is below"
     raise ContractViolation(

@@ -1,4 +1,4 @@
-"""Which rows belong together: a small union-find whose groups have names that order cannot change."""
+"""Which rows belong together: a union-find whose groups' names do not hang on order."""
 
 from __future__ import annotations
 

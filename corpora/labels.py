@@ -29,7 +29,8 @@ def check_kinds(source: str, kinds: Mapping[str, int], first: Mapping[str, str])
             f"{kind} ({kinds[kind]:,} rows, first at {first[kind]})" for kind in sorted(kinds)
         )
         raise ContractViolation(
-            f"source {source}: expected labels of one type, got {len(kinds)}: {shown}; write them all "
+            f"source {source}: expected labels of one type, got {len(kinds)}: {shown}; write "
+            "them all "
             "the same way."
         )
 
@@ -54,14 +55,13 @@ def check_names(source: str, labels: Counter[str]) -> None:
             for group in groups[:_SHOWN]
         )
         raise ContractViolation(
-            f"source {source}: {len(labels)} labels, of which some differ only by case, blanks or width: "
+            f"source {source}: {len(labels)} labels, of which some differ only by case, blanks "
+            "or width: "
             f"{shown}; write each label one way."
         )
 
 
-def check_seen(
-    source: str, train: Iterable[str], unseen: Sequence[tuple[str, str, str]]
-) -> None:
+def check_seen(source: str, train: Iterable[str], unseen: Sequence[tuple[str, str, str]]) -> None:
     """No label that only evaluation rows have.
 
     Args:
@@ -74,12 +74,14 @@ def check_seen(
     """
     if unseen:
         rows = "; ".join(
-            f"label `{visible(label)}`, split {split}, id {row}" for label, split, row in unseen[:_SHOWN]
+            f"label `{visible(label)}`, split {split}, id {row}"
+            for label, split, row in unseen[:_SHOWN]
         )
         more = f" and {len(unseen) - _SHOWN:,} more" if len(unseen) > _SHOWN else ""
         known = ", ".join(f"`{visible(label)}`" for label in in_order(train)[:50])
         raise ContractViolation(
-            f"source {source}: {len(unseen):,} rows have a label that no training row has: {rows}{more}. "
+            f"source {source}: {len(unseen):,} rows have a label that no training row has: "
+            f"{rows}{more}. "
             f"Labels of train: {known}. Correct the label or add training rows that have it."
         )
 

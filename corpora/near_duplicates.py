@@ -1,10 +1,11 @@
 """Near duplicates by MinHash, one text at a time, in memory that grows by signatures only.
 
-Broder 1997 (signatures and bands); the shingle of five words and the threshold of 0.8 are those of Lee
-et al. 2022, arXiv 2107.06499, section 4.2. Scripts without blanks take shingles of four characters.
+Broder 1997 (signatures and bands); the shingle of five words and the threshold of 0.8 are those of
+Lee et al. 2022, arXiv 2107.06499, section 4.2. Scripts without blanks take shingles of four
+characters.
 
-The package datasketch computes the same (its "affine32" scheme; a test compares the two), one object a
-text: 370 µs a text of 100 words where these plain arrays take 130.
+The package datasketch computes the same (its "affine32" scheme; a test compares the two), one
+object a text: 370 µs a text of 100 words where these plain arrays take 130.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from corpora.identity import character_units, gram_hashes, is_unspaced, word_uni
 PERMUTATIONS = 128
 WORD_SHINGLE = 5
 CHARACTER_SHINGLE = 4
-# 16 bands of 8: two texts of similarity 0.8 meet with probability 0.95, of 0.9 with 0.9999; what meets
+# 16 bands of 8: two texts of similarity 0.8 meet with probability 0.95, of 0.9 with 0.9999; what
+# meets
 # is then held against the threshold by its whole signature, so that more bands cost no precision.
 BANDS = 16
 # Shingles looked at in one piece: 8,192 x 128 numbers of 4 bytes are 4 MiB.
@@ -26,7 +28,7 @@ _MET = 16
 
 
 def permutations() -> tuple[np.ndarray, np.ndarray]:
-    """Factors (odd, so that each map is a bijection modulo 2^32) and offsets, (128,) uint32 each."""
+    """Factors (odd: each map is a bijection modulo 2^32) and offsets, (128,) uint32 each."""
     rng = np.random.Generator(np.random.PCG64(20220714))
     drawn = rng.integers(0, 1 << 32, size=(2, PERMUTATIONS), dtype=np.uint32)
     return drawn[0] | np.uint32(1), drawn[1]
@@ -38,7 +40,7 @@ _FACTORS, _OFFSETS = permutations()
 def shingles(
     normal: str, words: int = WORD_SHINGLE, characters: int = CHARACTER_SHINGLE
 ) -> np.ndarray:
-    """Hashes of the shingles of a normal form, each once, (n,) uint32; a short text is one shingle."""
+    """Hashes of a normal form's shingles, each once, (n,) uint32; a short text is one."""
     if is_unspaced(normal):
         units, length = character_units(normal), characters
     else:
@@ -63,7 +65,8 @@ class NearDuplicates:
         threshold: Jaccard similarity of shingle sets from which two texts count as one, 0-1.
         word_shingle: Words in a shingle.
         character_shingle: Characters in a shingle, where words are not set apart.
-        bands: Pieces that a signature is looked up by, a divisor of 128; more find less similar pairs.
+        bands: Pieces that a signature is looked up by, a divisor of 128; more find less similar
+            pairs.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """From a source's files to what training reads: cleaned, without repeats, split, profiled, counted.
 
-A corpus is prepared in one pass, in memory that grows by the signatures of its documents only; a dataset
-is spooled once to disk, because what happens to a row depends on rows after it.
+A corpus is prepared in one pass, in memory that grows by the signatures of its documents only; a
+dataset is spooled once to disk, because what happens to a row depends on rows after it.
 """
 
 from __future__ import annotations
@@ -87,24 +87,24 @@ def prepare_corpus(
 def prepare_dataset(
     source: Source, snapshot: Snapshot, folder: Path, *, overlap: Overlap = "drop_from_train"
 ) -> Counts:
-    """Write ``rows.arrow``, ``labels.json``, ``profile.parquet``, ``rejected.jsonl`` and ``counts.json``.
+    """Write ``rows.arrow``, ``labels.json`` and what `prepare_corpus` writes but documents.
 
-    A split that the source does not list is carved out of train by hash: rows of one group, and rows that
-    nearly repeat each other, stay on one side.
+    A split that the source does not list is carved out of train by hash: rows of one group, and
+    rows that nearly repeat each other, stay on one side.
 
     Args:
         source: The dataset.
         snapshot: Its files.
         folder: Where to write; must exist.
-        overlap: What happens to training rows whose text (markings aside) dev or test rows have too:
-            ``drop_from_train``, ``refuse`` (an error that lists their ids) or ``report``.
+        overlap: What happens to training rows whose text (markings aside) dev or test rows have
+            too: ``drop_from_train``, ``refuse`` (an error that lists their ids) or ``report``.
 
     Returns:
         What was read, kept, quarantined and removed; the overlap as it was found is in the details.
 
     Raises:
-        ContractViolation: A file cannot be read; labels are of several kinds, near-equal, or unseen in
-            train; rows overlap and may not; nothing is left.
+        ContractViolation: A file cannot be read; labels are of several kinds, near-equal, or
+            unseen in train; rows overlap and may not; nothing is left.
     """
     return DatasetWriter(source, folder, overlap, MEASURES).write(snapshot)
 

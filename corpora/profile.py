@@ -1,16 +1,18 @@
-"""The profile: one row of numbers a document or row, with nothing of the text; contracts look at this.
+"""The profile: one row of numbers a document or row, no text; contracts look at this.
 
 Columns for all: ``id``, ``split``, ``num_chars``, ``num_words``, ``longest_word`` (characters),
-``replacement_share`` (of U+FFFD, 0-1), ``script_share`` (of letters that are in the language's script, 0-1;
-1 where there are no letters), ``control_removed`` (characters removed in cleaning),
+``replacement_share`` (of U+FFFD, 0-1), ``script_share`` (of letters that are in the language's
+script, 0-1; 1 where there are no letters), ``control_removed`` (characters removed in cleaning),
 ``special_token_strings`` (how many stand in the text), ``digest`` (of the normal form), and
 ``num_duplicates`` (removed documents that this one stands for; their share is the duplicate rate).
 
-Further columns of datasets: ``label``, ``text_pair_chars`` (null without a pair), ``duplicate_of_train`` (id of a
-training row with the same text, for rows of the other splits; null) and ``contradictory`` (another row
-has the same text and another label).
+Further columns of datasets: ``label``, ``text_pair_chars`` (null without a pair),
+``duplicate_of_train`` (id of a training row with the same text, for rows of the other splits;
+null) and ``contradictory`` (another
+row has the same text and another label).
 
-Only what is kept has a row; what was removed or quarantined is in ``rejected.jsonl`` and the counts.
+Only what is kept has a row; what was removed or quarantined is in ``rejected.jsonl`` and the
+counts.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ SPECIAL_TOKENS = re.compile(
 )
 _LETTERS = re.compile(r"[^\W\d_]+")
 _SCRIPTS = {
-    "latin": re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]+"),
+    "latin": re.compile(
+        r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]+"
+    ),
     "han": re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"),
     "japanese": re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"),
     "hangul": re.compile(r"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]+"),
@@ -69,16 +73,20 @@ def measure(text: str, language: str, removed: Mapping[str, int]) -> dict[str, A
     return {
         "num_chars": len(text),
         "num_words": _num_words(text, words),
-        "longest_word": max(map(len, words), default=0) if not _unspaced(text) else _longest_run(text),
+        "longest_word": max(map(len, words), default=0)
+        if not _unspaced(text)
+        else _longest_run(text),
         "replacement_share": text.count("\ufffd") / len(text) if text else 0.0,
         "script_share": script_share(text, language),
         "control_removed": sum(removed.values()),
-        "special_token_strings": len(SPECIAL_TOKENS.findall(text)) if "[" in text or "<" in text else 0,
+        "special_token_strings": len(SPECIAL_TOKENS.findall(text))
+        if "[" in text or "<" in text
+        else 0,
     }
 
 
 def script_share(text: str, language: str) -> float:
-    """Share of a text's letters that are in its language's script, 0-1; 1 where it has no letters."""
+    """Share of the letters that are in the language's script, 0-1; 1 where there are none."""
     script = _LANGUAGES.get(language.split("-")[0], "latin")
     if text.isascii() and script == "latin":
         return 1.0
@@ -115,5 +123,5 @@ def _num_words(text: str, words: list[str]) -> int:
 
 
 def _longest_run(text: str) -> int:
-    """Longest run without a blank or a character of a script without blanks: there words are short."""
+    """Longest run without a blank or a character of an unspaced script."""
     return max(map(len, _NOT_CHARACTER_WORDS.findall(text)), default=1 if text else 0)

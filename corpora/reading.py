@@ -1,4 +1,4 @@
-"""From a source's files to documents and rows: finds the reader, plays the roles, checks the types."""
+"""From a source's files to documents and rows: reader, roles, types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_documents(source: Source, snapshot: Snapshot) -> Iterator[Document | Re
     Raises:
         ContractViolation: A file cannot be read, or changed since the snapshot.
     """
-    for state, content, item in _records(source, snapshot):
+    for _, content, item in _records(source, snapshot):
         if isinstance(item, Raw):
             item = _document(source, content, item)
         yield item
@@ -63,9 +63,7 @@ def _document(source: Source, content: Content, raw: Raw) -> Document | Rejected
     return Document(identity, text, location)
 
 
-def _row(
-    source: Source, content: Content, raw: Raw, split: Split | None
-) -> Row | Rejected:
+def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row | Rejected:
     location = f"{content.name}:{raw.line}"
     identity = _id(source, raw.values, location)
     if isinstance(identity, Rejected):
@@ -94,9 +92,7 @@ def _row(
     return Row(identity, text, pair, label, split, location, kind, group)
 
 
-def _text(
-    column: str, values: Mapping[str, Any], identity: str, location: str
-) -> str | Rejected:
+def _text(column: str, values: Mapping[str, Any], identity: str, location: str) -> str | Rejected:
     value = values.get(column, _ABSENT)
     if isinstance(value, str):
         return value

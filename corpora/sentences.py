@@ -1,8 +1,8 @@
 """Sentences of English and Chinese, by rules; nothing but blanks between them is lost.
 
-A sentence ends at ``. ! ?`` (and closing quotes or brackets) before a blank and something that can begin a
-sentence, unless the dot belongs to an abbreviation, an initial or a number; in Chinese at ``。！？…；`` wherever
-they stand; and at an empty line in either.
+A sentence ends at ``. ! ?`` (and closing quotes or brackets) before a blank and something that can
+begin a sentence, unless the dot belongs to an abbreviation, an initial or a number; in Chinese at
+``。！？…；`` wherever they stand; and at an empty line in either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tokenised text on disk: memory-mapped Arrow, random access, the same memory for any size.
 
-A file is written once, batch by batch, and appears under its name when it is whole. Reading maps it: a
-document's arrays are views of the file, valid as long as the object they came from.
+A file is written once, batch by batch, and appears under its name when it is whole. Reading maps
+it: a document's arrays are views of the file, valid as long as the object they came from.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class TokenWriter:
         starts = np.ascontiguousarray(unit_starts, dtype=np.bool_)
         if int(sentences.sum()) != len(tokens) or len(starts) != len(tokens):
             raise ValueError(
-                f"expected sentence lengths that sum to {len(tokens)} tokens and as many unit starts, "
+                f"expected sentence lengths that sum to {len(tokens)} tokens and as many unit "
+                "starts, "
                 f"got {int(sentences.sum())} and {len(starts)}"
             )
         self._table.add(
@@ -159,7 +160,9 @@ class _Mapped:
         self._mapped = pyarrow.memory_map(str(self.path))
         reader = pyarrow.ipc.open_file(self._mapped)
         if not reader.schema.equals(schema):
-            raise ValueError(f"{self.path}: expected the columns {schema.names}, got {reader.schema.names}")
+            raise ValueError(
+                f"{self.path}: expected the columns {schema.names}, got {reader.schema.names}"
+            )
         # Record batches are views of the map: keeping them costs no memory to speak of.
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         batch_numbers, rows = [], []
@@ -244,7 +247,7 @@ class TokenisedCorpus(_Mapped):
         return self._token_lengths
 
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Token ids (n,) int32, sentence lengths (s,) int32 and unit starts (n,) bool of document `i`.
+        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,) bool.
 
         Views of the file: not to be written to.
         """
@@ -285,7 +288,7 @@ class TokenisedRows(_Mapped):
         return self._lengths("token_ids") + self._lengths("pair_token_ids")
 
     def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Token ids (n,) int32 of row `i`, and of its second text (m,) or None. Views of the file."""
+        """Token ids (n,) int32 of row `i`, and of its second text (m,) or None; views."""
         i = self._check(i)
         pair = None
         if self._has_pair[self._batch_of[i]][self._row_of[i]]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from corpora.files import FoundFile, find_files
 from data_contracts.records import Split
@@ -66,8 +67,8 @@ def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
 
     Args:
         source: What to look for.
-        folders: Further folders for relative files, after the source's own project folder and before
-            those of ``FOURSTAGE_DATA`` and the fetch cache.
+        folders: Further folders for relative files, after the source's own project folder and
+            before those of ``FOURSTAGE_DATA`` and the fetch cache.
 
     Raises:
         ContractViolation: A file is missing, cannot be read, or changes meanwhile.
@@ -132,8 +133,7 @@ def _addressed_state(file: FoundFile) -> FileState:
     state = hashlib.sha256()
     size = 0
     try:
-        opened = fsspec.open(file.path, "rb")
-        with opened as stream:  # pyright: ignore[reportGeneralTypeIssues]  (fsspec is untyped)
+        with cast(BinaryIO, fsspec.open(file.path, "rb")) as stream:
             while chunk := stream.read(1 << 20):
                 state.update(chunk)
                 size += len(chunk)

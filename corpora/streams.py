@@ -8,7 +8,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from corpora.limits import MAX_LINE_BYTES, MAX_RATIO, MEBIBYTE, RATIO_FLOOR_BYTES
 from corpora.snapshot import FileState, check_unchanged
@@ -36,8 +36,7 @@ def open_file(state: FileState) -> Iterator[BinaryIO]:
         import fsspec
 
         try:
-            opened = fsspec.open(state.path, "rb")
-            with opened as stream:  # pyright: ignore[reportGeneralTypeIssues]  (fsspec is untyped)
+            with cast(BinaryIO, fsspec.open(state.path, "rb")) as stream:
                 yield stream
         except OSError as error:
             raise ContractViolation(f"{state.path}: cannot be read ({error}).") from error
@@ -78,7 +77,8 @@ class RatioGuard:
         """
         if self.given > RATIO_FLOOR_BYTES and self.given > MAX_RATIO * max(self.taken, 1):
             raise ContractViolation(
-                f"{self.path}: {self.taken:,} compressed bytes already gave {self.given:,}, more than "
+                f"{self.path}: {self.taken:,} compressed bytes already gave {self.given:,}, more "
+                "than "
                 f"{MAX_RATIO} times as many; text does not compress so, reading stopped."
             )
 
@@ -86,8 +86,8 @@ class RatioGuard:
 class _Decompressed:
     """A decompressing stream of bounded memory that accepts several members and nothing else.
 
-    The library's own gzip reader is not used: its error for bytes after the last member does not tell
-    them from a file that is no gzip at all, and bz2's drops them silently.
+    The library's own gzip reader is not used: its error for bytes after the last member does not
+    tell them from a file that is no gzip at all, and bz2's drops them silently.
     """
 
     def __init__(self, stream: ReadsBytes, kind: str, path: str):
@@ -165,7 +165,8 @@ class _Decompressed:
                     "damaged or joined with something else."
                 )
             raise ContractViolation(
-                f"{self._path}: expected {self._kind} data by its name, got something else; correct "
+                f"{self._path}: expected {self._kind} data by its name, got something else; "
+                "correct "
                 "the suffix or the file."
             )
         self._members += 1
@@ -214,7 +215,8 @@ def byte_lines(stream: ReadsBytes, where: str) -> Iterator[tuple[int, int, bytes
             held += len(chunk) - start
         if held > MAX_LINE_BYTES:
             raise ContractViolation(
-                f"{where}: line {number + 1} is longer than {MAX_LINE_BYTES // MEBIBYTE} MiB; expected "
+                f"{where}: line {number + 1} is longer than {MAX_LINE_BYTES // MEBIBYTE} MiB; "
+                "expected "
                 "one record a line."
             )
     if parts:
@@ -234,6 +236,7 @@ class Peekable:
         self._stream = stream
 
     def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes, those looked at first."""
         piece = self._rest.read(size)
         if size is None or size < 0:
             return piece + self._stream.read(size)

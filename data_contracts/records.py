@@ -1,7 +1,7 @@
 """What readers hand on: documents, labelled rows, and what could not become either.
 
-A location is ``file:line`` (``archive!member:line``) with the file's name as the source lists it, never
-an absolute path, so that prepared data are the same on every machine.
+A location is ``file:line`` (``archive!member:line``) with the file's name as the source lists it,
+never an absolute path, so that prepared data are the same on every machine.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class Row:
         label: As text; what kind of value it was in the file is `label_type`.
         split: The split its file was listed under; None where the source leaves splitting to us.
         location: Where it was read.
-        label_type: ``text``, ``integer``, ``float``, ``boolean`` or ``structure`` (a list or mapping,
-            in `label` as canonical JSON).
-        group: Rows of one group never fall on two sides of a split; None where each text is its own.
+        label_type: ``text``, ``integer``, ``float``, ``boolean`` or ``structure`` (a list or
+            mapping, in `label` as canonical JSON).
+        group: Rows of one group never fall on two sides of a split; None where each text is its
+            own.
     """
 
     id: str

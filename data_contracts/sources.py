@@ -1,6 +1,7 @@
 """Sources: where a corpus or a dataset comes from, how it is read, and what it promises.
 
-The smallest source a user writes is a name, a language, a licence, the files, and which field is what::
+The smallest source a user writes is a name, a language, a licence, the files, and which field is
+what::
 
     name: mine
     language: en
@@ -8,7 +9,8 @@ The smallest source a user writes is a name, a language, a licence, the files, a
     files: [notes/*.jsonl]
     fields: {text: body}
 
-With a ``label`` among its fields it is a dataset, else a corpus. `docs/tutorial.md` walks through one.
+With a ``label`` among its fields it is a dataset, else a corpus. `docs/tutorial.md` walks through
+one.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class _Strict(BaseModel):
 
 
 def _as_tuple(value: Any) -> Any:
-    """YAML has lists only; a frozen source holds tuples. Anything else is for the schema to refuse."""
+    """YAML has lists only; a frozen source holds tuples. The schema refuses anything else."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -54,8 +56,9 @@ class OriginFile(_Strict):
     Attributes:
         path: Its path in the repository.
         sha256: Digest of the bytes as published.
-        save_as: Where it goes in the cache, as `files` will look for it; a name that ends in ``.gz``
-            compresses what was published plain. The last part of `path` where it is not given.
+        save_as: Where it goes in the cache, as `files` will look for it; a name that ends in
+            ``.gz`` compresses what was published plain. The last part of `path` where it is not
+            given.
     """
 
     path: str
@@ -132,18 +135,19 @@ class Source(_Strict):
         description: One sentence for people.
         language: ``en``, ``zh``… (ISO 639, with a region where it matters).
         licence: Terms of the text: an SPDX name, or words.
-        origin: Where it is published, for ``fourstage fetch`` and for lineage; several where needed.
+        origin: Where it is published, for ``fourstage fetch`` and for lineage; several where
+            needed.
         fetch: ``none``: there is nothing to fetch automatically.
         format: Name of a file in ``corpora/readers``; by default told from each file's suffix.
         encoding: Of text files; a list is tried in order, a file at a time.
-        files: Paths, folders, globs or addresses, as one list or by split. ``archive.zip!member.tsv``
-            takes some members of an archive.
+        files: Paths, folders, globs or addresses, as one list or by split.
+            ``archive.zip!member.tsv`` takes some members of an archive.
         fields: Role → column.
         contract: Name of the suite that the profile must meet; empty: ``corpus`` or ``dataset``.
         document: What one document of a text file is; the reader's own default where empty.
         columns: Names of the columns of a table without a header line.
-        quotes: Whether ``"`` quotes in a table: ``standard``, or ``none`` (then it is a plain character);
-            by default standard in CSV, none in TSV.
+        quotes: Whether ``"`` quotes in a table: ``standard``, or ``none`` (then it is a plain
+            character); by default standard in CSV, none in TSV.
         packages: For ``python_docs``: distributions, or ``stdlib``.
         markings: Strings that do not make two texts different, such as marks round entities.
         rows_per_label: Keep at most this many rows a label, drawn by the digest of their ids.
@@ -368,7 +372,7 @@ def parse_source(raw: Mapping[str, Any], where: str = "source") -> Source:
 
 
 def _places(folders: Iterable[Path]) -> list[tuple[Path, Path | None]]:
-    return [(folder / "sources", folder) for folder in folders] + [(BUILT_IN, None)]
+    return [*((folder / "sources", folder) for folder in folders), (BUILT_IN, None)]
 
 
 def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:

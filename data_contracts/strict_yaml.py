@@ -1,4 +1,4 @@
-"""YAML without its surprises: no key twice, no anchors, no tags, no dates, bounded size and depth."""
+"""YAML without surprises: no key twice, no anchors, tags or dates; bounded size and depth."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One file a format; the name in ``format:`` is the name of the file.
 
-A reader has `SUFFIXES` (of files it is chosen for) and ``read(content, source)``, which yields `Raw`
-records and `Rejected` ones, in the file's order.
+A reader has `SUFFIXES` (of files it is chosen for) and ``read(content, source)``, which yields
+`Raw` records and `Rejected` ones, in the file's order.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
         except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
             # Arrow's messages may quote values: only their kind is passed on.
             raise ContractViolation(
-                f"{content.where}: not a whole Parquet file ({type(error).__name__}); write it again."
+                f"{content.where}: not a whole Parquet file ({type(error).__name__}); write it "
+                "again."
             ) from error
 
 

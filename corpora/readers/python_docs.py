@@ -1,4 +1,4 @@
-"""Documentation strings of installed Python packages, by their syntax trees; nothing is imported."""
+"""Documentation strings of installed packages, by syntax trees; nothing is imported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ _LEFT_OUT = {
     "_tf_keras",
 }
 _MINIMUM_CHARACTERS = 40
-# A file of which less than this share stands in long quotes is left out unparsed: a quarter of the bytes,
+# A file of which less than this share stands in long quotes is left out unparsed: a quarter of the
+# bytes,
 # and with them of the time, but 2 % of the documentation of the built-in sources.
 _DOCUMENTED = 0.1
 _QUOTED = re.compile(rb"(\"\"\"|''')(.*?)\1", re.DOTALL)
@@ -65,7 +66,9 @@ _ALIASES = {
 }
 _PASSAGE_WORDS = range(14, 90)
 _WORD = re.compile(r"[A-Za-z][a-z'-]*")
-_NOT_PROSE = re.compile(r">>>|\.\. |::|={3}|-{3}|~{3}|\^{3}|\|[ -]|```|^\s*[-*] |\$\$", re.MULTILINE)
+_NOT_PROSE = re.compile(
+    r">>>|\.\. |::|={3}|-{3}|~{3}|\^{3}|\|[ -]|```|^\s*[-*] |\$\$", re.MULTILINE
+)
 
 Documentation = tuple[int, str, str]  # line, qualified name within the module, the cleaned text
 
@@ -78,7 +81,9 @@ def package_files(source: Source) -> list[FoundFile]:
     """
     found: list[FoundFile] = []
     for package in source.packages:
-        files = _standard_library() if package == STANDARD_LIBRARY else _distribution(source, package)
+        files = (
+            _standard_library() if package == STANDARD_LIBRARY else _distribution(source, package)
+        )
         for name, path in sorted(files):
             found.append(FoundFile(None, str(path), f"{package}:{name}"))
     return found
@@ -94,7 +99,9 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     module = _module_name(name or library)
     data = content.stream.read(MAX_DOCUMENT_BYTES + 1)
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise ContractViolation(f"{content.where}: a Python file of more than {len(data) - 1:,} bytes.")
+        raise ContractViolation(
+            f"{content.where}: a Python file of more than {len(data) - 1:,} bytes."
+        )
     documentation = _documentation(content.state.sha256, data)
     if documentation is None:
         location = f"{content.name}:1"
@@ -226,8 +233,8 @@ def _module_name(name: str) -> str:
 def _documentation(sha256: str, data: bytes) -> tuple[Documentation, ...] | None:
     """The documentation strings of a file in its order; None where it is not Python.
 
-    Remembered by the file's digest, because a corpus and a dataset are often made of the same packages
-    and parsing is what takes the time (9 MB/s).
+    Remembered by the file's digest, because a corpus and a dataset are often made of the same
+    packages and parsing is what takes the time (9 MB/s).
     """
     if sha256 not in _parsed:
         if len(_parsed) >= _MOST_PARSED:
@@ -243,7 +250,8 @@ _MOST_PARSED = 8192
 def _parse(data: bytes) -> tuple[Documentation, ...] | None:
     if sum(len(match[2]) for match in _QUOTED.finditer(data)) < _DOCUMENTED * len(data):
         return ()
-    # A syntax tree is a hundred thousand young objects and no garbage: collecting takes a third more.
+    # A syntax tree is a hundred thousand young objects and no garbage: collecting takes a third
+    # more.
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Tab-separated values with a header line (or `columns`); a quote is a plain character by default."""
+"""Tab-separated values with a header (or `columns`); quotes are plain characters."""
 
 from __future__ import annotations
 
