@@ -1,0 +1,88 @@
+"""Cards and tables: self-contained Markdown."""
+
+from __future__ import annotations
+
+import base64
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from tasks.lineage import Hop, Trace
+from tasks.plots import LARGEST, loss_plot
+from tasks.register_model import Version
+from tasks.report import (
+    StageRow,
+    contract_card,
+    lineage_diagram,
+    markdown_table,
+    stage_card,
+    stage_table,
+    stage_table_for_terminal,
+)
+from tests.tasks.lifecycle import Lifecycle, history
+
+ROWS = [
+    StageRow("general", "trained", 2000, 8100.4, {"encyclopedia": 4.21, "trials": 5.0}, 0.41),
+    StageRow("domain", "reused", 1000, 8300.0, {"trials": 3.9}, 0.45, "+0.04"),
+    StageRow("task", "skipped"),
+]
+
+
+def test_a_stage_card_shows_key_cost_change_and_curve(lifecycle: Lifecycle):
+    stage = lifecycle["stage domain"]
+    card = stage_card(
+        stage,
+        reused=False,
+        links={"MLflow run": "http://127.0.0.1:5000/#/x", "model": None},
+        before={"trials": 5.0},
+        after={"trials": 3.2},
+    )
+    assert "| trained |" in card
+    assert stage.key[:12] in card
+    assert "| trials | 5.000 | 3.200 | -1.800 |" in card
+    assert "[MLflow run](http://127.0.0.1:5000/#/x)" in card
+    assert "[model]" not in card
+    address = card.split("(data:image/png;base64,")[1].split(")")[0]
+    assert base64.b64decode(address).startswith(b"\x89PNG")
+    assert len(card) < LARGEST
+    assert "reused" in stage_card(stage, reused=True)
+
+
+def test_a_long_history_stays_a_small_picture():
+    picture = loss_plot(history(20_000))
+    assert picture is not None
+    assert len(picture) < 100_000
+    assert loss_plot([{"step": 1, "learning_rate": 0.1}]) is None
+    assert loss_plot([{"step": 1, "loss": float("nan")}]) is None
+
+
+def test_a_contract_card_holds_its_report(lifecycle: Lifecycle):
+    card = contract_card(lifecycle["contract corpus trials"])
+    assert "**green**" in card
+
+
+def test_the_closing_table_reads_the_same_in_markdown_and_terminal():
+    markdown = stage_table(ROWS, "macro_f1")
+    stream = StringIO()
+    Console(file=stream, width=160).print(stage_table_for_terminal(ROWS, "macro_f1"))
+    for text in (markdown, stream.getvalue()):
+        for part in ("general", "8,100", "4.210", "loss on trials", "macro_f1", "+0.04", "skipped"):
+            assert part in text
+    assert markdown_table(("a",), [("x|y\nz",)]).endswith("| x\\|y z |")
+
+
+def test_a_lineage_diagram_is_a_picture_and_mermaid(
+    lifecycle: Lifecycle, home: Path, saved_model: Path
+):
+    from tasks.ancestry import gather
+
+    whole = Lifecycle(home, 1, saved_model)
+    ancestry = gather(whole.store.root, whole["package"])
+    hops = tuple(Hop(manifest, None, None, ("store",)) for manifest in ancestry.manifests.values())
+    version = Version("relations", 2, ancestry.root, None, None, ("champion",), {})
+    diagram = lineage_diagram(Trace(version, hops, "store"))
+    assert "data:image/png;base64," in diagram
+    assert "```mermaid\nflowchart LR" in diagram
+    assert "stage finetune" in diagram
+    assert len(diagram) < LARGEST
