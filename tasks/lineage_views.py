@@ -15,6 +15,7 @@ SHAPES = {  # Mermaid: how a node's text is enclosed
 }
 COLOURS = {"corpus": "#d9ead3", "dataset": "#d9ead3", "stage": "#cfe2f3", "package": "#fff2cc"}
 PLAIN = "#eeeeee"
+TRAINED = ("tokenizer", "stage", "package")
 
 
 def text(trace: Trace) -> str:
@@ -60,12 +61,15 @@ def picture(trace: Trace) -> bytes:
     rows: dict[int, list[Hop]] = {}
     for hop in hops:
         rows.setdefault(column[hop.manifest.key], []).append(hop)
-    height = max(len(some) for some in rows.values())
-    place = {
-        hop.manifest.key: (x, (height - len(some)) / 2 + i)
-        for x, some in rows.items()
-        for i, hop in enumerate(some)
-    }
+    # What is trained stands in one line at the top, texts and tokens below it.
+    place: dict[str, tuple[int, int]] = {}
+    for x, some in rows.items():
+        below = 1
+        for hop in some:
+            top = hop.manifest.kind in TRAINED
+            place[hop.manifest.key] = (x, 0 if top else below)
+            below += not top
+    height = 1 + max(y for _, y in place.values())
     drawn = figure(1.7 * (max(rows) + 2), 0.75 * height + 0.6)
     axes = drawn.add_subplot()
     for parent, child in _edges(trace):
@@ -73,7 +77,7 @@ def picture(trace: Trace) -> bytes:
             "",
             xy=place[child.key],
             xytext=place[parent.key],
-            arrowprops={"arrowstyle": "-|>", "color": "#888888", "shrinkA": 22, "shrinkB": 26},
+            arrowprops={"arrowstyle": "-|>", "color": "#888888", "shrinkA": 0, "shrinkB": 36},
         )
     for hop in hops:
         manifest = hop.manifest
@@ -103,12 +107,15 @@ def _drawn(trace: Trace) -> list[Hop]:
 
 
 def _edges(trace: Trace) -> Iterator[tuple[Manifest, Manifest]]:
+    """Parents and children, but not where a longer way leads from one to the other as well."""
     drawn = {hop.manifest.key: hop.manifest for hop in _drawn(trace)}
+    before: dict[str, set[str]] = {}  # everything drawn that a thing comes from
     for child in drawn.values():
-        parents = {reference["key"] for reference in child.inputs.values()}
-        for key in sorted(parents):
-            if key in drawn:
-                yield drawn[key], child
+        parents = {reference["key"] for reference in child.inputs.values()} & drawn.keys()
+        further = set().union(*(before.get(key, set()) for key in parents))
+        before[child.key] = parents | further
+        for key in sorted(parents - further):
+            yield drawn[key], child
 
 
 def _columns(trace: Trace) -> dict[str, int]:

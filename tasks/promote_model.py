@@ -148,7 +148,9 @@ def promote(
         before = aliases(tracking, name)
         current = before.get(CHAMPION)
         if current != gate.version:
-            if current != gate.champion_version:
+            # Who forces a refused version asks for no comparison.
+            forced = force and gate.decision == "refuse"
+            if current != gate.champion_version and not forced:
                 reason = _out_of_date(gate, current)
                 record(tracking, gate, "refused", reason, run_id)
                 raise GateRefused(reason)

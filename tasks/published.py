@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -275,13 +275,16 @@ def _history(folder: Path) -> list[dict[str, float]]:
 def _summary(stage: Manifest) -> dict[str, float]:
     """The figures of a finished stage, under names no curve has."""
     details = stage.details
-    numbers = {name: details.get(name) for name in ("tokens", "seconds", "tokens_per_second")}
-    numbers |= dict(details.get("metrics", {}))
-    return {
-        f"stage/{name}": float(value)
-        for name, value in numbers.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    facts = {name: details.get(name) for name in ("tokens", "seconds", "tokens_per_second")}
+    return dict(_numbers({**facts, **details.get("metrics", {})}, "stage"))
+
+
+def _numbers(facts: Mapping[str, Any], at: str) -> Iterator[tuple[str, float]]:
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{at}/{name}")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{at}/{name}", float(value)
 
 
 def _log_inputs(

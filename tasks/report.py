@@ -6,7 +6,6 @@ Every function takes plain facts and returns text; Prefect and MLflow only carry
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -41,12 +40,6 @@ class StageRow:
     heldout: Mapping[str, float] = field(default_factory=dict)
     metric: float | None = None
     gained: str = ""
-
-
-def say(message: str) -> None:
-    """Tell a person at the terminal a sentence; standard output is the results'."""
-    sys.stderr.write(f"{message}\n")
-    sys.stderr.flush()
 
 
 def stage_card(
