@@ -30,15 +30,21 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 @contextmanager
-def only_this_on_standard_output() -> Iterator[Callable[[Any], None]]:
+def only_this_on_standard_output(json_only: bool) -> Iterator[Callable[[Any], None]]:
     """Keep everything else off standard output, whoever prints it, native libraries too.
 
     Inside, file descriptor 1 is standard error. The function given prints one JSON value on the
     real standard output.
 
+    Args:
+        json_only: Whether to do so; else nothing is changed and the function says nothing.
+
     Yields:
         A function that prints the one object.
     """
+    if not json_only:
+        yield lambda _: None
+        return
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -47,8 +47,9 @@ and `fields` in sources/my_text.yaml and sources/my_rows.yaml. What runs leave b
 """
 
 RECIPE = """\
-# A first recipe: four stages in minutes on two processor cores. A small BERT reads the documentation
-# of installed packages, then Python's reference, and learns to tell what its chapters are about.
+# A first recipe: four stages in minutes on two processor cores. A small BERT reads the
+# documentation of installed packages, then Python's reference, and learns what each of its
+# chapters is about.
 # Papers: Devlin et al. 2019 (arXiv 1810.04805); Gururangan et al. 2020 (arXiv 2004.10964).
 name: first
 family: bert

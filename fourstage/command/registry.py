@@ -92,10 +92,9 @@ def handle_rollback(options: Namespace) -> int:
 def _run(options: Namespace, work: Callable[[], Any]) -> int:
     """Do the work; what it finds is the one object of ``--json``, and lines of text else."""
     require_home()
-    with only_this_on_standard_output() as say:
+    with only_this_on_standard_output(options.json) as say:
         found = work()
-        if options.json:
-            say(found)
+        say(found)
     refused = isinstance(found, dict) and found.get("decision") == "refuse"
     if not options.json:
         for one in found if isinstance(found, list) else [found]:

@@ -61,13 +61,12 @@ def handle_run(options: Namespace) -> int:
     """Run the lifecycle; a refused gate is exit code 4."""
     resolved_recipe(options.recipe, options)
     require_home()
-    with only_this_on_standard_output() as say:
+    with only_this_on_standard_output(options.json) as say:
         from flows.lifecycle import lifecycle
 
         summary = lifecycle(options.recipe, options.overrides, options.smoke)
         assert isinstance(summary, dict)
-        if options.json:
-            say(summary)
+        say(summary)
     gate = summary.get("gate") or {}
     return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
 
@@ -167,14 +166,13 @@ def handle_compare(options: Namespace) -> int:
     for recipe in options.recipe:
         resolved_recipe(recipe, options)
     require_home()
-    with only_this_on_standard_output() as say:
+    with only_this_on_standard_output(options.json) as say:
         from flows.compare import compare
 
         table = compare(
             options.recipe, options.overrides, options.smoke, options.seeds, options.equal
         )
-        if options.json:
-            say(table)
+        say(table)
     return 0
 
 

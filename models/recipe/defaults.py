@@ -50,10 +50,10 @@ STAGES = {
     "domain": StageDefaults(
         32, ("steps", 1000), {**ADAMW, "peak_learning_rate": 2.5e-4}, "continue"
     ),
-    "task": StageDefaults(32, ("epochs", 20), {**ADAMW, "peak_learning_rate": 1e-4}, "on_change"),
+    "task": StageDefaults(32, ("epochs", 20.0), {**ADAMW, "peak_learning_rate": 1e-4}, "on_change"),
     "finetune": StageDefaults(
         16,
-        ("epochs", 3),
+        ("epochs", 3.0),
         {**ADAMW, "peak_learning_rate": 5e-5, "warmup": 0.1, "beta_2": 0.999},
         "on_change",
     ),

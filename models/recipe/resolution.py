@@ -176,7 +176,7 @@ class _Resolution:
             self.fault(
                 "size", f"expected a hidden_dim that num_heads divides, got {width} and {heads}"
             )
-        return {**fallback, **{k: v for k, v in given.items() if k in known}}, fallback
+        return {**fallback, **_as_declared(given, known)}, fallback
 
     def seeds(self, seed: int | None) -> tuple[int, tuple[int, ...], str | None]:
         """The seed of the first stages, all seeds of the last ones, and where these begin."""
@@ -503,7 +503,7 @@ class _Resolution:
         for key in known:
             if key not in said:
                 self.origins[f"{path}.{key}"] = f"default of {name}"
-        return {**fallback, **said}, fallback
+        return {**fallback, **_as_declared(said, known)}, fallback
 
     def settings(
         self, path: str, said: Mapping[str, Any], known: Mapping[str, Setting], kind: str
@@ -671,6 +671,17 @@ class _Resolution:
                 f"{name!r} is a dataset; only stage task reads a dataset's text. A second source "
                 "on the same files without a label field is a corpus",
             )
+
+
+def _as_declared(said: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
+    """Known settings, whole numbers as floats where the file wants floats: 1 and 1.0 are one key."""
+    return {
+        name: float(value)
+        if type(value) is int and "float" in known[name].types and "int" not in known[name].types
+        else value
+        for name, value in said.items()
+        if name in known
+    }
 
 
 def _misfit(setting: Setting, value: Any) -> str:

@@ -1,0 +1,261 @@
+"""Inheritance, defaults, notes, names of sources, and what of a stage enters its key."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fourstage.digests import digest
+from fourstage.errors import RecipeError
+from models.recipe import SourceFacts, as_recipe, load_recipe, resolve, stage_spec, with_seed
+
+FIXTURES = Path(__file__).parent / "fixtures"
+GOLDEN = FIXTURES / "recipes" / "golden.yaml"
+SPECS = FIXTURES / "stage-specs.json"
+SOURCES = {
+    "general_text": SourceFacts(labelled=False),
+    "domain_text": SourceFacts(labelled=False),
+    "rows": SourceFacts(labelled=True),
+    "unread": None,
+}
+
+
+@pytest.fixture
+def golden():
+    return resolve(load_recipe(GOLDEN), SOURCES)
+
+
+@pytest.fixture
+def edit(tmp_path):
+    def _edit(pattern: str, replacement: str) -> Path:
+        text = GOLDEN.read_text(encoding="utf-8")
+        changed = re.sub(pattern, replacement, text, count=1, flags=re.MULTILINE)
+        assert changed != text, "the edit changed nothing"
+        (tmp_path / "x.yaml").write_text(changed, encoding="utf-8")
+        return tmp_path / "x.yaml"
+
+    return _edit
+
+
+def fault(file: Path) -> str:
+    with pytest.raises(RecipeError) as caught:
+        resolve(load_recipe(file), SOURCES)
+    return str(caught.value)
+
+
+def test_network_sequence_length_and_precision_are_inherited(golden):
+    general, domain, task, finetune = golden.stages
+    assert general.network == domain.network == task.network == finetune.network
+    assert [p.sequence_length for p in general.phases] == [64, 128]
+    assert all(stage.sequence_length == 128 for stage in golden.stages)
+    assert golden.origin("stages[1].phases[0].sequence_length") == "inherited from stage general"
+    assert golden.origin("stages[3].precision") == "inherited from stage task"
+
+
+def test_objectives_are_inherited_less_those_that_rows_cannot_feed(golden):
+    general, domain, task, finetune = golden.stages
+    assert list(general.objectives) == list(domain.objectives) == ["masked_lm", "next_sentence"]
+    assert list(task.objectives) == ["masked_lm"]
+    assert task.objectives["masked_lm"]["unit"] == "word"
+    assert task.weights == {"masked_lm": 2.0}
+    assert finetune.objectives == {}
+    assert len(golden.notes) == 1
+    assert "'next_sentence' is not inherited from stage domain" in golden.notes[0]
+
+
+def test_budget_optimizer_and_batch_size_are_never_inherited(golden):
+    budgets = [(stage.budget.unit, stage.budget.amount) for stage in golden.stages]
+    assert budgets == [("steps", 100), ("tokens", 1_000_000), ("epochs", 2.5), ("epochs", 3)]
+    rates = [stage.optimizer.settings["peak_learning_rate"] for stage in golden.stages]
+    assert rates == [5e-4, 2.5e-4, 1e-4, 5e-5]
+    assert [stage.batch_size for stage in golden.stages] == [32, 32, 32, 16]
+    assert golden.origin("stages[1].optimizer.adamw.warmup") == "default for domain"
+
+
+def test_the_task_stage_reads_the_text_of_the_finetune_dataset(golden):
+    assert golden.stages[2].corpora == {"rows": 1.0}
+    assert golden.origin("stages[2].corpora.rows") == "the text of the finetune dataset"
+
+
+def test_shares_are_made_to_sum_to_one(golden):
+    assert golden.stages[0].corpora == {"domain_text": 0.25, "general_text": 0.75}
+    assert [phase.share for phase in golden.stages[0].phases] == [0.9, 0.1]
+
+
+def test_every_value_has_an_origin(golden):
+    for path, _, origin in golden.rows():
+        assert re.match(
+            r"recipe$|default|inherited from stage|size mini of bert|the |extends|--set", origin
+        ), (path, origin)
+
+
+def test_the_resolved_recipe_is_a_recipe_that_resolves_to_itself(golden, tmp_path):
+    file = tmp_path / "resolved.yaml"
+    file.write_text(yaml.safe_dump(as_recipe(golden)), encoding="utf-8")
+    again = resolve(load_recipe(file), SOURCES)
+    assert [stage_spec(stage) for stage in again.stages] == [
+        stage_spec(stage) for stage in golden.stages
+    ]
+    assert as_recipe(again) == as_recipe(golden)
+
+
+def test_layer_decay_is_the_same_as_remedy_and_as_optimizer_setting(edit, golden):
+    same = resolve(
+        load_recipe(
+            edit(r"remedies: \{layer_decay: 0.95\}", "optimizer: {adamw: {layer_decay: 0.95}}")
+        )
+    )
+    assert stage_spec(same.stages[1]) == stage_spec(golden.stages[1])
+
+
+# Names of sources
+
+
+def test_an_unknown_source_suggests_the_nearest(edit):
+    said = fault(edit("domain_text: 1}$", "domain_txt: 1}"))
+    assert "x.yaml: stages[0].corpora: 'domain_txt' is not a source; did you mean" in said
+
+
+def test_a_dataset_is_no_corpus_outside_the_task_stage(edit):
+    assert "'rows' is a dataset; only stage task reads" in fault(
+        edit(r"corpora: \{domain_text: 1\}", "corpora: {rows: 1}")
+    )
+
+
+def test_a_corpus_is_no_dataset(edit):
+    assert "stages[3].dataset: 'unread2' is not a source" in fault(
+        edit("dataset: rows", "dataset: unread2")
+    )
+    assert "'domain_text' is a corpus: its source names no label field" in fault(
+        edit("dataset: rows", "dataset: domain_text")
+    )
+
+
+# Order, names, phases
+
+
+def test_stages_come_in_their_order(edit):
+    assert "expected the order general, domain, task, finetune; got domain after finetune" in fault(
+        edit(r"\Z", "  - {stage: domain, corpora: {domain_text: 1}, name: late}\n")
+    )
+
+
+def test_two_domain_stages_need_names(edit):
+    file = edit(r"^  - \{stage: task", "  - {stage: domain, corpora: {x: 1}}\n  - {stage: task")
+    assert "the name 'domain' is taken by stages[1]" in fault(file)
+
+
+def test_sequence_length_and_phases_exclude_each_other(edit):
+    assert "expected sequence_length or phases, got both" in fault(
+        edit("    phases", "    sequence_length: 64\n    phases")
+    )
+
+
+def test_micro_batches_divide_every_batch(edit):
+    assert "expected a divisor of the batch size 32, got 5" in fault(
+        edit("micro_batches: 4", "micro_batches: 5")
+    )
+
+
+def test_a_network_without_its_arguments_names_them(edit):
+    assert "size: missing: num_layers, num_heads" in fault(
+        edit("size: mini", "size: {hidden_dim: 64, intermediate_dim: 256}")
+    )
+
+
+# Seeds
+
+
+def test_several_seeds_begin_at_the_stage_they_are_from(edit):
+    file = edit("seed: 3", "seeds: {values: [4, 5, 6], from: task}")
+    recipe = load_recipe(file)
+    resolved = resolve(recipe)
+    assert [stage.seed for stage in resolved.stages] == [4, 4, 4, 4]
+    assert resolved.seeds == (4, 5, 6)
+    assert [stage.seed for stage in with_seed(resolved, 6).stages] == [4, 4, 6, 6]
+    assert [stage.seed for stage in resolve(recipe, seed=6).stages] == [4, 4, 6, 6]
+
+
+def test_another_seed_is_that_of_all_stages(golden):
+    assert [stage.seed for stage in with_seed(golden, 8).stages] == [8, 8, 8, 8]
+    other = resolve(load_recipe(GOLDEN), SOURCES, seed=8)
+    assert [stage.seed for stage in other.stages] == [8, 8, 8, 8]
+
+
+# Keys
+
+
+def test_stage_specs_are_those_of_the_file(golden):
+    """If this fails, every stored stage of every user would be trained again.
+
+    A new key of the schema belongs into `models.recipe.resolved.NEUTRAL`; the file is changed only
+    when the meaning of an old key changes.
+    """
+    specs = {stage.name: stage_spec(stage) for stage in golden.stages}
+    assert specs == json.loads(SPECS.read_text(encoding="utf-8"))
+
+
+def test_a_spec_is_plain_json_without_names_or_paths(golden):
+    for stage in golden.stages:
+        text = json.dumps(stage_spec(stage), allow_nan=False)
+        assert str(FIXTURES) not in text
+        assert "golden" not in text
+
+
+def test_what_is_said_explicitly_or_in_another_order_has_the_same_key(edit, golden):
+    explicit = edit(
+        r"objectives: .*",
+        "objectives: {masked_lm: {weight: 2.0, unit: word, rate: 0.15}, next_sentence: {}}\n"
+        "    batch_size: 32\n    refresh: on_change\n    precision: float32\n    micro_batches: 1",
+    )
+    again = resolve(load_recipe(explicit), SOURCES)
+    assert digest(stage_spec(again.stages[0])) == digest(stage_spec(golden.stages[0]))
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "seed=4",
+        "size=tiny",
+        "stages[0].budget.steps=101",
+        "stages[0].objectives.masked_lm.rate=0.2",
+        "stages[0].corpora={general_text: 1, domain_text: 1}",
+        "stages[0].optimizer.adamw.warmup=0.1",
+        "stages[0].phases=[{sequence_length: 128, share: 1}]",
+        "stages[0].batch_size=64",
+        "stages[0].micro_batches=2",
+        "stages[0].stop.patience=2",
+    ],
+)
+def test_what_decides_the_weights_changes_the_key(golden, override):
+    changed = resolve(load_recipe(GOLDEN, [override]), SOURCES)
+    assert digest(stage_spec(changed.stages[0])) != digest(stage_spec(golden.stages[0]))
+
+
+@pytest.mark.parametrize(
+    ("stage", "override"),
+    [
+        (3, "stages[3].budget.epochs=3"),
+        (3, "stages[3].optimizer.adamw.beta_2=0.999"),
+        (3, "stages[3].head={sequence_classification: {class_weights: balanced, dropout: 0.1}}"),
+        (0, "stages[0].corpora={general_text: 75, domain_text: 25}"),
+        (0, "stages[0].phases=[{sequence_length: 64, share: 0.9},"
+            " {sequence_length: 128, share: 0.1, batch_size: 8}]"),
+    ],
+)  # fmt: skip
+def test_a_value_written_in_another_way_changes_no_key(golden, stage, override):
+    same = resolve(load_recipe(GOLDEN, [override]), SOURCES)
+    assert digest(stage_spec(same.stages[stage])) == digest(stage_spec(golden.stages[stage]))
+
+
+@pytest.mark.parametrize(
+    "override",
+    ["name=other", "stages[0].refresh=on_change", "limits.minutes=3", "stages[0].name=first"],
+)
+def test_what_decides_no_weight_changes_no_key(golden, override):
+    changed = resolve(load_recipe(GOLDEN, [override]), SOURCES)
+    assert stage_spec(changed.stages[0]) == stage_spec(golden.stages[0])

@@ -1,0 +1,58 @@
+"""The smoke version keeps the structure and nothing that is long or must be fetched."""
+
+from __future__ import annotations
+
+import pytest
+
+from fourstage.settings import REPOSITORY
+from models.recipe import load_recipe, recipe_names, resolve
+from models.recipe.smoke import EMBEDDED
+
+
+@pytest.mark.parametrize("name", sorted(recipe_names([])))
+def test_smoke_is_small_and_embedded_and_has_another_name(name):
+    whole, small = resolve(load_recipe(name)), resolve(load_recipe(name, smoke=True))
+    assert small.name == f"{whole.name}-smoke"
+    assert small.size == "tiny"
+    assert set(small.sources) <= EMBEDDED
+    assert [(s.name, s.kind) for s in small.stages] == [(s.name, s.kind) for s in whole.stages]
+    assert [set(s.objectives) for s in small.stages] == [set(s.objectives) for s in whole.stages]
+    assert [s.head for s in small.stages] == [s.head for s in whole.stages]
+    assert [len(s.phases) for s in small.stages] == [len(s.phases) for s in whole.stages]
+    for stage in small.stages:
+        assert stage.budget.unit == "steps"
+        assert stage.budget.amount <= 20
+        assert stage.sequence_length <= 64
+        assert stage.batch_size <= 8
+    assert small.metrics == whole.metrics
+    if whole.model:
+        assert small.model == f"{whole.model}-smoke"
+        assert small.require == {}
+
+
+def test_foreign_corpora_become_embedded_ones_by_their_stage():
+    small = resolve(load_recipe("applications/biomed-chemprot", smoke=True))
+    general, domain, task, finetune = small.stages
+    assert general.corpora == {"python_infrastructure": 1.0}
+    assert domain.corpora == {"python_infrastructure": 0.1, "python_scientific": 0.9}
+    assert task.corpora == {"python_libraries": 1.0}
+    assert finetune.dataset == "python_libraries"
+    assert small.tokenizer.learn_from == ("python_infrastructure", "python_scientific")
+    assert len(small.seeds) == 1
+
+
+def test_a_smaller_budget_stays_smaller():
+    small = load_recipe("quickstart", ["stages.domain.budget.steps=3"], smoke=True)
+    assert resolve(small).stages[1].budget.amount == 3
+
+
+def test_the_file_itself_is_not_changed():
+    before = (REPOSITORY / "recipes" / "quickstart.yaml").read_bytes()
+    load_recipe("quickstart", smoke=True)
+    assert (REPOSITORY / "recipes" / "quickstart.yaml").read_bytes() == before
+
+
+def test_smoke_is_said_as_the_origin_of_what_it_changed():
+    small = resolve(load_recipe("quickstart", smoke=True))
+    assert small.origin("stages[0].budget.steps") == "smoke"
+    assert small.origin("stages[0].objectives.masked_lm.rate") == "recipe"

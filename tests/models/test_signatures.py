@@ -1,0 +1,51 @@
+"""Settings of parts, read without importing them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from fourstage.errors import RecipeError
+from models.signatures import settings_of
+
+PART = '''
+"""A part."""
+UNITS = ("token", "word")
+import no_such_package
+
+class _Hidden:
+    def __init__(self, x): ...
+
+class Part:
+    def __init__(self, context, *, rate: float = 0.15, unit: str = "token", size: int,
+                 names: list[str] | None = None, dtype: str = "float32"): ...
+'''
+
+
+@pytest.fixture
+def part(tmp_path):
+    (tmp_path / "part.py").write_text(PART, encoding="utf-8")
+    return tmp_path / "part.py"
+
+
+def test_names_types_defaults_and_choices_are_read(part):
+    settings = settings_of(part)
+    assert list(settings) == ["rate", "unit", "size", "names"]
+    assert settings["rate"].default == 0.15
+    assert settings["rate"].is_share
+    assert settings["unit"].choices == ("token", "word")
+    assert settings["size"].required
+    assert not settings["names"].required
+    assert set(settings["names"].types) == {"list", "str", "None"}
+
+
+def test_nothing_is_imported(part):
+    settings_of(part)
+    assert "no_such_package" not in sys.modules
+
+
+def test_a_file_that_is_no_python_is_named_with_its_line(tmp_path):
+    (tmp_path / "x.py").write_text("class X:\n  def (", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"x\.py:2: not a Python file"):
+        settings_of(tmp_path / "x.py")
