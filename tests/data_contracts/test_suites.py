@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from data_contracts.check import check
+from data_contracts.derived import DERIVED
 from data_contracts.suite import BUILT_IN, load_suite, read_suite, suite_names
 from fourstage.errors import RecipeError
 
@@ -255,6 +256,20 @@ def test_repeats_that_the_recipe_allows_are_a_warning():
     )
     assert report.verdict == "amber"
     assert [item.id for item in report.results if item.status == "failed"] == ["overlap_seen"]
+
+
+def test_a_preparation_writes_every_column_that_the_suites_read():
+    from corpora.datasets import dataset_profile
+    from corpora.preparation import CORPUS_PROFILE, MEASURES
+
+    written = {
+        "corpus": set(CORPUS_PROFILE.names),
+        "corpus_zh": set(CORPUS_PROFILE.names),
+        "dataset": set(dataset_profile(MEASURES).names),
+    }
+    for name, columns in written.items():
+        computed = {column for column, of in DERIVED.items() if columns >= set(of)}
+        assert set(load_suite(name).columns) <= columns | computed
 
 
 def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
