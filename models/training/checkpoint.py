@@ -1,0 +1,139 @@
+"""Where a stage stands, on disk: written whole or not at all, checked when read.
+
+A checkpoint is a folder: ``state.safetensors`` (every variable of model and optimizer, numbered in
+their order, because automatic names differ between processes) and ``state.json`` (where the data
+stand, with the digest of the arrays). It is written beside, synchronised and renamed; the last two
+are kept, and a damaged one gives way to the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from fourstage.errors import EnvironmentFault
+
+ARRAYS = "state.safetensors"
+DETAILS = "state.json"
+KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was written.
+
+    Attributes:
+        step: Optimizer updates done.
+        arrays: Values of the variables, in their order.
+        details: Plain JSON: next batch, budget spent, metrics not yet logged.
+    """
+
+    step: int
+    arrays: tuple[np.ndarray, ...]
+    details: Mapping[str, Any]
+
+
+def write(
+    folder: Path,
+    step: int,
+    arrays: Sequence[np.ndarray],
+    details: Mapping[str, Any],
+    *,
+    series: str = "step",
+) -> Path:
+    """Write a checkpoint and drop all but the last two of its series.
+
+    Args:
+        folder: Of the checkpoints; made where it is missing.
+        step: Optimizer updates done.
+        arrays: Values of the variables, in their order.
+        details: Plain JSON.
+        series: Name of the series; the best weights so far are one of their own.
+
+    Raises:
+        EnvironmentFault: If there is no space; the checkpoints before stay.
+    """
+    final = folder / f"{series}-{step:09d}"
+    part = folder / f".{series}-{step:09d}.part"
+    size = sum(array.nbytes for array in arrays)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir()
+        save_file(
+            {f"{i:05d}": np.array(array, order="C") for i, array in enumerate(arrays)},
+            part / ARRAYS,
+        )
+        written = {"step": step, "arrays": len(arrays), "sha256": _sha256(part / ARRAYS)}
+        text = json.dumps({"checkpoint": written, "details": dict(details)}, allow_nan=True)
+        (part / DETAILS).write_text(text, "utf-8")
+        for path in (part / ARRAYS, part / DETAILS, part):
+            _synchronise(path)
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(part, final)
+        _synchronise(folder)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        cause = getattr(error, "strerror", None) or type(error).__name__
+        raise EnvironmentFault(
+            f"{folder}: no space for a checkpoint of {size / 1e6:.0f} MB ({cause});"
+            " make room and run again: it goes on from the checkpoint before"
+        ) from error
+    for old in written_steps(folder, series)[:-KEPT]:
+        shutil.rmtree(folder / f"{series}-{old:09d}")
+    return final
+
+
+def newest(folder: Path, series: str = "step") -> tuple[Checkpoint | None, list[str]]:
+    """The last checkpoint that is whole, and what was found wrong with those after it."""
+    wrong: list[str] = []
+    for step in reversed(written_steps(folder, series)):
+        found = read(folder, step, series)
+        if isinstance(found, Checkpoint):
+            return found, wrong
+        wrong.append(found)
+    return None, wrong
+
+
+def read(folder: Path, step: int, series: str = "step") -> Checkpoint | str:
+    """A checkpoint, or what is wrong with it."""
+    place = folder / f"{series}-{step:09d}"
+    try:
+        stored = json.loads((place / DETAILS).read_text("utf-8"))
+        written = stored["checkpoint"]
+        if _sha256(place / ARRAYS) != written["sha256"]:
+            return f"{place / ARRAYS}: its digest is not the one that was written"
+        named = load_file(place / ARRAYS)
+        arrays = tuple(named[f"{i:05d}"] for i in range(written["arrays"]))
+        return Checkpoint(step, arrays, stored["details"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"{place}: unreadable ({type(error).__name__})"
+
+
+def written_steps(folder: Path, series: str = "step") -> list[int]:
+    """Steps of the checkpoints there, oldest first."""
+    return sorted(int(path.name.rpartition("-")[2]) for path in folder.glob(f"{series}-*"))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _synchronise(path: Path) -> None:
+    """Onto the disk, so that a power cut cannot leave a name without its bytes."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

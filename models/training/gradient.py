@@ -1,0 +1,581 @@
+"""Training by gradient: one loop for all four stages.
+
+    for each update: batch k → cut into parts → train_on_batch each;
+    now and then: measure, log, write a checkpoint
+
+Everything random is a pure function of (seed, k), and a checkpoint holds every variable, so a stage
+that was killed at any moment and started again ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
+from models import features as keys
+from models.evaluation.classification import METRICS
+from models.evaluation.classification import evaluate as label_metrics
+from models.evaluation.heldout import HeldOut
+from models.evaluation.predict import RowClassifier
+from models.inputs.batches import Batches, batches
+from models.inputs.randomness import grain_seed
+from models.protocols import Context
+from models.training import checkpoint
+from models.training.assembly import (
+    CONFIG,
+    HEADS,
+    NETWORK,
+    build_network,
+    build_objectives,
+    check_lengths,
+)
+from models.training.duration import Duration, duration
+from models.training.interruption import Interruption
+from models.training.job import Budget, Outcome, Phase, Report, Silence, TrainingJob
+from models.training.optimizer import LayerwiseAdamW, make_optimizer
+from models.training.precision import resolve_precision
+from models.training.stage_model import Means, StageModel, total_loss
+from models.training.traced_model import jit_compile
+from models.weights import load_weights, save_weights
+
+__all__ = ["Budget", "Outcome", "Phase", "Report", "Silence", "TrainingJob", "train"]
+
+CHECKPOINTS = "checkpoints"
+LOGGED = "logged.json"  # how many rows of the history the report has been handed
+ROWS_LOGGED = 100  # metric rows a stage leaves, about
+BEST = "best"
+
+
+def train(job: TrainingJob, folder: Path, report: Report | None = None) -> Outcome:
+    """Train a stage, going on from the last whole checkpoint where there is one.
+
+    Writes ``network.safetensors``, ``heads/<objective>.safetensors``, ``config.json``,
+    ``history.json`` and ``metrics.json``; checkpoints stay under ``checkpoints/`` for the caller to
+    remove once the stage counts as finished.
+
+    Args:
+        job: What to train.
+        folder: Of the stage; made where it is missing.
+        report: Who is told.
+
+    Raises:
+        Interrupted: A signal or the deadline; a checkpoint was written.
+        RecipeError: The job can't be done: lengths, budget, settings.
+        ContractViolation: Too little data.
+        EnvironmentFault: The loss is not finite, or there is no space.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _seeded(job.seed), Interruption(job.deadline_seconds) as interruption:
+        return _Run(job, folder, report or Silence(), interruption).run()
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Keras draws the seeds of initial weights and dropout from Python's global generator."""
+    python, numpy = random.getstate(), np.random.get_state()
+    keras.utils.set_random_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+
+@dataclass
+class _State:
+    """Where a stage stands; plain JSON, kept in its checkpoints."""
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    timed_tokens: int = 0
+    timed_seconds: float = 0.0
+    before: dict[str, Any] | None = None
+    evaluated: int = -1  # last step at which the selection metric was taken
+    best: float | None = None
+    best_step: int = -1
+    without_best: int = 0
+    stopped: bool = False
+    means: dict[str, list[float]] = field(default_factory=dict)
+    evaluations: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+class _StopHereError(Exception):
+    """From inside a measurement to the loop."""
+
+
+class _Run:
+    """One call of `train`."""
+
+    def __init__(self, job: TrainingJob, folder: Path, report: Report, interruption: Interruption):
+        _check(job)
+        self.job = job
+        self.folder = folder
+        self.checkpoints = folder / CHECKPOINTS
+        self.report = report
+        self.interruption = interruption
+        self.precision = resolve_precision(job.precision)
+
+        contexts = [self._context(phase.sequence_length) for phase in job.phases]
+        per_phase = [
+            build_objectives(job.objectives, job.head, context, job.folders) for context in contexts
+        ]
+        self.network = build_network(
+            job.family,
+            job.network,
+            vocabulary_size=job.tokenizer.vocabulary_size,
+            precision=self.precision,
+            folders=job.folders,
+        )
+        check_lengths(job.family, self.network, job.sequence_length)
+        self.objectives = per_phase[-1]
+        self.context = contexts[-1]
+        self.scorers = {
+            name: objective.attach(self.network) for name, objective in self.objectives.items()
+        }
+        data = (
+            {job.dataset: (job.rows["train"], 1.0)} if job.head is not None else dict(job.corpora)
+        )
+        self.feeds: list[Batches] = [
+            batches(
+                data,
+                list(objectives.values()),
+                context,
+                phase.batch_size or job.batch_size,
+                grain_seed(job.seed, "phase", number),
+            )
+            for number, (phase, context, objectives) in enumerate(
+                zip(job.phases, contexts, per_phase, strict=True)
+            )
+        ]
+        self.duration: Duration = duration(job.phases, job.budget, self.feeds)
+        self.model = StageModel(self.network, self.scorers, job.weights)
+        self.optimizer: LayerwiseAdamW = make_optimizer(
+            job.optimizer,
+            total_steps=self.duration.total,
+            accumulation=job.accumulation,
+            layer_decay=job.remedies.get("layer_decay"),
+        )
+        self.model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
+        self._build(self.feeds[0])
+        self.measures = self._heldout()
+        self.selection = self._selection()
+        self.state = _State()
+        self.means = Means()
+        self._finished = False
+        self._compiled_for = -1
+
+    # What the stage is made of
+
+    def _context(self, sequence_length: int) -> Context:
+        job = self.job
+        weights: tuple[float, ...] | None = None
+        if job.head is not None:
+            labels = job.rows["train"].labels
+            counts = np.bincount(labels[labels >= 0], minlength=len(job.label_names))
+            # A label that no training row has cannot be weighted, and has no row to weigh.
+            balanced = counts.sum() / (len(counts) * np.maximum(counts, 1))
+            weights = tuple(float(weight) for weight in balanced)
+        return Context(job.tokenizer, sequence_length, job.label_names, weights)
+
+    def _build(self, feed: Batches) -> None:
+        """Build on symbols: real values would draw from the generators."""
+        batch = next(self._parts(feed.batch(0)))
+        self.model(
+            {key: keras.KerasTensor(value.shape, str(value.dtype)) for key, value in batch.items()}
+        )
+        self.optimizer.build(self.model.trainable_variables)
+
+    def _heldout(self) -> HeldOut | None:
+        job = self.job
+        if job.head is not None or not job.heldout:
+            return None
+        name = "masked_lm" if "masked_lm" in self.scorers else next(iter(self.scorers))
+        corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
+        return HeldOut(
+            self.network,
+            name,
+            self.scorers[name],
+            corpora,
+            job.tokenizer,
+            self.context.sequence_length,
+            rows=job.heldout_rows,
+            folders=job.folders,
+        )
+
+    def _selection(self) -> tuple[str, Any] | None:
+        """(metric, who measures it) where weights are selected or training may stop early."""
+        job = self.job
+        if not job.select and not job.stop:
+            return None
+        metric = (job.select or {}).get("metric") or (job.stop or {}).get("metric")
+        if job.head is None:
+            if metric not in (None, "loss", "heldout_loss"):
+                raise RecipeError(
+                    f"{job.stage}: select.metric: a stage without a head is selected by its"
+                    f" held-out loss (heldout_loss), got {metric!r}"
+                )
+            if self.measures is None:
+                raise RecipeError(f"{job.stage}: stop and select need held-out text; there is none")
+            return "heldout_loss", self.measures
+        metric = metric or "macro_f1"
+        if metric not in METRICS:
+            raise RecipeError(
+                f"{job.stage}: select.metric: expected one of {', '.join(METRICS)}, got {metric!r}"
+            )
+        split = (job.select or {}).get("split", "dev")
+        if split not in job.rows or not len(job.rows[split]):
+            raise RecipeError(f"{job.stage}: select.split: the dataset has no rows {split!r}")
+        ((name, _),) = job.head.items()
+        return metric, RowClassifier(
+            self.network, self.objectives[name], self.scorers[name], job.rows[split], self.context
+        )
+
+    # The loop
+
+    def run(self) -> Outcome:
+        """From the first update, or the last checkpoint, to the files."""
+        state = self._start()
+        total = self.duration.total
+        try:
+            if state.before is None:
+                state.before = self._measure()
+            stream: Iterator[dict[str, np.ndarray]] = iter(())
+            phase_of_stream = -1
+            while True:
+                if self._evaluation_due():
+                    self._evaluate()
+                    self._checkpoint()  # so that a checkpoint's best weights are never far behind
+                if state.step >= total or state.stopped:
+                    break
+                phase, k = self.duration.place(state.step)
+                if phase != phase_of_stream:
+                    stream, phase_of_stream = self.feeds[phase].iterate(k), phase
+                self._update(phase, next(stream))
+                if state.step % self.log_every == 0 or state.step == total:
+                    self._log(total)
+                if state.step % self.checkpoint_every == 0 and not self._evaluation_due():
+                    self._checkpoint()
+                self._go_on()
+            self._checkpoint()
+            self._restore_best()
+            after = self._measure()
+        except _StopHereError:
+            if not self._finished:
+                self._checkpoint()
+            raise Interrupted(
+                f"{self.job.stage}: stopped by {self.interruption.cause} at step {state.step:,} of"
+                f" {total:,}; the checkpoint is written, run the same command to go on",
+                self.interruption.signal_number,
+            ) from None
+        return self._finish(after)
+
+    def _update(self, phase: int, batch: dict[str, np.ndarray]) -> None:
+        """One optimizer update: a batch in `accumulation` parts."""
+        state = self.state
+        if phase != self._compiled_for:
+            self.model.trace_for(
+                next(self._parts(batch)), lengths_vary=self.feeds[phase].feeds[0].index.by_length
+            )
+        started = time.perf_counter()
+        means = Means()
+        for part in self._parts(batch):
+            means.add(self.model.train_on_batch(part, return_dict=True))
+        seconds = time.perf_counter() - started
+        state.step += 1
+        loss = total_loss(means.result(), self.model.factors)
+        if not math.isfinite(loss):
+            self._diverged(loss)
+        self.means.add(means.flat())
+        tokens = int(batch[keys.PADDING_MASK].sum()) if keys.PADDING_MASK in batch else 0
+        tokens = tokens or int(batch[keys.TOKEN_IDS].size)
+        state.tokens += tokens
+        state.seconds += seconds
+        if phase == self._compiled_for:
+            state.timed_tokens += tokens
+            state.timed_seconds += seconds
+        self._compiled_for = phase
+
+    def _parts(self, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+        """The batch cut along its rows."""
+        rows = len(next(iter(batch.values()))) // self.job.accumulation
+        for start in range(0, rows * self.job.accumulation, rows):
+            yield {key: value[start : start + rows] for key, value in batch.items()}
+
+    def _log(self, total: int) -> None:
+        state = self.state
+        means = self.means.result()
+        scalars = {
+            "loss": total_loss(means, self.model.factors),
+            **means,
+            "learning_rate": float(self.optimizer.learning_rate_of(state.step - 1)),
+            "gradient_norm": float(_array(self.optimizer.gradient_norm)),
+            "tokens": float(state.tokens),
+        }
+        speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
+        self._row(scalars | {"tokens_per_second": speed})
+        self.means.clear()
+        self.report.progress(
+            state.step, total, {"loss": scalars["loss"], "tokens_per_second": speed}
+        )
+
+    def _row(self, scalars: Mapping[str, float]) -> None:
+        self.state.history.append({"step": self.state.step, **scalars})
+
+    def _diverged(self, loss: float) -> None:
+        kept, _ = checkpoint.newest(self.checkpoints)
+        good = f"the checkpoint of step {kept.step:,} is kept" if kept else "no checkpoint was due"
+        raise EnvironmentFault(
+            f"{self.job.stage}: the loss is {loss} at step {self.state.step:,}, expected a finite"
+            f" number; {good}. Lower optimizer.adamw.peak_learning_rate, lengthen its warmup, or"
+            " set precision: float32"
+        )
+
+    # Measuring
+
+    def _go_on(self) -> None:
+        if self.interruption.asked:
+            raise _StopHereError
+
+    def _measure(self) -> dict[str, Any]:
+        return {} if self.measures is None else self.measures.losses(self._go_on)
+
+    @property
+    def log_every(self) -> int:
+        """Updates a metric row stands for."""
+        return max(1, self.duration.total // ROWS_LOGGED)
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Updates between checkpoints."""
+        return self.job.checkpoint_every or max(1, min(500, self.duration.total // 10))
+
+    @property
+    def evaluate_every(self) -> int:
+        """Updates between evaluations: a pass where the budget is in passes, else a tenth."""
+        if self.job.budget.unit == "epochs":
+            return min(self.duration.steps_in_pass, self.duration.total)
+        return max(1, self.duration.total // 10)
+
+    def _evaluation_due(self) -> bool:
+        state = self.state
+        if self.selection is None or state.evaluated >= state.step or not state.step:
+            return False
+        return state.step % self.evaluate_every == 0 or state.step == self.duration.total
+
+    def _evaluate(self) -> None:
+        """Take the selection metric; remember the best weights, count the misses."""
+        assert self.selection is not None
+        state = self.state
+        metric, measure = self.selection
+        if isinstance(measure, HeldOut):
+            losses = [found["loss"] for found in measure.losses(self._go_on).values()]
+            value = sum(losses) / len(losses)
+            better = state.best is None or value < state.best
+        else:
+            found = measure.predictions(self._go_on)
+            split = (self.job.select or {}).get("split", "dev")
+            labels = self.job.rows[split].labels
+            (value,) = label_metrics(
+                labels, found.label_ids, len(self.job.label_names), [metric]
+            ).values()
+            better = state.best is None or value > state.best
+        state.evaluated = state.step
+        state.evaluations.append({"step": state.step, metric: value})
+        self._row({f"selection/{metric}": value})
+        if better:
+            state.best, state.best_step, state.without_best = value, state.step, 0
+            arrays = [_array(variable) for variable in self.model.trainable_variables]
+            checkpoint.write(self.checkpoints, state.step, arrays, {}, series=BEST)
+        else:
+            state.without_best += 1
+        patience = (self.job.stop or {}).get("patience")
+        state.stopped = patience is not None and state.without_best >= patience
+
+    # Checkpoints
+
+    def _variables(self) -> list[Any]:
+        """Everything that decides what comes next, dropout's seeds among it, in a fixed order."""
+        return [*self.model.variables, *self.optimizer.variables]
+
+    def _start(self) -> _State:
+        found = self._whole_checkpoint()
+        if found is None:
+            # Nothing to go on from: nothing older may be taken for this run's.
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+            if self.job.initial is not None:
+                _load_initial(self.job, self.network, self.scorers)
+            return self.state
+        variables = self._variables()
+        if [tuple(v.shape) for v in variables] != [array.shape for array in found.arrays]:
+            raise EnvironmentFault(
+                f"{self.checkpoints}: the checkpoint is of another network; remove the folder"
+            )
+        for variable, array in zip(variables, found.arrays, strict=True):
+            variable.assign(array)
+        self.state = _State(**found.details)
+        self.means.restore(self.state.means)
+        self._flush()
+        return self.state
+
+    def _whole_checkpoint(self) -> checkpoint.Checkpoint | None:
+        """The newest checkpoint that is whole and whose best weights are, too."""
+        for step in reversed(checkpoint.written_steps(self.checkpoints)):
+            found = checkpoint.read(self.checkpoints, step)
+            if not isinstance(found, checkpoint.Checkpoint):
+                continue
+            best = found.details["best_step"]
+            if best < 0 or isinstance(
+                checkpoint.read(self.checkpoints, best, BEST), checkpoint.Checkpoint
+            ):
+                return found
+        return None
+
+    def _checkpoint(self) -> None:
+        """Write first, then hand on the metrics: a kill in between loses and doubles none."""
+        self.state.means = self.means.state()
+        arrays = [_array(variable) for variable in self._variables()]
+        checkpoint.write(self.checkpoints, self.state.step, arrays, vars(self.state))
+        self._flush()
+
+    def _flush(self) -> None:
+        marker = self.checkpoints / LOGGED
+        logged = int(json.loads(marker.read_text("utf-8"))) if marker.exists() else 0
+        rows = self.state.history[logged:]
+        if rows:
+            self.report.metrics(rows)
+            part = marker.with_suffix(".part")
+            part.write_text(str(logged + len(rows)), "utf-8")
+            part.replace(marker)
+
+    # The end
+
+    def _restore_best(self) -> None:
+        """Put the best weights in place of the last ones, where they were selected."""
+        state = self.state
+        self._finished = True  # from here on the variables are not those of a checkpoint
+        if self.selection is None or state.best_step in (-1, state.step):
+            return
+        best = checkpoint.read(self.checkpoints, state.best_step, BEST)
+        if not isinstance(best, checkpoint.Checkpoint):
+            raise EnvironmentFault(f"{best}; run again: it goes on from the checkpoint before")
+        for variable, array in zip(self.model.trainable_variables, best.arrays, strict=True):
+            variable.assign(array)
+
+    def _finish(self, after: dict[str, Any]) -> Outcome:
+        state = self.state
+        before = state.before or {}
+        metrics: dict[str, Any] = {
+            "heldout": {
+                source: {"before": before.get(source), "after": after.get(source)}
+                for source in sorted({*before, *after})
+            },
+            "selection": None,
+            "last": next((row for row in reversed(state.history) if "loss" in row), {}),
+        }
+        if self.selection is not None:
+            metrics["selection"] = {
+                "metric": self.selection[0],
+                "value": state.best,
+                "step": state.best_step,
+                "stopped_early": state.stopped,
+                "evaluations": state.evaluations,
+            }
+        passes: dict[str, float] = {}
+        left = state.step
+        for feed, steps in zip(self.feeds, self.duration.steps, strict=True):
+            for source, share in feed.passes(min(left, steps)).items():
+                passes[source] = passes.get(source, 0.0) + share
+            left -= min(left, steps)
+        speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
+        self._write(metrics)
+        return Outcome(state.step, state.tokens, state.seconds, speed, metrics, passes)
+
+    def _write(self, metrics: Mapping[str, Any]) -> None:
+        job, folder = self.job, self.folder
+        save_weights(self.network, folder / NETWORK)
+        heads = folder / HEADS
+        heads.mkdir(exist_ok=True)
+        for name, scorer in self.scorers.items():
+            if scorer.weights:
+                save_weights(scorer, heads / f"{name}.safetensors")
+        # A head that this stage had no use for is handed on: the next may need it, and the loss
+        # under it shows what was forgotten.
+        if job.initial is not None:
+            for path in sorted((job.initial / HEADS).glob("*.safetensors")):
+                if path.stem not in self.scorers:
+                    shutil.copyfile(path, heads / path.name)
+        config = {
+            "stage": job.stage,
+            "family": job.family,
+            "network": dict(job.network),
+            "vocabulary_size": job.tokenizer.vocabulary_size,
+            "sequence_length": job.sequence_length,
+            "precision": self.precision,
+            "objectives": {name: dict(value) for name, value in job.objectives.items()},
+            "head": None
+            if job.head is None
+            else {name: dict(value) for name, value in job.head.items()},
+            "label_names": list(job.label_names),
+            "tokenizer_digest": job.tokenizer.digest,
+        }
+        for name, value in (
+            (CONFIG, config),
+            ("history.json", self.state.history),
+            ("metrics.json", metrics),
+        ):
+            text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+            (folder / name).write_text(text + "\n", "utf-8")
+
+
+def _check(job: TrainingJob) -> None:
+    """What can be refused before anything is built."""
+    if job.head is not None and "train" not in job.rows:
+        raise ContractViolation(f"{job.stage}: the dataset has no training rows")
+    if job.head is None and not job.corpora:
+        raise RecipeError(f"{job.stage}: no corpora to train on")
+    for phase in job.phases:
+        rows = phase.batch_size or job.batch_size
+        if rows % job.accumulation:
+            raise RecipeError(
+                f"{job.stage}: micro_batches: a batch of {rows} rows cannot be cut into"
+                f" {job.accumulation} equal parts"
+            )
+    surplus = sorted(
+        name for name, value in job.remedies.items() if value is not None and name != "layer_decay"
+    )
+    if surplus:
+        raise RecipeError(f"{job.stage}: remedies: not supported yet: {', '.join(surplus)}")
+
+
+def _load_initial(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> None:
+    """The network of the stage before, and of its heads those that this stage goes on with."""
+    assert job.initial is not None
+    try:
+        load_weights(network, job.initial / NETWORK)
+    except ValueError as error:
+        raise RecipeError(f"{job.stage}: the stage before does not fit: {error}") from error
+    for name, scorer in scorers.items():
+        path = job.initial / HEADS / f"{name}.safetensors"
+        if path.exists():
+            try:
+                load_weights(scorer, path)
+            except ValueError:
+                continue  # of another shape, such as other labels: this one starts anew
+
+
+def _array(variable: Any) -> np.ndarray:
+    return np.array(keras.ops.convert_to_numpy(variable), order="C")

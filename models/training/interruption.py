@@ -1,0 +1,60 @@
+"""Signals and the deadline: they raise a flag, and the training loop stops where it is safe."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from types import FrameType, TracebackType
+from typing import Any
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Interruption:
+    """Listens while training; the old handlers are back when it ends.
+
+    Args:
+        deadline_seconds: From now; None for no deadline.
+    """
+
+    def __init__(self, deadline_seconds: float | None = None):
+        self._end = None if deadline_seconds is None else time.monotonic() + deadline_seconds
+        self._old: dict[int, Any] = {}
+        self.signal_number = 0
+
+    def __enter__(self) -> Interruption:
+        # Handlers can only be set in the main thread; elsewhere only the deadline counts.
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                self._old[number] = signal.signal(number, self._raised)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+    def _raised(self, number: int, frame: FrameType | None) -> None:
+        self.signal_number = self.signal_number or number
+
+    @property
+    def asked(self) -> bool:
+        """Whether to stop now."""
+        return bool(self.signal_number) or self.deadline_passed
+
+    @property
+    def deadline_passed(self) -> bool:
+        """Whether the time is up."""
+        return self._end is not None and time.monotonic() >= self._end
+
+    @property
+    def cause(self) -> str:
+        """For the message: what asked to stop."""
+        if self.signal_number:
+            return signal.Signals(self.signal_number).name
+        return "the deadline"

@@ -1,0 +1,251 @@
+"""AdamW and the learning rate over time, from a recipe's mapping.
+
+Weights are pulled to zero apart from the gradient (decoupled decay), LayerNorms and biases are not.
+With ``layer_decay`` each layer further from the output learns more slowly, so that fine-tuning
+bends what pre-training learned least where it is most general.
+
+Reference:
+    Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise rates: Howard and Ruder 2018,
+    arXiv 1801.06146, 3.2, as used by Clark et al. 2020, arXiv 2003.10555.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from fourstage.errors import RecipeError
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+DEFAULTS: dict[str, Any] = {
+    "peak_learning_rate": 5e-4,
+    "warmup": 0.06,
+    "decay": "linear",
+    "weight_decay": 0.01,
+    "beta_1": 0.9,
+    "beta_2": 0.999,
+    "epsilon": 1e-6,
+    "clip_norm": 1.0,
+    "layer_decay": 1.0,
+}
+DECAYS = ("linear", "cosine", "constant", "inverse_square_root")
+_UNDECAYED = {"bias", "gamma", "beta", "scale"}
+
+
+@keras.saving.register_keras_serializable(package="fourstage")
+class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Up in a straight line to the peak, then down.
+
+    The first update already has a rate (peak / warmup_steps), and so has the last one
+    (peak / (total - warmup) with linear decay): no step is spent at zero.
+
+    Args:
+        peak_learning_rate: Rate at the end of the warm-up.
+        total_steps: Updates in all.
+        warmup_steps: Updates until the peak; 0 starts at it.
+        decay: One of `DECAYS`. ``inverse_square_root`` is peak · √(warmup / step).
+    """
+
+    def __init__(
+        self, peak_learning_rate: float, total_steps: int, warmup_steps: int, decay: str = "linear"
+    ):
+        self.peak_learning_rate = peak_learning_rate
+        self.total_steps = total_steps
+        self.warmup_steps = warmup_steps
+        self.decay = decay
+
+    def __call__(self, step: Any) -> Any:
+        """The rate of update `step`, counted from 0."""
+        step = ops.cast(step, "float32")
+        warmup = float(self.warmup_steps)
+        rising = (step + 1.0) / max(warmup, 1.0)
+        left = max(self.total_steps - self.warmup_steps, 1)
+        progress = ops.clip((step - warmup) / left, 0.0, 1.0)
+        if self.decay == "linear":
+            falling = 1.0 - progress
+        elif self.decay == "cosine":
+            falling = 0.5 * (1.0 + ops.cos(math.pi * progress))
+        elif self.decay == "inverse_square_root":
+            start = max(warmup, 1.0)
+            falling = ops.sqrt(start / ops.maximum(step + 1.0, start))
+        else:
+            falling = ops.ones_like(step)
+        return self.peak_learning_rate * ops.where(step < warmup, rising, falling)
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        return {
+            "peak_learning_rate": self.peak_learning_rate,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+            "decay": self.decay,
+        }
+
+
+@keras.saving.register_keras_serializable(package="fourstage")
+class LayerwiseAdamW(keras.optimizers.AdamW):
+    """AdamW with a rate and a decay of its own for each variable, and the gradient's norm kept.
+
+    ``gradient_norm`` is the norm before clipping of the last update, float32. On TensorFlow one
+    fused kernel updates a variable where Keras would run eight.
+
+    Args:
+        layer_decay: Factor on the rate for each layer further from the output, (0, 1].
+        clip_norm: Largest norm of the whole gradient; 0 does not clip.
+        kwargs: Of ``keras.optimizers.AdamW``.
+    """
+
+    def __init__(self, *args: Any, layer_decay: float = 1.0, clip_norm: float = 0.0, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.layer_decay = layer_decay
+        self.clip_norm = clip_norm
+        self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
+        self.rates: tuple[float, ...] = ()
+        self.decayed: tuple[bool, ...] = ()
+
+    def build(self, var_list: Sequence[Any]) -> None:
+        """Make the moments; rate and decay follow from a variable's path and shape."""
+        if self.built:
+            return
+        super().build(var_list)
+        depths = layer_depths([variable.path for variable in var_list])
+        self.rates = tuple(self.layer_decay ** (max(depths) - depth) for depth in depths)
+        self.decayed = tuple(is_decayed(variable) for variable in var_list)
+
+    def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
+        """As in Keras, with the sparse gradients of embedding tables made dense first."""
+        if keras.backend.backend() == "tensorflow":
+            import tensorflow as tf
+
+            grads = [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
+        return super().apply(grads, trainable_variables)
+
+    def _clip_gradients(self, grads: Sequence[Any]) -> Any:
+        squares = [ops.sum(ops.square(ops.cast(grad, "float32"))) for grad in grads]
+        norm = ops.sqrt(sum(squares[1:], squares[0]))
+        self.gradient_norm.assign(norm)
+        if not self.clip_norm:
+            return grads
+        scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
+        return [grad * ops.cast(scale, grad.dtype) for grad in grads]
+
+    def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
+        """Nothing: `update_step` decays, with the variable's own rate."""
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """One variable: decay, then Adam's step."""
+        index = self._get_variable_index(variable)
+        rate = ops.cast(learning_rate, variable.dtype) * self.rates[index]
+        if self.decayed[index] and self.weight_decay:
+            self.assign(variable, variable * (1.0 - rate * self.weight_decay))
+        if keras.backend.backend() == "tensorflow":
+            self._fused(gradient, variable, rate, index)
+        else:
+            super().update_step(gradient, variable, rate)
+
+    def _fused(self, gradient: Any, variable: Any, rate: Any, index: int) -> None:
+        import tensorflow as tf
+
+        local_step = tf.cast(ops.add(self.iterations, 1), variable.dtype)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=self._momentums[index].value.handle,
+            v=self._velocities[index].value.handle,
+            beta1_power=tf.pow(tf.cast(self.beta_1, variable.dtype), local_step),
+            beta2_power=tf.pow(tf.cast(self.beta_2, variable.dtype), local_step),
+            lr=rate,
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=tf.cast(gradient, variable.dtype),
+        )
+
+    def learning_rate_of(self, step: int) -> float:
+        """The rate of update `step`, counted from 0."""
+        return float(ops.convert_to_numpy(self._learning_rate(step)))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        own = {"layer_decay": self.layer_decay, "clip_norm": self.clip_norm}
+        return super().get_config() | own
+
+
+def is_decayed(variable: Any) -> bool:
+    """Whether weight decay applies: to matrices and tables, not to LayerNorms and biases."""
+    name = variable.path.rsplit("/", 1)[-1]
+    return len(variable.shape) > 1 and name not in _UNDECAYED
+
+
+def layer_depths(paths: Sequence[str]) -> list[int]:
+    """How far each variable is from the input: embeddings 0, block i (a part ``block_i``) i + 1.
+
+    Poolers and heads come after the last block.
+    """
+    blocks = [re.search(r"(?:^|/)block_(\d+)(?:/|$)", path) for path in paths]
+    last = max((int(match[1]) + 1 for match in blocks if match), default=0)
+    return [
+        int(match[1]) + 1 if match else 0 if "embedding" in path else last + 1
+        for path, match in zip(paths, blocks, strict=True)
+    ]
+
+
+def make_optimizer(
+    recipe: Mapping[str, Mapping[str, Any]],
+    *,
+    total_steps: int,
+    accumulation: int = 1,
+    layer_decay: float | None = None,
+) -> LayerwiseAdamW:
+    """The optimizer of a stage.
+
+    Args:
+        recipe: {"adamw": settings}; `DEFAULTS` for what is left out. ``warmup`` is a share of the
+            steps below 1, a number of steps from 1 on.
+        total_steps: Updates in all.
+        accumulation: Micro-batches an update.
+        layer_decay: Stands for the mapping's, where the stage's remedies set it.
+
+    Raises:
+        RecipeError: If the rule or a setting is not supported.
+    """
+    (name, given), *rest = recipe.items()
+    if name != "adamw" or rest:
+        raise RecipeError(
+            f"optimizer: expected adamw, got {', '.join(recipe)}; the other rules are not"
+            " supported yet"
+        )
+    given = {key: value for key, value in given.items() if value is not None}
+    surplus = sorted(given.keys() - DEFAULTS.keys())
+    if surplus:
+        raise RecipeError(f"optimizer.adamw: not supported yet: {', '.join(surplus)}")
+    settings = DEFAULTS | given
+    if settings["decay"] not in DECAYS:
+        raise RecipeError(
+            f"optimizer.adamw.decay: expected one of {', '.join(DECAYS)}, got {settings['decay']!r}"
+        )
+    return LayerwiseAdamW(
+        learning_rate=schedule(settings, total_steps),
+        weight_decay=settings["weight_decay"],
+        beta_1=settings["beta_1"],
+        beta_2=settings["beta_2"],
+        epsilon=settings["epsilon"],
+        clip_norm=settings["clip_norm"],
+        layer_decay=layer_decay or settings["layer_decay"],
+        gradient_accumulation_steps=accumulation if accumulation > 1 else None,
+        name="adamw",
+    )
+
+
+def schedule(settings: Mapping[str, Any], total_steps: int) -> WarmupThenDecay:
+    """The learning rate over `total_steps` updates."""
+    warmup = settings["warmup"]
+    steps = round(warmup * total_steps) if warmup < 1 else int(warmup)
+    return WarmupThenDecay(
+        settings["peak_learning_rate"], total_steps, min(steps, total_steps), settings["decay"]
+    )

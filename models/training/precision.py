@@ -1,0 +1,77 @@
+"""Which numbers the matrix products run in: bfloat16 where the processor is faster with it.
+
+Variables, LayerNorms, softmax, losses and the optimizer are float32 in either case. The choice is
+part of a stage's key, so it is made from the machine's description without loading TensorFlow.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+from fourstage.errors import RecipeError
+
+PRECISIONS = ("auto", "float32", "bfloat16")
+_CPU_FLAGS = {"amx_bf16", "avx512_bf16"}
+_FIRST_CAPABILITY = 8.0  # compute capability of the first NVIDIA GPUs with bfloat16 (A100)
+
+
+def resolve_precision(asked: str | None = None) -> str:
+    """``float32`` or ``bfloat16`` for what a recipe asks.
+
+    Args:
+        asked: ``auto`` or None for the faster one on this machine.
+
+    Raises:
+        RecipeError: If it is none of `PRECISIONS`.
+    """
+    if asked in (None, "auto"):
+        return "bfloat16" if bfloat16_is_faster() else "float32"
+    if asked not in PRECISIONS:
+        raise RecipeError(
+            f"precision: expected one of {', '.join(PRECISIONS)}, got {str(asked)[:40]!r}"
+        )
+    return asked
+
+
+def policy(precision: str) -> str:
+    """The Keras dtype policy handed to a network for a resolved precision."""
+    return {"float32": "float32", "bfloat16": "mixed_bfloat16"}[precision]
+
+
+@cache
+def bfloat16_is_faster() -> bool:
+    """Whether this machine multiplies matrices faster in bfloat16 than in float32."""
+    return _gpu_has_bfloat16() or bool(_CPU_FLAGS & cpu_flags(Path("/proc/cpuinfo")))
+
+
+def cpu_flags(cpuinfo: Path) -> set[str]:
+    """Instruction sets of the first core; empty where the system does not say."""
+    if not cpuinfo.exists():
+        return set()
+    for line in cpuinfo.read_text("utf-8", "replace").splitlines():
+        if line.startswith(("flags", "Features")):
+            return set(line.partition(":")[2].split())
+    return set()
+
+
+def _gpu_has_bfloat16() -> bool:
+    """Whether TensorFlow will find a GPU that has bfloat16: driver, libraries and capability."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    smi = which("nvidia-smi")
+    if smi is None or find_spec("nvidia") is None or find_spec("nvidia.cudnn") is None:
+        return False
+    asked = subprocess.run(
+        [smi, "--query-gpu=compute_cap", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    capabilities = [float(line) for line in asked.stdout.split() if line.replace(".", "").isdigit()]
+    return asked.returncode == 0 and min(capabilities, default=0.0) >= _FIRST_CAPABILITY

@@ -1,0 +1,146 @@
+"""One stage as a Keras model: the network once, then every scorer on what it gave.
+
+    batch → each scorer's prepare → network → scorer 1 → scorer 2 (sees 1's predictions) → …
+          → {objective: {score: (sum, weight)}}
+    loss = Σ over objectives of factor · sum / weight
+
+Sums and weights leave the model as they are, so that a mean over uneven batches is exact. Nothing
+is compiled in as ``loss=…`` and no step is custom: Keras's own runs on every backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+
+from models.training.traced_model import TracedModel
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+LOSS = "loss"
+
+
+class StageModel(TracedModel):
+    """A network and the scorers of a stage's objectives.
+
+    Args:
+        network: A built network; its variables keep their paths.
+        scorers: {objective: scorer}, in the recipe's order.
+        factors: {objective: factor in the loss}; 1 where left out.
+
+    Shape:
+        {feature: (B, …)} → {objective: {score: (sum (), weight ())}}
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        scorers: Mapping[str, Any],
+        factors: Mapping[str, float] | None = None,
+    ):
+        # autocast would round loss weights and masks to the compute type on entry.
+        super().__init__(name="stage", dtype="float32", autocast=False)
+        self.network = network
+        self.objectives = tuple(scorers)
+        self.scorers = list(scorers.values())
+        self.factors = {name: float((factors or {}).get(name, 1.0)) for name in scorers}
+
+    def build(self, input_shape: Any = None) -> None:
+        """Network and scorers come built."""
+        self.built = True
+
+    def outputs(self, batch: Mapping[str, Any], training: bool = False) -> tuple[dict, dict]:
+        """Scores by objective, and all that network and scorers predicted."""
+        batch = dict(batch)
+        for scorer in self.scorers:
+            batch = scorer.prepare(batch, training)
+        predicted = dict(self.network(batch, training=training))
+        scores: dict[str, dict[str, tuple[Any, Any]]] = {}
+        for name, scorer in zip(self.objectives, self.scorers, strict=True):
+            scores[name], own = scorer(batch, predicted, training=training)
+            predicted = predicted | own
+        return scores, predicted
+
+    def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
+        """The scores alone: predictions would be copied to the host each step."""
+        return self.outputs(batch, training)[0]
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """Σ factor · sum / weight; an objective with nothing to score in this batch adds 0."""
+        total = 0.0
+        for name in self.objectives:
+            if LOSS not in y_pred[name]:
+                continue
+            score, weight = y_pred[name][LOSS]
+            total = total + self.factors[name] * ops.divide_no_nan(score, weight)
+        return total
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict:
+        """This batch's sums and weights by flat name; `Means` adds them up."""
+        del x, y, sample_weight
+        flat = {}
+        for name, scores in y_pred.items():
+            for score, (total, weight) in scores.items():
+                flat[f"{name}/{score}/sum"] = total
+                flat[f"{name}/{score}/weight"] = weight
+        return flat
+
+
+class Means:
+    """Sums and weights added up over batches, in float64 on the host."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, list[float]] = {}
+
+    def add(self, logs: Mapping[str, Any]) -> None:
+        """One batch's ``name/sum`` and ``name/weight``."""
+        for key, value in logs.items():
+            name, _, part = key.rpartition("/")
+            if part in ("sum", "weight"):
+                pair = self._totals.setdefault(name, [0.0, 0.0])
+                pair[part == "weight"] += float(value)
+
+    def result(self) -> dict[str, float]:
+        """{``masked_lm/loss``: mean} of what has a weight, by name."""
+        return {
+            name: total / weight for name, (total, weight) in sorted(self._totals.items()) if weight
+        }
+
+    def flat(self) -> dict[str, float]:
+        """The sums as `add` takes them."""
+        return {
+            f"{name}/{part}": value
+            for name, pair in self._totals.items()
+            for part, value in zip(("sum", "weight"), pair, strict=True)
+        }
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._totals.clear()
+
+    def state(self) -> dict[str, list[float]]:
+        """The sums, exactly, as plain JSON."""
+        return {name: list(pair) for name, pair in self._totals.items()}
+
+    def restore(self, state: Mapping[str, Sequence[float]]) -> None:
+        """Go on from `state`."""
+        self._totals = {name: [float(part) for part in pair] for name, pair in state.items()}
+
+
+def total_loss(means: Mapping[str, float], factors: Mapping[str, float]) -> float:
+    """The stage's loss from the means of its objectives."""
+    return sum(
+        factor * means[f"{name}/{LOSS}"]
+        for name, factor in factors.items()
+        if f"{name}/{LOSS}" in means
+    )

@@ -1,0 +1,96 @@
+"""A Keras model whose compiled steps depend on the kind of batch and on nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+
+def jit_compile() -> Any:
+    """What to hand to ``compile``: XLA off on TensorFlow's CPU, else Keras's own choice.
+
+    There XLA would compile what oneDNN runs faster; on JAX ``False`` would mean eager execution.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return "auto"
+    import tensorflow as tf
+
+    return "auto" if tf.config.list_physical_devices("GPU") else False
+
+
+class TracedModel(keras.Model):
+    """Steps of one on-batch call, compiled on TensorFlow for shapes that `trace_for` fixes.
+
+    Keras would compile the first batch's exact shape and relax it at the second, so that a stage
+    resumed in between ran another graph, with other bits. (JAX compiles every shape by itself.)
+    """
+
+    _specs: Any = None
+
+    def trace_for(self, batch: Mapping[str, np.ndarray], *, lengths_vary: bool) -> None:
+        """Say what the coming batches look like; call it again where that changes.
+
+        Args:
+            batch: One batch of the kind.
+            lengths_vary: Whether the second dimension differs between batches.
+        """
+        self.train_function = self.test_function = self.predict_function = None
+        if keras.backend.backend() != "tensorflow":
+            return
+        import tensorflow as tf
+
+        self._specs = {
+            key: tf.TensorSpec(
+                (len(value), None) if lengths_vary and value.ndim == 2 else value.shape,
+                value.dtype,
+                name=key,
+            )
+            for key, value in batch.items()
+        }
+
+    def ready(self) -> None:
+        """Compile for measuring only: with no optimizer, and so without its variables."""
+        self.compile(optimizer=None, jit_compile=jit_compile())  # pyright: ignore[reportArgumentType]
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """As in Keras, with the shapes of `trace_for`."""
+        if self._specs is None:
+            return super().make_train_function(force)
+        if self.train_function is None or force:
+            self.train_function = self._compiled(self.train_step)
+        return self.train_function
+
+    def make_test_function(self, force: bool = False) -> Any:
+        """As in Keras, with the shapes of `trace_for`."""
+        if self._specs is None:
+            return super().make_test_function(force)
+        if self.test_function is None or force:
+            self.test_function = self._compiled(self.test_step)
+        return self.test_function
+
+    def make_predict_function(self, force: bool = False) -> Any:
+        """As in Keras, with the shapes of `trace_for`."""
+        if self._specs is None:
+            return super().make_predict_function(force)
+        if self.predict_function is None or force:
+            self.predict_function = self._compiled(self.predict_step)
+        return self.predict_function
+
+    def _compiled(self, step: Any) -> Any:
+        import tensorflow as tf
+
+        names = tuple(self._specs)
+        compiled = tf.function(
+            lambda batch: step((batch,)),
+            input_signature=[dict(self._specs)],
+            jit_compile=bool(self.jit_compile),
+        )
+
+        def function(iterator: Any) -> Any:
+            batch = next(iter(iterator))[0]
+            return compiled({name: tf.convert_to_tensor(batch[name]) for name in names})
+
+        return function

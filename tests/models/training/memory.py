@@ -1,0 +1,142 @@
+"""Small corpora and rows in memory, with something to learn in them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from models.training.job import Budget, Phase, TrainingJob
+
+NETWORK = {
+    "num_layers": 2,
+    "hidden_dim": 32,
+    "num_heads": 2,
+    "intermediate_dim": 64,
+    "max_sequence_length": 32,
+}
+ADAMW = {"adamw": {"peak_learning_rate": 3e-3, "warmup": 0.1}}
+WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200)]
+
+
+@cache
+def tokenizer() -> WordPiece:
+    """Every word is a piece."""
+    return WordPiece([*SPECIAL_TOKENS, *WORDS], lowercase=True)
+
+
+class Corpus:
+    """Sentences in which the next word follows from the last one, mostly."""
+
+    def __init__(self, documents: int, seed: int = 0):
+        rng = np.random.default_rng(seed)
+        self.texts = []
+        for _ in range(documents):
+            sentences = rng.integers(3, 7)
+            lengths = rng.integers(4, 10, sentences)
+            word = int(rng.integers(200))
+            ids = []
+            for _ in range(int(lengths.sum())):
+                ids.append(word + len(SPECIAL_TOKENS))
+                word = (word * 7 + 3) % 200 if rng.random() < 0.95 else int(rng.integers(200))
+            self.texts.append((np.array(ids, np.int32), lengths.astype(np.int32)))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.array([len(ids) for ids, _ in self.texts], np.int64)
+
+    @property
+    def num_tokens(self) -> int:
+        return int(self.lengths.sum())
+
+    def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ids, lengths = self.texts[i]
+        return ids, lengths, np.ones(len(ids), bool)
+
+
+class Rows:
+    """Two labels, told by which half of the vocabulary most words come from."""
+
+    def __init__(self, rows: int, seed: int = 0):
+        rng = np.random.default_rng(seed)
+        self.labels = rng.integers(0, 2, rows).astype(np.int32)
+        self.texts = [
+            (5 + (label * 100 + rng.integers(0, 120, rng.integers(4, 25))) % 200).astype(np.int32)
+            for label in self.labels
+        ]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def ids(self) -> list[str]:
+        return [f"r{i}" for i in range(len(self))]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.array([len(text) for text in self.texts], np.int64)
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
+        return self.texts[i], None
+
+
+def pretraining(**changes: Any) -> TrainingJob:
+    settings: dict[str, Any] = {
+        "stage": "general",
+        "family": "bert",
+        "network": NETWORK,
+        "tokenizer": tokenizer(),
+        "phases": [Phase(16, 0.5), Phase(32, 0.5)],
+        "batch_size": 8,
+        "budget": Budget("steps", 12),
+        "optimizer": ADAMW,
+        "objectives": {"masked_lm": {}, "next_sentence": {}},
+        "corpora": {"a": (Corpus(60, 1), 0.7), "b": (Corpus(60, 2), 0.3)},
+        "heldout": {"a": Corpus(10, 3)},
+        "precision": "float32",
+        "seed": 5,
+        "checkpoint_every": 4,
+    }
+    return TrainingJob(**(settings | changes))
+
+
+def finetuning(initial: Path | None = None, **changes: Any) -> TrainingJob:
+    settings: dict[str, Any] = {
+        "stage": "finetune",
+        "family": "bert",
+        "network": NETWORK,
+        "tokenizer": tokenizer(),
+        "phases": [Phase(32)],
+        "batch_size": 8,
+        "budget": Budget("epochs", 2),
+        "optimizer": ADAMW,
+        "head": {"sequence_classification": {"class_weights": "balanced"}},
+        "rows": {"train": Rows(100, 1), "dev": Rows(60, 2)},
+        "label_names": ("low", "high"),
+        "select": {"metric": "macro_f1", "split": "dev"},
+        "precision": "float32",
+        "initial": initial,
+        "seed": 5,
+        "checkpoint_every": 5,
+    }
+    return TrainingJob(**(settings | changes))
+
+
+class Recorder:
+    """A report that keeps what it is told, and may ask to stop."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict] = []
+        self.calls = 0
+
+    def progress(self, step: int, total: int, scalars: dict) -> None:
+        self.calls += 1
+
+    def metrics(self, rows: list) -> None:
+        self.rows += rows
