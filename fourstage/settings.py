@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+
+from fourstage.errors import EnvironmentFault
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -23,6 +26,8 @@ PRIVATE_ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_ENABLE_ONEDNN_OPTS": "1",
     "KERAS_BACKEND": "tensorflow",
+    # A first start makes the database: 15 s here, more than a minute on a slow disk.
+    "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
 }
 
 
@@ -32,6 +37,24 @@ def make_private() -> None:
         os.environ.setdefault(name, value)
     # Prefect reads its home on import; under ours, one folder holds everything a run leaves behind.
     os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
+
+
+def make_home() -> None:
+    """Make the home's folders.
+
+    Raises:
+        EnvironmentFault: If they can't be made or written, naming the folder and the user.
+    """
+    for folder in (home(), Path(os.environ["PREFECT_HOME"])):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise EnvironmentFault(
+                f"the folder {folder} can't be written by user {os.getuid()} ({error.strerror})."
+                " Set FOURSTAGE_HOME to a folder of yours."
+            ) from error
 
 
 def home() -> Path:

@@ -18,9 +18,9 @@ from prefect.context import TaskRunContext
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
+from fourstage.terminal import say
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.provenance import git_state
-from tasks.say import say
 from tasks.steps import Bound
 
 Work = Callable[..., Mapping[str, Any]]

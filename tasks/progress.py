@@ -47,6 +47,7 @@ class StageReport:
 
     def __init__(self, step: Bound, recipe: str, lifecycle_run: str | None):
         self._step = step
+        self._stage: str = step.step.given["stage"].name
         self._recipe = recipe
         self._lifecycle_run = lifecycle_run
         self._closing = ExitStack()
@@ -57,15 +58,14 @@ class StageReport:
     def __enter__(self) -> StageReport:
         """Open the stage's run, or the one that a kill left, and its bars."""
         tracking = connect()
-        settings = self._step.step.settings
         self.tracking: Tracking = tracking
         self.run_id = stage_run(
             tracking,
             ensure_experiment(tracking, self._recipe),
             self._step.key,
-            stage=str(settings["name"]),
+            stage=self._stage,
             parent_run_id=self._lifecycle_run,
-            settings=settings,
+            settings=self._step.step.settings,
         )
         self._closing.enter_context(system_metrics(tracking, self.run_id))
         if sys.stderr.isatty():
@@ -80,7 +80,7 @@ class StageReport:
                     transient=True,
                 )
             )
-            self._task = self._bar.add_task(str(settings["name"]), scalars="")
+            self._task = self._bar.add_task(self._stage, scalars="")
         return self
 
     def __exit__(
@@ -107,7 +107,7 @@ class StageReport:
         percent = 100.0 * step / max(1, total)
         told = f"step {step:,} of {total:,}  {shown}"
         if self._artifact is None:
-            name = f"progress-{self._step.step.settings['name']}".lower().replace("_", "-")
+            name = f"progress-{self._stage}".replace("_", "-")
             self._artifact = create_progress_artifact(percent, key=name, description=told)
         else:
             update_progress_artifact(self._artifact, percent, description=told)

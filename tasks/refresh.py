@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import store
 from tasks.history import last_artifacts
 from tasks.plan import stage_settings
-from tasks.say import say
 from tasks.steps import Step
 from tasks.work import Work
 

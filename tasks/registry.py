@@ -10,11 +10,11 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from fourstage.errors import GateRefused
+from tasks.ancestry import BrokenLineage, gather
 from tasks.durable import store
 from tasks.evidence import evidence_of, keep_evidence, read_evidence
 from tasks.gate import Evidence, Gate, decide
 from tasks.lineage import trace
-from tasks.ancestry import BrokenLineage, gather
 from tasks.promote_model import (
     Promotion,
     find_champion,

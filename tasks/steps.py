@@ -28,6 +28,7 @@ VERSIONS = {
     "contract": ("great-expectations", "pandas"),
     "tokenizer": ("tokenizers",),
     "tokens": ("tensorflow-text", "tokenizers", "pyarrow"),
+    "rows": ("tensorflow-text", "tokenizers", "pyarrow"),
     "stage": TENSOR,
     "measurement": (*TENSOR, "scikit-learn"),
     "evaluation": (*TENSOR, "scikit-learn"),
@@ -39,6 +40,7 @@ CODE = {
     "contract": ("data_contracts.check",),
     "tokenizer": ("models.tokenizers.wordpiece",),
     "tokens": ("models.tokenizers.wordpiece", "corpora.shards", "corpora.sentences"),
+    "rows": ("models.tokenizers.wordpiece", "corpora.shards", "corpora.sentences"),
     "stage": ("models.training.gradient", "models.tokenizers.wordpiece", "corpora.shards"),
     "measurement": ("models.evaluation.heldout", "models.evaluation.probe", "corpora.shards"),
     "evaluation": (

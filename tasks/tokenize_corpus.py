@@ -83,7 +83,6 @@ def _write(
     folder: Path, tokenizer: Any, language: str, documents: Iterable[tuple[str, str, str]]
 ) -> dict:
     from corpora.sentences import split_sentences
-
     from corpora.shards import TokenWriter
 
     profile: dict[str, list] = {

@@ -372,7 +372,7 @@ def set_tags(tracking: Tracking, run_id: str, tags: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def system_metrics(tracking: Tracking, run_id: str, seconds: int = 10) -> Iterator[None]:
+def system_metrics(tracking: Tracking, run_id: str, seconds: int = 5) -> Iterator[None]:
     """Log processor, memory, disk and network use of this machine while the block runs.
 
     Args:

@@ -1,0 +1,54 @@
+"""Who speaks to the person at the terminal: we do; what the libraries say goes to a log.
+
+TensorFlow's C++ parts, Prefect and MLflow all write to standard error at will. During a run their
+words go to a file, so that what a person reads is the run's own story, and an error its own message.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+_own: TextIO | None = None
+
+
+def terminal() -> TextIO:
+    """Where our sentences, bars and tables go: standard error as the user gave it to us."""
+    return _own or sys.stderr
+
+
+def say(message: str) -> None:
+    """Print one sentence; control characters never reach the terminal."""
+    line = "".join(c if c.isprintable() else " " for c in message)
+    stream = terminal()
+    stream.write(line + "\n")
+    stream.flush()
+
+
+@contextmanager
+def libraries_speak_to(log: Path) -> Iterator[None]:
+    """Send what anything else writes to standard error to a file.
+
+    Args:
+        log: Appended to; made readable by its owner only.
+    """
+    global _own
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(file, 2)
+    os.close(file)
+    _own = os.fdopen(os.dup(kept), "w", encoding="utf-8", errors="replace")
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        _own.close()
+        _own = None
