@@ -20,6 +20,7 @@ from fourstage.errors import ContractViolation, RecipeError
 from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
+from tasks.narration import tell_step
 from tasks.orphans import janitor
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
@@ -83,8 +84,10 @@ class Work:
         extra: dict[str, Any] = {}
         if bound.step.kind == "stage":
             extra = {"lifecycle_run": self.lifecycle_run, "seconds_left": self.seconds_left}
+        began = time.monotonic()
         artifact, self.status[name] = perform(TASKS[bound.step.kind], bound, **extra)
         self.made[name] = artifact
+        tell_step(artifact, self.status[name], time.monotonic() - began)
         if bound.step.kind == "contract":
             raise_if_broken(artifact)
         return artifact

@@ -38,7 +38,6 @@ def handle_new(options: Namespace) -> int:
 def handle_fetch(options: Namespace) -> int:
     """Fetch a source and say where its files lie."""
     from corpora.fetch import fetch
-
     from data_contracts.sources import load_source
 
     files = [str(file) for file in fetch(load_source(options.source, search_folders()))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
@@ -14,6 +16,8 @@ from fourstage.command.output import (
 )
 from fourstage.command.recipe import require_home, resolved_recipe
 from fourstage.errors import GateRefused, UnknownNameError
+from fourstage.settings import home, make_home
+from fourstage.terminal import libraries_speak_to
 
 
 def add(verbs: Any) -> None:
@@ -60,13 +64,16 @@ def add(verbs: Any) -> None:
 def handle_run(options: Namespace) -> int:
     """Run the lifecycle; a refused gate is exit code 4."""
     resolved_recipe(options.recipe, options)
-    require_home()
-    with only_this_on_standard_output(options.json) as say:
+    make_home()
+    log = home() / "logs" / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    with only_this_on_standard_output(options.json) as print_object, libraries_speak_to(log):
         from flows.lifecycle import lifecycle
+        from tasks.narration import tell_summary
 
         summary = lifecycle(options.recipe, options.overrides, options.smoke)
         assert isinstance(summary, dict)
-        say(summary)
+        tell_summary(summary)
+        print_object(summary)
     gate = summary.get("gate") or {}
     return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
 
@@ -76,7 +83,6 @@ def handle_plan(options: Namespace) -> int:
     if options.resolved:
         return _print_resolved(options)
     resolved_recipe(options.recipe, options)
-    from fourstage.settings import home
     from tasks.artifacts import Store
     from tasks.plan import plan_recipe
     from tasks.steps import look_ahead, why
@@ -123,7 +129,6 @@ def _print_resolved(options: Namespace) -> int:
 def handle_explain(options: Namespace) -> int:
     """Print what changed, step by step."""
     resolved_recipe(options.recipe, options)
-    from fourstage.settings import home
     from tasks.artifacts import Store
     from tasks.plan import plan_recipe
     from tasks.steps import look_ahead, why

@@ -1,0 +1,86 @@
+"""A run as one reads it in a terminal: a line a step, then the table of what each stage bought."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from fourstage.terminal import say, terminal
+from tasks.artifacts import Artifact
+
+WIDTH = 40
+
+
+def tell_step(artifact: Artifact, status: str, seconds: float) -> None:
+    """One line: the step, whether it was made, and what came out."""
+    time = f"{seconds:6.1f} s" if status == "made" else "        "
+    word = {"stage": "trained"}.get(artifact.kind, "made") if status == "made" else status
+    say(f"{artifact.name:<{WIDTH}} {word:<8} {time}  {_result(artifact)}".rstrip())
+
+
+def tell_summary(summary: Mapping[str, Any]) -> None:
+    """The closing table, the gate's decision, and the commands that show more."""
+    from tasks.report import stage_table_for_terminal
+    from tasks.summary import stage_rows
+
+    metric = next((s["task_metric"]["name"] for s in summary["stages"] if s.get("task_metric")), "")
+    console = Console(file=terminal(), width=None if terminal().isatty() else 160)
+    console.print()
+    console.print(stage_table_for_terminal(stage_rows(summary), metric))
+    console.print(
+        f"[dim]{metric} before finetune is a linear probe's on frozen features; on the dev rows[/]"
+    )
+    if summary["metrics"]:
+        console.print()
+        for name, value in summary["metrics"].items():
+            console.print(
+                f"{name} on {summary['rows']:,} {summary['split']} rows: [bold]{value:.4f}[/]"
+                f"  (TF-IDF + logistic regression {summary['baseline'][name]:.4f},"
+                f" majority class {summary['majority'][name]:.4f})"
+            )
+    gate, model = summary["gate"], summary["model"]
+    if gate and model:
+        said = "promoted to champion" if gate["decision"] == "promote" else "not promoted"
+        console.print(f"\n[bold]{model['name']} version {model['version']}[/]: {said}")
+        console.print(f"  {gate['reason']}", highlight=False)
+        for warning in gate["warnings"]:
+            console.print(f"  {warning}", highlight=False)
+        address = f"models:/{model['name']}/{model['version']}"
+        console.print("\nLook at it:")
+        for command, what in (
+            (f"fourstage trace {address}", "where it comes from, every hop"),
+            (f"fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
+            (f"fourstage explain {summary['recipe']}", "why each step was made or reused"),
+            ("fourstage up", "Prefect's and MLflow's pages on this machine"),
+        ):
+            console.print(f"  {command:<58} {what}", highlight=False)
+
+
+def _result(artifact: Artifact) -> str:
+    details = artifact.details
+    match artifact.kind:
+        case "corpus" | "dataset":
+            counts = details["counts"]
+            gone = {**counts["quarantined"], **counts["removed"]}
+            parts = [f"{number:,} {reason}" for reason, number in gone.items()]
+            what = "documents" if artifact.kind == "corpus" else "rows"
+            kept = f"{counts['kept']:,} of {counts['read']:,} {what} kept"
+            return f"{kept} ({', '.join(parts)})" if parts else kept
+        case "contract":
+            return f"{details['verdict']}: {details['reason']}"
+        case "tokenizer":
+            return f"{details['vocabulary_size']:,} pieces"
+        case "tokens" | "rows":
+            return f"{sum(details['tokens'].values()):,} tokens"
+        case "stage":
+            return f"{details['steps']:,} steps, {details['tokens_per_second']:,.0f} tokens/s"
+        case "measurement":
+            losses = details["heldout_loss"].items()
+            return "loss " + ", ".join(f"{name} {value:.3f}" for name, value in losses)
+        case "evaluation":
+            return ", ".join(f"{name} {value:.4f}" for name, value in details["metrics"].items())
+        case "package":
+            return f"{details['size_mb']:.1f} MB"
+    return ""
