@@ -22,6 +22,7 @@ from tasks.tracking import (
     log_history,
     stage_run,
     start_lifecycle,
+    system_metrics,
 )
 from tests.tasks.lifecycle import history
 
@@ -129,3 +130,27 @@ def test_flat_settings_name_every_leaf():
         "d": "None",
         "e": "{}",
     }
+
+
+def test_the_machine_is_watched_while_a_stage_trains(tracking: Tracking):
+    run = stage_run(tracking, ensure_experiment(tracking, "demo"), KEY, stage="general")
+    for _ in range(2):
+        with system_metrics(tracking, run, seconds=1):
+            time.sleep(2.5)
+    seen = tracking.client.get_metric_history(run, "system/cpu_utilization_percentage")
+    steps = [metric.step for metric in seen]
+    assert len(steps) >= 2
+    assert len(steps) == len(set(steps)), "an interrupted stage goes on counting"
+
+
+def test_looking_at_the_registry_needs_no_heavy_package():
+    modules = "tracking lineage lineage_views promote_model published report gate register_model"
+    code = f"""
+import importlib, sys
+for heavy in ("tensorflow", "keras", "prefect", "mlflow", "great_expectations", "matplotlib"):
+    sys.modules[heavy] = None
+for name in "{modules}".split():
+    importlib.import_module("tasks." + name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-1000:]
