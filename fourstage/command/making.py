@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.command.options import add_json
-from fourstage.command.output import print_json, print_line
+from fourstage.command.output import print_json, print_line, tell
 from fourstage.settings import search_folders
 
 
@@ -40,7 +40,7 @@ def handle_fetch(options: Namespace) -> int:
     from corpora.fetch import fetch
     from data_contracts.sources import load_source
 
-    files = [str(file) for file in fetch(load_source(options.source, search_folders()))]
+    files = [str(file) for file in fetch(load_source(options.source, search_folders()), tell)]
     if options.json:
         print_json({"source": options.source, "files": files})
     else:

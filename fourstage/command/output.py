@@ -20,6 +20,12 @@ def print_line(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def tell(line: str) -> None:
+    """What happens on the way, on standard error: standard output is for what was asked."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Columns as wide as their widest cell; the last one is left as it is."""
     table = [[str(cell) for cell in row] for row in (head, *rows)]

@@ -1,0 +1,162 @@
+"""What resolving a recipe gathers on its way: faults, notes, and where each value came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import RecipeError, UnknownNameError
+from models.recipe import gate, part_settings, parts
+from models.recipe.paths import path_text
+from models.recipe.schema import Recipe
+from models.signatures import Setting, settings_of
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What a recipe has to know of a source.
+
+    Attributes:
+        labelled: Whether it is a dataset; else it is a corpus.
+    """
+
+    labelled: bool
+
+
+class Ledger:
+    """Faults, notes and origins of one recipe, and the look-ups that may add to them.
+
+    Args:
+        recipe: As it was given.
+        sources: Every known source, with what is known of those the recipe uses; None: unchecked.
+        folders: Project folders searched before the built-in ones.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        sources: Mapping[str, SourceFacts | None] | None,
+        folders: Sequence[Path],
+    ):
+        self.recipe = recipe
+        self.sources = sources
+        self.folders = folders
+        self.faults: list[RecipeError] = []
+        self.notes: list[str] = []
+        self.origins = {
+            path_text(path): self.said(source)
+            for path, source in recipe.origins.items()
+            if source != recipe.where
+        }
+
+    def fault(self, place: str, message: str) -> None:
+        """Note what is wrong at a place."""
+        self.faults.append(RecipeError(f"{self.recipe.where}: {place}: {message}"))
+
+    def said(self, source: str) -> str:
+        """What a reader calls the file or option a value came from."""
+        if source == self.recipe.where:
+            return "recipe"
+        if source in ("--set", "smoke"):
+            return source
+        return f"extends {self.recipe.extends}"
+
+    def names(self) -> list[str]:
+        """Names of the stages."""
+        return [stage.name or stage.stage for stage in self.recipe.stages]
+
+    def value(self, path: str, said: Any, default: Any, kind: str) -> Any:
+        """The value given, or the default of the kind of stage."""
+        if said is None:
+            self.origins[path] = f"default for {kind}"
+            return default
+        return said
+
+    def inherited(self, path: str, said: Any, before: tuple[Any, str] | None, default: Any) -> Any:
+        """The value given, or that of the stage before, or the first stage's default."""
+        if said is not None:
+            return said
+        if before is not None:
+            self.origins[path] = f"inherited from stage {before[1]}"
+            return before[0]
+        self.origins[path] = "default"
+        return default
+
+    def part(
+        self, kind: str, name: str, path: str, said: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """All settings of an objective or a head, and the defaults in its file."""
+        known = settings_of(parts.file_of(kind, name, self.folders))
+        article = parts.ARTICLES[kind].split()[-1]
+        self.settings(path, said, known, f"a setting of {article} {name!r}")
+        fallback = {s.name: s.default for s in known.values() if not s.required}
+        for key in known:
+            if key not in said:
+                self.origins[f"{path}.{key}"] = f"default of {name}"
+        return {**fallback, **part_settings.as_declared(said, known)}, fallback
+
+    def settings(
+        self, path: str, said: Mapping[str, Any], known: Mapping[str, Setting], kind: str
+    ) -> None:
+        """Check the names, types and ranges of a part's settings."""
+        where = self.recipe.where
+        for key, value in said.items():
+            if key not in known:
+                self.faults.append(UnknownNameError(f"{where}: {path}", key, kind, known))
+                continue
+            setting = known[key]
+            reason = part_settings.misfit(setting, value)
+            if reason:
+                self.fault(f"{path}.{key}", reason)
+            elif setting.choices and value not in setting.choices:
+                self.faults.append(
+                    UnknownNameError(
+                        f"{where}: {path}.{key}", str(value), f"a value of {key!r}", setting.choices
+                    )
+                )
+        missing = [s.name for s in known.values() if s.required and s.name not in said]
+        if missing:
+            self.fault(path, f"missing: {', '.join(missing)}")
+
+    def metric(self, path: str, name: str) -> None:
+        """Check the name of a metric of labelled rows."""
+        if name not in gate.metric_names():
+            self.faults.append(
+                UnknownNameError(
+                    f"{self.recipe.where}: {path}", name, "a metric", gate.metric_names()
+                )
+            )
+
+    def is_labelled(self, name: str) -> bool:
+        """Whether a source is known to be a dataset."""
+        facts = self.sources.get(name) if self.sources else None
+        return bool(facts and facts.labelled)
+
+    def source(self, path: str, name: str, labelled: bool | None) -> None:
+        """Check that a source is known and of the right kind (None: either)."""
+        if self.sources is None:
+            return
+        if name not in self.sources:
+            self.faults.append(
+                UnknownNameError(
+                    f"{self.recipe.where}: {path}",
+                    name,
+                    "a source",
+                    self.sources,
+                    "`fourstage list sources` shows them; yours go into sources/ beside recipes/.",
+                )
+            )
+            return
+        facts = self.sources[name]
+        if facts is None or labelled is None or facts.labelled == labelled:
+            return
+        if labelled:
+            self.fault(path, f"{name!r} is a corpus: its source names no label field")
+        else:
+            self.fault(
+                path,
+                f"{name!r} is a dataset; only stage task reads a dataset's text. A second source "
+                "on the same files without a label field is a corpus",
+            )

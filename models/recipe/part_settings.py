@@ -1,0 +1,51 @@
+"""Do a part's settings fit what its constructor declares?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from models.recipe.messages import kind_of
+from models.signatures import Setting
+
+
+def as_declared(said: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
+    """Known settings, whole numbers as floats where the file wants those: 1 and 1.0 are one key."""
+    return {
+        name: float(value)
+        if type(value) is int and "float" in known[name].types and "int" not in known[name].types
+        else value
+        for name, value in said.items()
+        if name in known
+    }
+
+
+def misfit(setting: Setting, value: Any) -> str:
+    """What is wrong with the type or the range of a setting's value."""
+    types = {
+        "int": (int, "a whole number"),
+        "float": ((int, float), "a number"),
+        "str": (str, "text"),
+        "bool": (bool, "true or false"),
+        "Sequence": (list, "a list"),
+        "list": (list, "a list"),
+        "tuple": (list, "a list"),
+        "Mapping": (dict, "a mapping"),
+        "dict": (dict, "a mapping"),
+    }
+    wanted = [types[name] for name in setting.types if name in types]
+    if not wanted:
+        return ""
+    fits = any(isinstance(value, kind) for kind, _ in wanted) and (
+        "bool" in setting.types or not isinstance(value, bool)
+    )
+    if not fits:
+        return f"expected {' or '.join(words for _, words in wanted)}, got {kind_of(value)}"
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if setting.is_share and not 0 <= value <= 1:
+            return f"expected a share, 0 to 1, got {value}"
+        if "float" not in setting.types and value < 0:
+            return f"expected 0 or more, got {value}"
+        if setting.is_count and value < 1:
+            return f"expected 1 or more, got {value}"
+    return ""

@@ -1,0 +1,337 @@
+"""One stage with every value explicit: its own words, what it inherits, and its kind's defaults.
+
+Inherited from the stage before: network, tokenizer, sequence length, precision; objectives only
+from one pre-training stage to the next, less those the data can't feed. Never inherited: corpora,
+budget, optimizer, batch size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fourstage.errors import RecipeError
+from models import catalogue
+from models.recipe import defaults, parts
+from models.recipe.ledger import Ledger
+from models.recipe.messages import kind_of
+from models.recipe.resolved import ResolvedBudget, ResolvedOptimizer, ResolvedPhase, ResolvedStage
+from models.recipe.schema import STAGE_KINDS, Stage
+
+
+class StageResolution:
+    """Resolves the stages of one recipe, in order.
+
+    Args:
+        ledger: Takes faults, notes and origins.
+        network: The network's arguments.
+        network_defaults: Those its file has by default.
+    """
+
+    def __init__(
+        self, ledger: Ledger, network: Mapping[str, Any], network_defaults: Mapping[str, Any]
+    ):
+        self.ledger = ledger
+        self.network = network
+        self.network_defaults = network_defaults
+
+    def stage(
+        self,
+        i: int,
+        stage: Stage,
+        before: ResolvedStage | None,
+        seed: int,
+    ) -> ResolvedStage:
+        """Stage `i` after the one before it."""
+        name = self.ledger.names()[i]
+        at = f"stages[{i}]"
+        kind = stage.stage
+        default = defaults.STAGES[kind]
+        self._order(i, at)
+        if stage.name is None:
+            self.ledger.origins[f"{at}.name"] = "default"
+        for key in ("dataset", "overlap", "head") if kind != "finetune" else (
+            "corpora",
+            "objectives",
+        ):  # fmt: skip
+            if getattr(stage, key) is not None:
+                hint = (
+                    "; `corpora: {name: 1.0}` names the text of a dataset"
+                    if key == "dataset"
+                    else ""
+                )
+                self.ledger.fault(f"{at}.{key}", f"stage {kind} has no {key!r}{hint}")
+        corpora = self._corpora(at, stage)
+        objectives, weights, part_defaults = self._objectives(at, stage, before)
+        head, head_settings, head_defaults = self._head(at, stage)
+        if head:
+            part_defaults[head] = head_defaults
+        batch_size = self.ledger.value(
+            f"{at}.batch_size", stage.batch_size, default.batch_size, kind
+        )
+        phases = self._phases(at, stage, before, batch_size)
+        micro_batches = self.ledger.value(f"{at}.micro_batches", stage.micro_batches, 1, kind)
+        for phase in phases:
+            if phase.batch_size % micro_batches:
+                self.ledger.fault(
+                    f"{at}.micro_batches",
+                    f"expected a divisor of the batch size {phase.batch_size}, got {micro_batches}",
+                )
+        if objectives or head:
+            self._compatible(at, objectives, head)
+        return ResolvedStage(
+            index=i,
+            name=name,
+            kind=kind,
+            family=self.ledger.recipe.family,
+            network=self.network,
+            corpora=corpora,
+            dataset=self._dataset(at, stage),
+            overlap=self.ledger.value(f"{at}.overlap", stage.overlap, "drop_from_train", kind)
+            if kind == "finetune"
+            else None,
+            objectives=objectives,
+            weights=weights,
+            head=head,
+            head_settings=head_settings,
+            phases=phases,
+            long_rows=str(self.ledger.value(f"{at}.long_rows", stage.long_rows, "head", kind)),
+            batch_size=batch_size,
+            micro_batches=micro_batches,
+            budget=self._budget(at, stage),
+            optimizer=self._optimizer(at, stage),
+            precision=self.ledger.inherited(
+                f"{at}.precision",
+                stage.precision,
+                before and (before.precision, before.name),
+                defaults.PRECISION,
+            ),
+            refresh=self.ledger.value(f"{at}.refresh", stage.refresh, default.refresh, kind),
+            stop=self._watch(f"{at}.stop", stage.stop, kind),
+            select=self._watch(f"{at}.select", stage.select, kind),
+            seed=seed,
+            part_defaults={"network": self.network_defaults, **part_defaults},
+        )
+
+    def _order(self, i: int, at: str) -> None:
+        stages, names = self.ledger.recipe.stages, self.ledger.names()
+        if names[i] in names[:i]:
+            first = names.index(names[i])
+            self.ledger.fault(
+                at,
+                f"the name {names[i]!r} is taken by stages[{first}]; give this one a `name`",
+            )
+        here = STAGE_KINDS.index(stages[i].stage)
+        if i and here < STAGE_KINDS.index(stages[i - 1].stage):
+            self.ledger.fault(
+                at,
+                f"expected the order {', '.join(STAGE_KINDS)}; got {stages[i].stage} after "
+                f"{stages[i - 1].stage}",
+            )
+        if i and stages[i].stage == stages[i - 1].stage != "domain":
+            self.ledger.fault(at, f"not supported yet: a second {stages[i].stage} stage")
+
+    def _corpora(self, at: str, stage: Stage) -> dict[str, float]:
+        if stage.stage == "finetune":
+            return {}
+        if stage.corpora is None:
+            dataset = next((s.dataset for s in self.ledger.recipe.stages if s.dataset), None)
+            if stage.stage == "task" and dataset:
+                self.ledger.origins[f"{at}.corpora"] = "the text of the finetune dataset"
+                return {dataset: 1.0}
+            if stage.stage == "task":
+                self.ledger.fault(
+                    at, "the key 'corpora' is missing, and no finetune stage has a dataset"
+                )
+            else:
+                self.ledger.fault(at, "the key 'corpora' is missing: {source: share of the tokens}")
+            return {}
+        total = sum(stage.corpora.values())
+        if total <= 0:
+            self.ledger.fault(
+                f"{at}.corpora", f"expected shares with a sum above 0, got a sum of {total}"
+            )
+            return {}
+        for name in stage.corpora:
+            # The task stage may read a dataset's text; its labels are dropped.
+            self.ledger.source(f"{at}.corpora", name, None if stage.stage == "task" else False)
+        return {name: share / total for name, share in sorted(stage.corpora.items()) if share > 0}
+
+    def _dataset(self, at: str, stage: Stage) -> str | None:
+        if stage.stage != "finetune":
+            return None
+        if stage.dataset is None:
+            self.ledger.fault(at, "the key 'dataset' is missing: the name of a labelled source")
+            return None
+        self.ledger.source(f"{at}.dataset", stage.dataset, labelled=True)
+        return stage.dataset
+
+    def _objectives(
+        self, at: str, stage: Stage, before: ResolvedStage | None
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, float], dict[str, dict[str, Any]]]:
+        """Settings, weights and file defaults by objective, in the order of their names."""
+        if stage.stage == "finetune":
+            return {}, {}, {}
+        if stage.objectives is None:
+            if before is None:
+                known = ", ".join(parts.available("objectives", self.ledger.folders))
+                self.ledger.fault(at, f"the key 'objectives' is missing. Known: {known}")
+                return {}, {}, {}
+            kept = {n: dict(s) for n, s in before.objectives.items() if self._feeds(n, stage)}
+            self.ledger.origins[f"{at}.objectives"] = f"inherited from stage {before.name}"
+            for name in before.objectives:
+                if name not in kept:
+                    self.ledger.notes.append(
+                        f"{at}: {name!r} is not inherited from stage {before.name}: it needs text "
+                        "that follows on, and rows stand alone"
+                    )
+            if before.objectives and not kept:
+                self.ledger.fault(
+                    at, "no objective of the stage before can be fed; give `objectives`"
+                )
+            weights = {name: before.weights[name] for name in kept}
+            return kept, weights, {name: dict(before.part_defaults[name]) for name in kept}
+        found: dict[str, dict[str, Any]] = {}
+        weights: dict[str, float] = {}
+        file_defaults: dict[str, dict[str, Any]] = {}
+        for name, said in sorted(stage.objectives.items()):
+            path = f"{at}.objectives.{name}"
+            weight = said.get("weight", 1.0)
+            if isinstance(weight, bool) or not isinstance(weight, (int, float)) or weight < 0:
+                self.ledger.fault(
+                    f"{path}.weight", f"expected a number from 0, got {kind_of(weight)}"
+                )
+                weight = 1.0
+            if "weight" not in said:
+                self.ledger.origins[f"{path}.weight"] = "default"
+            settings = {key: value for key, value in said.items() if key != "weight"}
+            found[name], file_defaults[name] = self.ledger.part("objectives", name, path, settings)
+            weights[name] = float(weight)
+        if not any(weights.values()):
+            self.ledger.fault(f"{at}.objectives", "expected weights with a sum above 0, got 0")
+        return found, weights, file_defaults
+
+    def _feeds(self, objective: str, stage: Stage) -> bool:
+        """Whether a stage's data can feed an inherited objective.
+
+        The task stage reads rows, each a text of its own: nothing follows one, so that pairs of
+        consecutive segments can't be made.
+        """
+        needs = catalogue.literals("objectives", objective, self.ledger.folders).get("NEEDS", ())
+        return stage.stage != "task" or "segments" not in needs
+
+    def _head(self, at: str, stage: Stage) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
+        if stage.stage != "finetune":
+            return None, {}, {}
+        if not stage.head:
+            known = ", ".join(parts.available("heads", self.ledger.folders))
+            self.ledger.fault(at, f"the key 'head' is missing. Known: {known}")
+            return None, {}, {}
+        name, said = next(iter(stage.head.items()))
+        settings, file_defaults = self.ledger.part("heads", name, f"{at}.head.{name}", said)
+        return name, settings, file_defaults
+
+    def _phases(
+        self,
+        at: str,
+        stage: Stage,
+        before: ResolvedStage | None,
+        batch_size: int,
+    ) -> tuple[ResolvedPhase, ...]:
+        if stage.phases is not None and stage.sequence_length is not None:
+            self.ledger.fault(f"{at}.phases", "expected sequence_length or phases, got both")
+        longest = self.network.get("max_sequence_length")
+        if stage.phases is not None:
+            total = sum(phase.share for phase in stage.phases)
+            phases = tuple(
+                ResolvedPhase(
+                    phase.sequence_length, phase.share / total, phase.batch_size or batch_size
+                )
+                for phase in stage.phases
+            )
+            for k, phase in enumerate(stage.phases):
+                self._room(f"{at}.phases[{k}].sequence_length", phase.sequence_length, longest)
+            return phases
+        length = self.ledger.inherited(
+            f"{at}.phases",
+            stage.sequence_length,
+            before and (before.sequence_length, before.name),
+            min(defaults.SEQUENCE_LENGTH, longest or defaults.SEQUENCE_LENGTH),
+        )
+        if stage.sequence_length is not None:
+            self.ledger.origins[f"{at}.phases"] = self.ledger.origins.get(
+                f"{at}.sequence_length", "recipe"
+            )
+            self._room(f"{at}.sequence_length", length, longest)
+        return (ResolvedPhase(length, 1.0, batch_size),)
+
+    def _room(self, path: str, length: int, longest: Any) -> None:
+        if isinstance(longest, int) and length > longest:
+            family = self.ledger.recipe.family
+            self.ledger.fault(
+                path,
+                f"{length} tokens are longer than the position table of {family} "
+                f"({longest}); shorten it, or give `size` as a mapping with max_sequence_length",
+            )
+
+    def _budget(self, at: str, stage: Stage) -> ResolvedBudget:
+        if stage.budget is None:
+            unit, amount = defaults.STAGES[stage.stage].budget
+            self.ledger.origins[f"{at}.budget"] = f"default for {stage.stage}"
+            return ResolvedBudget(unit, amount)
+        unit, amount = next(iter(stage.budget.model_dump(exclude_none=True).items()))
+        return ResolvedBudget(unit, amount)
+
+    def _optimizer(self, at: str, stage: Stage) -> ResolvedOptimizer:
+        default = defaults.STAGES[stage.stage].adamw
+        said: dict[str, Any] = {}
+        if stage.optimizer is not None and stage.optimizer.adamw is not None:
+            said = stage.optimizer.adamw.model_dump(exclude_none=True)
+        remedy = stage.remedies.layer_decay if stage.remedies else None
+        if remedy is not None:
+            if said.get("layer_decay", remedy) != remedy:
+                self.ledger.fault(
+                    f"{at}.remedies.layer_decay",
+                    f"expected one layer_decay, got {remedy} here and {said['layer_decay']} in "
+                    "the optimizer",
+                )
+            said["layer_decay"] = remedy
+        for key in default:
+            if key not in said:
+                self.ledger.origins[f"{at}.optimizer.adamw.{key}"] = f"default for {stage.stage}"
+        return ResolvedOptimizer("adamw", {**default, **said})
+
+    def _watch(self, path: str, said: Any, kind: str) -> dict[str, Any] | None:
+        """`stop` or `select`, its metric checked; text has its held-out loss, rows have metrics."""
+        if said is None:
+            return None
+        values = said.model_dump(exclude_none=True)
+        labelled = kind == "finetune"
+        for key, default in (
+            ("metric", defaults.METRICS[-1] if labelled else "heldout_loss"),
+            ("split", "dev" if labelled else "heldout"),
+        ):
+            if key not in type(said).model_fields:
+                continue
+            if key not in values:
+                self.ledger.origins[f"{path}.{key}"] = f"default for {kind}"
+                values[key] = default
+            elif key == "metric" and labelled:
+                self.ledger.metric(f"{path}.metric", values[key])
+            elif values[key] != default:
+                self.ledger.fault(
+                    f"{path}.{key}", f"expected {default!r} in stage {kind}, got {values[key]!r}"
+                )
+        return values
+
+    def _compatible(self, at: str, objectives: Iterable[str], head: str | None) -> None:
+        try:
+            catalogue.check_compatible(
+                self.ledger.recipe.family,
+                list(objectives),
+                head,
+                self.ledger.folders,
+                f"{self.ledger.recipe.where}: {at}",
+            )
+        except RecipeError as error:
+            self.ledger.faults.append(error)

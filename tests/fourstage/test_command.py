@@ -1,0 +1,282 @@
+"""The command as a process: how fast it answers, what goes where, which exit code it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fourstage.command import main
+from fourstage.command.exits import exit_code_of
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    GateRefused,
+    Interrupted,
+    RecipeError,
+    UnknownNameError,
+)
+from fourstage.settings import REPOSITORY
+
+VERBS = (
+    *("run", "plan", "explain", "show", "compare", "list", "new", "fetch", "trace", "impact"),
+    *("evaluate", "predict", "promote", "rollback", "up", "doctor"),
+)
+
+
+@pytest.fixture
+def fourstage(tmp_path):
+    """Run the command in a process of its own, with a home of its own."""
+
+    def _run(
+        *words: str, cwd: Path = REPOSITORY, **environment: str
+    ) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, "-m", "fourstage.command", *words],
+            cwd=cwd,
+            env={
+                **os.environ,
+                "FOURSTAGE_HOME": str(tmp_path / "home"),
+                "PYTHONPATH": str(REPOSITORY),
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return _run
+
+
+def test_help_answers_in_a_second(fourstage):
+    fourstage("--help")  # the first start compiles
+    start = time.monotonic()
+    done = fourstage("--help")
+    assert time.monotonic() - start < 1.5  # one second, and room for a busy machine
+    assert done.returncode == 0
+    for verb in VERBS:
+        assert f"\n    {verb}" in done.stdout, verb
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([verb, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: fourstage {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["list", "recipes"], ["list", "sources"], ["plan", "quickstart", "--resolved"]],
+)
+def test_answers_need_no_heavy_package(words):
+    """Each of these would cost seconds: TensorFlow ten, Great Expectations six, MLflow three."""
+    code = (
+        "import sys\nfrom fourstage.command import main\n"
+        f"try: main({words!r})\nexcept SystemExit: pass\n"
+        "heavy = {'tensorflow', 'keras', 'mlflow', 'prefect', 'great_expectations', 'pandas',"
+        " 'sklearn', 'matplotlib', 'grain'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("lst", "'lst' is not a command; did you mean 'list'?"),
+        ("list familys", "'familys' is not something to list; did you mean 'families'?"),
+        ("list recipes more", "one word too many: 'more'"),
+        ("run", "the following arguments are required: RECIPE"),
+        ("run quickstart --smok", "run: '--smok' is not an option; did you mean '--smoke'?"),
+        ("run quickstrat", "'quickstrat' is not a file or the name of a recipe; did you mean"),
+        ("run quickstart --set seed=x", "--set: seed: expected a whole number"),
+        ("run quickstart --set famly=x", "did you mean 'family'?"),
+        ("plan quickstart --set decontaminate=[nothing]", "'nothing' is not a source"),
+        (
+            "show quickstart domian",
+            "'domian' is not a stage of this recipe; did you mean 'domain'?",
+        ),
+        ("promote m --version one", "expected a version number, got 'one'"),
+        ("up --mlflow-port 70000", "expected a port, 1 to 65535, got '70000'"),
+        ("compare quickstart --seeds 1,x", "expected whole numbers such as 1,2,3"),
+        ("fetch no_such_source", "'no_such_source' is not a source"),
+    ],
+)
+def test_wrong_usage_is_exit_2_with_the_nearest_word(words, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path))
+    assert main(words.split()) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    assert not any(tmp_path.iterdir()), "nothing may be started for a wrong command"
+
+
+def test_a_wrong_recipe_is_refused_before_prefect_starts(fourstage):
+    start = time.monotonic()
+    done = fourstage("run", "quickstart", "--set", "family=brt", "--json")
+    assert time.monotonic() - start < 10
+    assert done.returncode == 2
+    assert "'brt' is not a family; did you mean 'bert'?" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_home_that_cannot_be_written_is_exit_1_and_named(fourstage, tmp_path):
+    (tmp_path / "file").touch()
+    done = fourstage("run", "quickstart", FOURSTAGE_HOME=str(tmp_path / "file" / "home"))
+    assert done.returncode == 1
+    assert f"the home {tmp_path}/file/home can't be written by user {os.getuid()}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RecipeError("wrong"), 2),
+        (UnknownNameError("here", "x", "a thing", ["y"]), 2),
+        (ContractViolation("broken"), 3),
+        (GateRefused("worse"), 4),
+        (EnvironmentFault("full"), 1),
+        (Interrupted("stopped", signal.SIGTERM), 143),
+        (Interrupted("stopped", signal.SIGINT), 130),
+        (Interrupted("deadline"), 1),
+        (OSError(28, "No space left on device", "x"), 1),
+        (MemoryError(), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_every_error_has_its_exit_code_and_no_stack_trace(error, code, capsys):
+    def fail() -> int:
+        raise error
+
+    before = signal.getsignal(signal.SIGINT)
+    hook = sys.excepthook
+    try:
+        assert exit_code_of(fail) == code
+    finally:
+        signal.signal(signal.SIGINT, before)
+        sys.excepthook = hook
+    said = capsys.readouterr().err
+    assert said.startswith("fourstage: ")
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_a_stack_trace_is_shown_where_it_is_asked_for(fourstage, wanted):
+    done = fourstage("list", "familys", FOURSTAGE_TRACEBACK=wanted)
+    assert ("Traceback" in done.stderr) == (wanted == "1")
+    assert done.returncode == 2
+
+
+def test_what_nobody_foresaw_says_the_place_and_not_the_values():
+    code = (
+        "import sys\nfrom fourstage.command.exits import exit_code_of\n"
+        "def f(): raise TypeError('zqxcanary')\nsys.exit(exit_code_of(f))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert "internal error: TypeError at <string>:3" in done.stderr
+    assert "zqxcanary" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_two_quick_interrupts_end_in_one_line():
+    code = (
+        "import os, signal, sys, time\nfrom fourstage.command.exits import exit_code_of\n"
+        "def f():\n    print('ready', flush=True)\n    time.sleep(30)\n"
+        "code = exit_code_of(f)\ntime.sleep(0.5)\nsys.exit(code)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == "fourstage: interrupted; run the same command again to go on\n"
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path):
+    done = subprocess.run(
+        f"{sys.executable} -m fourstage.command list recipes --json | head -1",
+        shell=True,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "[\n"
+    assert done.stderr == ""
+
+
+def test_json_is_alone_on_standard_output_whoever_prints():
+    code = (
+        "import os, sys\nfrom fourstage.command.output import only_this_on_standard_output\n"
+        "with only_this_on_standard_output(True) as say:\n"
+        "    print('from Python', flush=True)\n    os.write(1, b'from below\\n')\n"
+        "    os.system('echo from a child')\n    say({'a': 1})\n"
+        "print('after')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == '{\n "a": 1\n}\nafter\n'
+    assert done.stderr.splitlines() == ["from Python", "from below", "from a child"]
+
+
+@pytest.mark.parametrize("kind", ["families", "objectives", "heads", "recipes", "sources"])
+def test_list_gives_names_as_a_table_and_as_json(kind, capsys):
+    assert main(["list", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert main(["list", kind]) == 0
+    table = capsys.readouterr().out
+    assert rows
+    for row in rows:
+        assert row["name"] in table
+        if "path" in row:
+            assert Path(row["path"]).is_file()
+
+
+def test_list_shows_a_source_that_cannot_be_read_beside_the_others(tmp_path, capsys, monkeypatch):
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "broken.yaml").write_text("name: other\n", encoding="utf-8")
+    (tmp_path / "fourstage.project").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main(["list", "sources", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["broken"]["about"].startswith("cannot be read: sources/broken.yaml")
+    assert rows["python_libraries"]["kind"] == "dataset"
+
+
+def test_plan_resolved_prints_every_value_with_its_origin(capsys):
+    assert main(["plan", "quickstart", "--resolved", "--json", "--set", "seed=5"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    values = {row["path"]: row for row in printed["values"]}
+    assert values["seed"] == {"path": "seed", "value": 5, "origin": "--set"}
+    assert values["stages[1].refresh"]["origin"] == "default for domain"
+    assert printed["recipe"]["stages"][0]["stage"] == "general"
+
+
+def test_no_word_at_all_shows_the_help(capsys):
+    assert main([]) == 2
+    assert "commands:" in capsys.readouterr().out

@@ -1,0 +1,116 @@
+"""What `doctor` finds when something is not as it has to be."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from fourstage.command import main
+from fourstage.command.diagnosis import diagnose
+from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "FOURSTAGE_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in PRIVATE_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+def finding(check: str):
+    return next(found for found in diagnose() if found.check == check)
+
+
+def test_a_sound_installation_is_fine(capsys):
+    assert main(["doctor", "--json"]) == 0
+    findings = json.loads(capsys.readouterr().out)
+    assert {found["status"] for found in findings} <= {"fine", "warning"}
+    checks = {found["check"] for found in findings}
+    assert {"python", "packages", "own packages", "telemetry", "locks", "disk"} <= checks
+
+
+def test_a_hidden_package_of_ours_is_named(tmp_path):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "__init__.py").touch()
+    code = (
+        f"import sys\nsys.path[:0] = {[str(tmp_path), str(REPOSITORY)]!r}\n"
+        "from fourstage.command.diagnosis import _our_packages\nprint(_our_packages())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=tmp_path
+    )
+    assert "`models` is" in done.stdout
+    assert "status='wrong'" in done.stdout
+
+
+def test_telemetry_switched_on_is_a_warning(monkeypatch):
+    monkeypatch.setenv("DO_NOT_TRACK", "false")
+    found = finding("telemetry")
+    assert found.status == "warning"
+    assert "DO_NOT_TRACK=true" in found.found
+
+
+def test_a_server_that_does_not_answer_is_wrong(monkeypatch, capsys):
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    found = finding("prefect")
+    assert found.status == "wrong"
+    assert "unset PREFECT_API_URL" in found.found
+    assert main(["doctor"]) == 1
+
+
+def test_a_server_that_answers_is_fine(monkeypatch):
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"OK")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.server_port}")
+        assert finding("mlflow").status == "fine"
+
+
+def test_a_lock_that_is_held_names_its_holder(tmp_path):
+    folder = tmp_path / "home" / "store" / "stage"
+    folder.mkdir(parents=True)
+    (folder / "aaa.lock").write_text("process 1 on here", encoding="utf-8")
+    assert finding("locks").found == "none held (1 free)"
+    with open(folder / "aaa.lock", "r+", encoding="utf-8") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        assert "stage aaa by process 1 on here" in finding("locks").found
+
+
+def test_runs_left_running_are_counted(tmp_path):
+    (tmp_path / "home").mkdir()
+    connection = sqlite3.connect(tmp_path / "home" / "mlflow.db")
+    connection.execute("create table runs (status text)")
+    connection.execute("insert into runs values ('RUNNING'), ('FINISHED')")
+    connection.commit()
+    connection.close()
+    found = finding("orphan runs")
+    assert found.status == "warning"
+    assert found.found.startswith("1 RUNNING")
+
+
+def test_a_home_that_cannot_be_written_is_wrong(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "file" / "home"))
+    assert finding("home").status == "wrong"
+
+
+def test_a_data_folder_that_is_not_there_is_a_warning(monkeypatch, tmp_path):
+    monkeypatch.setenv("FOURSTAGE_DATA", str(tmp_path / "nowhere"))
+    assert finding("FOURSTAGE_DATA").status == "warning"
