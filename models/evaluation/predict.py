@@ -106,7 +106,7 @@ def predict(
     *,
     folders: Sequence[Path] = (),
 ) -> Predictions:
-    """Classify rows with a finished finetune stage.
+    """Classify rows with a finished finetune stage, in float32.
 
     Args:
         folder: Of the stage.
@@ -114,7 +114,7 @@ def predict(
         rows: Tokenised rows; their labels are not looked at.
         folders: Project folders, searched first.
     """
-    stage = load_stage(folder, tokenizer, folders=folders)
+    stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     (name,) = stage.config["head"]
     head = stage.objective(name, folders)
     scorer = stage.scorer(name, head)

@@ -201,9 +201,13 @@ class WordPiece:
         """Ids that no predicted or random token may be."""
         return (self.pad_id, self.unknown_id, self.cls_id, self.sep_id, self.mask_id)
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """sha256 of all that decides the ids of a text."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         parts = ["wordpiece", self.lowercase, MAX_WORD_BYTES, REMOVED, list(self.vocabulary)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

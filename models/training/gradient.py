@@ -578,4 +578,4 @@ def _load_initial(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) ->
 
 
 def _array(variable: Any) -> np.ndarray:
-    return np.array(keras.ops.convert_to_numpy(variable), order="C")
+    return np.array(variable.numpy(), order="C")

@@ -1,0 +1,151 @@
+"""The served model: a TensorFlow SavedModel that holds tokenizer, network and head.
+
+    ``serve((B,) text)`` and ``serve_pair((B,) text, (B,) second text)`` → (B, N) probabilities
+
+It needs tensorflow and tensorflow-text and nothing of this project. Texts are cut and framed
+exactly as rows are in training, and padded to the longest of the call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from models import features as keys
+from models.tokenizers.wordpiece import WordPiece
+from models.training.assembly import load_stage
+
+SAVED_MODEL = "saved_model"
+LABELS = "labels.json"
+
+
+def export_text_model(
+    stage_folder: Path,
+    tokenizer_folder: Path,
+    out: Path,
+    *,
+    folders: Sequence[Path] = (),
+) -> None:
+    """Write ``saved_model/`` and ``labels.json`` (names in the order of the probabilities).
+
+    Args:
+        stage_folder: Of a finished finetune stage with a classification head.
+        tokenizer_folder: Where its tokenizer was saved.
+        out: Folder to write to; made where it is missing.
+        folders: Project folders, searched first.
+    """
+    import keras
+    import tensorflow as tf
+
+    tokenizer = WordPiece.load(tokenizer_folder)
+    # Not every machine that serves is fast in bfloat16, and float32 is what `predict` answers in.
+    stage = load_stage(stage_folder, tokenizer, precision="float32", folders=folders)
+    (name,) = stage.config["head"]
+    scorer = stage.scorer(name, stage.objective(name, folders))
+    module = tokenizer.module()
+    length = int(stage.config["sequence_length"])
+
+    def probabilities(features: dict[str, Any]) -> Any:
+        outputs = dict(stage.network(features, training=False))
+        logits = scorer(features, outputs, training=False)[1][keys.LOGITS]
+        return tf.nn.softmax(logits, axis=-1)
+
+    def serve(texts: Any) -> Any:
+        return probabilities(framed(tokenizer, module(texts), None, length))
+
+    def serve_pair(texts: Any, seconds: Any) -> Any:
+        return probabilities(framed(tokenizer, module(texts), module(seconds), length))
+
+    archive: Any = keras.export.ExportArchive()
+    archive.track(stage.network)
+    archive.track(scorer)
+    archive.track(module)
+    text = tf.TensorSpec([None], tf.string)
+    archive.add_endpoint("serve", serve, input_signature=[text])
+    archive.add_endpoint("serve_pair", serve_pair, input_signature=[text, text])
+    out.mkdir(parents=True, exist_ok=True)
+    part = out / f".{SAVED_MODEL}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    archive.write_out(str(part), verbose=False)
+    labels = json.dumps(list(stage.config["label_names"]), ensure_ascii=False)
+    (out / LABELS).write_text(labels + "\n", "utf-8")
+    shutil.rmtree(out / SAVED_MODEL, ignore_errors=True)
+    os.replace(part, out / SAVED_MODEL)
+
+
+def framed(tokenizer: WordPiece, first: Any, second: Any, sequence_length: int) -> dict[str, Any]:
+    """[CLS] text [SEP] (second text [SEP]), the graph's twin of ``inputs.rows.labelled_rows``.
+
+    Args:
+        tokenizer: For the ids of [CLS], [SEP] and [PAD].
+        first: (B, n) ragged int32.
+        second: (B, m) ragged int32, or None.
+        sequence_length: Longest row.
+
+    Returns:
+        token_ids, segment_ids, padding_mask (B, T) int32, T the longest row of the call.
+    """
+    import tensorflow as tf
+
+    rows = first.nrows()
+    cls = tf.fill([rows, 1], tokenizer.cls_id)
+    sep = tf.fill([rows, 1], tokenizer.sep_id)
+    if second is None:
+        ids = tf.concat([cls, first[:, : sequence_length - 2], sep], axis=1)
+        segments = tf.zeros_like(ids)
+    else:
+        first, second = _cut_pair(first, second, sequence_length - 3)
+        start = tf.concat([cls, first, sep], axis=1)
+        end = tf.concat([second, sep], axis=1)
+        ids = tf.concat([start, end], axis=1)
+        segments = tf.concat([tf.zeros_like(start), tf.ones_like(end)], axis=1)
+    return {
+        keys.TOKEN_IDS: ids.to_tensor(tokenizer.pad_id),
+        keys.SEGMENT_IDS: segments.to_tensor(0),
+        keys.PADDING_MASK: tf.ones_like(ids).to_tensor(0),
+    }
+
+
+def _cut_pair(first: Any, second: Any, room: int) -> tuple[Any, Any]:
+    """The longer text loses its tail first, then both alike, the second one more where odd."""
+    import tensorflow as tf
+
+    a, b = first.row_lengths(), second.row_lengths()
+    surplus = tf.maximum(a + b - room, 0)
+    from_longer = tf.minimum(surplus, tf.abs(a - b))
+    cut_first = tf.where(a > b, from_longer, 0) + (surplus - from_longer) // 2
+    return _heads(first, a - cut_first), _heads(second, b - (surplus - cut_first))
+
+
+def _heads(rows: Any, lengths: Any) -> Any:
+    """The first `lengths[i]` values of row i, none where that is negative."""
+    import tensorflow as tf
+
+    keep = tf.range(tf.size(rows.values, out_type=tf.int64)) - tf.gather(
+        rows.row_starts(), rows.value_rowids()
+    ) < tf.gather(lengths, rows.value_rowids())
+    return tf.ragged.boolean_mask(rows, rows.with_values(keep))
+
+
+def load_text_model(folder: Path) -> Callable[[Sequence[str]], np.ndarray]:
+    """A function from texts to (B, N) float32 probabilities.
+
+    Args:
+        folder: That `export_text_model` wrote.
+    """
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+
+    # The variables live only as long as the loaded object.
+    loaded: Any = tf.saved_model.load(str(folder / SAVED_MODEL))
+
+    def probabilities(texts: Sequence[str]) -> np.ndarray:
+        return loaded.serve(tf.constant(list(texts), tf.string)).numpy()
+
+    return probabilities

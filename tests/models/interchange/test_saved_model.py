@@ -1,0 +1,98 @@
+"""The served model: raw text in, the very probabilities of `predict` out, in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.evaluation.predict import predict
+from models.inputs.rows import labelled_rows
+from models.interchange.saved_model import LABELS, SAVED_MODEL, export_text_model, framed
+from models.protocols import Context
+from models.training.gradient import train
+from models.training.job import Budget
+from tests.models.training.memory import WORDS, finetuning, tokenizer
+
+PROGRAM = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+loaded = tf.saved_model.load(sys.argv[1])
+texts = json.load(sys.stdin)
+print(json.dumps(loaded.serve(tf.constant(texts)).numpy().tolist()))
+print(json.dumps(loaded.serve_pair(tf.constant(texts), tf.constant(texts[::-1])).numpy().tolist()))
+"""
+
+
+class Texts:
+    """Rows from texts, tokenised as in preparation."""
+
+    def __init__(self, texts: list[str], seconds: list[str] | None = None):
+        self.texts = tokenizer().encode(texts)
+        self.seconds = tokenizer().encode(seconds) if seconds else None
+        self.labels = np.full(len(texts), -1, np.int32)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
+        return self.texts[i], None if self.seconds is None else self.seconds[i]
+
+
+def texts() -> list[str]:
+    rng = np.random.default_rng(0)
+    made = [" ".join(rng.choice(WORDS, rng.integers(1, 60))) for _ in range(40)]
+    return [*made, "", "[MASK] waa\u0000 WAB", "nothing known here", "waa\nwab\u200bwac"]
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    train(finetuning(budget=Budget("steps", 4), select=None), folder / "stage")
+    tokenizer().save(folder / "tokenizer")
+    export_text_model(folder / "stage", folder / "tokenizer", folder / "package")
+    return folder
+
+
+def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict(stage, tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM, str(stage / "package" / SAVED_MODEL)],
+        input=json.dumps(texts()),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    single, pairs = (np.array(json.loads(line)) for line in ran.stdout.splitlines())
+    expected = predict(stage / "stage", tokenizer(), Texts(texts()))
+    np.testing.assert_allclose(single, expected.probabilities, atol=1e-5)
+    expected = predict(stage / "stage", tokenizer(), Texts(texts(), texts()[::-1]))
+    np.testing.assert_allclose(pairs, expected.probabilities, atol=1e-5)
+
+
+def test_label_names_lie_beside_the_model(stage):
+    assert json.loads((stage / "package" / LABELS).read_text("utf-8")) == ["low", "high"]
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("length", [5, 8, 32])
+def test_rows_are_cut_and_framed_as_in_training(pairs, length):
+    import tensorflow as tf
+
+    rows = Texts(texts(), texts()[::-1] if pairs else None)
+    context = Context(tokenizer(), length)
+    expected = labelled_rows(rows, np.arange(len(rows))[:, None], context)
+    first = tf.ragged.constant([row.tolist() for row in rows.texts], tf.int32)
+    second = None
+    if rows.seconds is not None:
+        second = tf.ragged.constant([row.tolist() for row in rows.seconds], tf.int32)
+    found = framed(tokenizer(), first, second, length)
+    for key, value in found.items():
+        width = value.shape[1]
+        np.testing.assert_array_equal(value.numpy(), expected[key][:, :width], err_msg=key)
+        assert not expected[key][:, width:].any()
