@@ -11,6 +11,7 @@ from prefect.cache_policies import NO_CACHE
 
 from fourstage.errors import GateRefused
 from tasks.ancestry import BrokenLineage, gather
+from tasks.artifacts import Artifact
 from tasks.durable import store
 from tasks.evidence import evidence_of, keep_evidence, read_evidence
 from tasks.gate import Evidence, Gate, decide
@@ -56,8 +57,7 @@ def register_model(work: Work) -> Version:
     dataset = work.made[f"dataset {finetune.dataset}"]
     rules = {
         "require": {name: dict(rule) for name, rule in recipe.require.items()},
-        "bootstrap": dict(recipe.bootstrap),
-        "overlap": [finetune.overlap, dataset.details["counts"].get("overlap", 0)],
+        "overlap": [finetune.overlap, _overlapping(dataset)],
         "contracts": contracts,
         "dataset": dataset.reference,
         "split": recipe.evaluation_split,
@@ -86,7 +86,7 @@ def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
             rival = _on_the_same_rows(tracking, champion, evidence, rules)
     return decide(
         name,
-        _with_bootstrap(rules["require"], rules["bootstrap"]),
+        rules["require"],
         evidence,
         rival,
         champion_fault=fault,
@@ -129,18 +129,12 @@ def challenger_of(tracking: Tracking, name: str) -> int:
     return number
 
 
-def _with_bootstrap(
-    require: Mapping[str, Mapping[str, Any]], bootstrap: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Put the settings of the test beside each margin it decides."""
-    rules = {metric: dict(rule) for metric, rule in require.items()}
-    for rule in rules.values():
-        if "not_below_champion_by" in rule:
-            rule["not_below_champion_by"] = {
-                **bootstrap,
-                "margin": rule["not_below_champion_by"],
-            }
-    return rules
+def _overlapping(dataset: Artifact) -> int:
+    """Evaluation rows whose text stands in a training row that was kept."""
+    import pandas
+
+    profile = pandas.read_parquet(dataset.path("profile.parquet"), columns=["duplicate_of_train"])
+    return int(profile["duplicate_of_train"].notna().sum())
 
 
 def _on_the_same_rows(
@@ -164,7 +158,6 @@ def _answers(
     import mlflow.pyfunc
 
     from corpora.prepared import prepared_rows
-    from tasks.artifacts import Artifact
 
     dataset = store().find("dataset", rules["dataset"]["key"])
     if not isinstance(dataset, Artifact):
