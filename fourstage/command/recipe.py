@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from fourstage.errors import EnvironmentFault
-from fourstage.settings import home, search_folders
+from fourstage.settings import search_folders
 
 if TYPE_CHECKING:
     from models.recipe import ResolvedRecipe
@@ -38,21 +35,3 @@ def resolved_recipe(name: str, options: Namespace) -> ResolvedRecipe:
         for source in source_names(folders)
     }
     return resolve(recipe, facts, folders)
-
-
-def require_home() -> None:
-    """Make the home, or say at once that it can't be written.
-
-    Raises:
-        EnvironmentFault: Naming the folder and the user.
-    """
-    folder = home()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise EnvironmentFault(
-            f"the home {folder} can't be written by user {os.getuid()} ({error.strerror}). Set "
-            "FOURSTAGE_HOME to a folder of yours."
-        ) from error

@@ -9,8 +9,9 @@ from typing import Any
 
 from fourstage.command.options import add_json, add_model, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line
-from fourstage.command.recipe import require_home, resolved_recipe
+from fourstage.command.recipe import resolved_recipe
 from fourstage.errors import GateRefused
+from fourstage.settings import make_home
 
 
 def add(verbs: Any) -> None:
@@ -91,7 +92,7 @@ def handle_rollback(options: Namespace) -> int:
 
 def _run(options: Namespace, work: Callable[[], Any]) -> int:
     """Do the work; what it finds is the one object of ``--json``, and lines of text else."""
-    require_home()
+    make_home()
     with only_this_on_standard_output(options.json) as say:
         found = work()
         say(found)

@@ -14,7 +14,7 @@ from fourstage.command.output import (
     print_line,
     print_table,
 )
-from fourstage.command.recipe import require_home, resolved_recipe
+from fourstage.command.recipe import resolved_recipe
 from fourstage.errors import GateRefused, UnknownNameError
 from fourstage.settings import home, make_home
 from fourstage.terminal import libraries_speak_to
@@ -170,7 +170,7 @@ def handle_compare(options: Namespace) -> int:
     """Run recipes over seeds and print the table."""
     for recipe in options.recipe:
         resolved_recipe(recipe, options)
-    require_home()
+    make_home()
     with only_this_on_standard_output(options.json) as say:
         from flows.compare import compare
 

@@ -136,7 +136,7 @@ def test_a_home_that_cannot_be_written_is_exit_1_and_named(fourstage, tmp_path):
     (tmp_path / "file").touch()
     done = fourstage("run", "quickstart", FOURSTAGE_HOME=str(tmp_path / "file" / "home"))
     assert done.returncode == 1
-    assert f"the home {tmp_path}/file/home can't be written by user {os.getuid()}" in done.stderr
+    assert f"the folder {tmp_path}/file/home can't be written by user {os.getuid()}" in done.stderr
     assert "Traceback" not in done.stderr
 
 
