@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,8 +123,9 @@ class DatasetWriter:
                     raise ContractViolation(nothing_left(self._source, snapshot, ledger))
                 self._check_labels()
                 gone = self._sample(ledger)
+                # Overlap first: what is carved afterwards must not hold test texts either.
+                duplicates = self._settle_overlap(ledger, gone)
                 splits = self._split(gone)
-                duplicates = self._settle_overlap(ledger, splits, gone)
                 labels = self._check_splits(splits, gone, ledger)
                 kept = self._finish(spool, splits, gone, duplicates)
                 ledger.counts.details = self._details
@@ -141,16 +142,24 @@ class DatasetWriter:
         makes_splits = not {"train", "dev", "test"} <= listed
         near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
         near_rows: list[int] = []
-        ids: set[tuple[Split | None, str]] = set()
+        ids: set[str] = set()
+        taken: set[tuple[Split | None, str]] = set()
         for split, item in read_rows(self._source, snapshot):
             ledger.counts.read += 1
             if isinstance(item, Rejected):
                 ledger.reject(item)
                 continue
-            if (split, item.id) in ids:
+            if (split, item.id) in taken:
                 ledger.reject(Rejected(item.id, item.location, "an id that was there before"))
                 continue
-            ids.add((split, item.id))
+            taken.add((split, item.id))
+            # Train and test are often numbered each from 0; ids are unique over the whole dataset.
+            identity = item.id if item.id not in ids else f"{split}:{item.id}"
+            if identity in ids:
+                ledger.reject(Rejected(item.id, item.location, "an id that was there before"))
+                continue
+            ids.add(identity)
+            item = replace(item, id=identity)
             row = self._cleaned(item, ledger)
             if row is None:
                 continue
@@ -299,10 +308,9 @@ class DatasetWriter:
                 if row.split in (None, "train") and self._groups.name(number) in groups:
                     splits[number] = "train"
 
-    def _settle_overlap(
-        self, ledger: Ledger, splits: list[Split], gone: set[int]
-    ) -> dict[int, str]:
+    def _settle_overlap(self, ledger: Ledger, gone: set[int]) -> dict[int, str]:
         """Apply the overlap policy; what it leaves, by evaluation row, is a training row's id."""
+        splits: list[Split] = [row.split or "train" for row in self._rows]
         present = [number for number in range(len(self._rows)) if number not in gone]
         texts: dict[Split, dict[str, int]] = {split: {} for split in SPLITS}
         for number in present:

@@ -108,7 +108,11 @@ def _local(path: Path) -> Iterator[Path]:
             matches = sorted(root.glob(relative))
         except (ValueError, NotImplementedError, IndexError):
             return
+        wants_hidden = any(part.startswith(".") for part in Path(relative).parts)
         for match in matches:
+            parts = match.relative_to(root).parts
+            if not wants_hidden and any(part.startswith(".") for part in parts):
+                continue
             if match.is_file():
                 yield match
             elif match.is_dir() and "**" not in relative:

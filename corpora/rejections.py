@@ -115,8 +115,8 @@ class Ledger:
 
 def nothing_left(source: Source, snapshot: Snapshot, ledger: Ledger) -> str:
     """The message for a source that gives not one document or row."""
-    if not ledger.counts.read:
-        empty = [file.path for file in snapshot.files if not file.size]
+    empty = [file.path for file in snapshot.files if not file.size]
+    if not ledger.counts.read or len(empty) == len(snapshot.files):
         files = ", ".join((empty or [file.path for file in snapshot.files])[:5])
         return (
             f"source {source.name}: expected at least one record, got none: "

@@ -364,11 +364,24 @@ def parse_source(raw: Mapping[str, Any], where: str = "source") -> Source:
     Raises:
         RecipeError: It is not a valid one; all that is wrong is listed, one line each.
     """
+    if _has_half_character(raw):
+        raise RecipeError(
+            f"{where}: expected text, got half a surrogate pair (\\ud800 and its like)."
+        )
     try:
         return Source.model_validate(dict(raw))
     except ValidationError as error:
         lines = dict.fromkeys(_explain(where, raw, one) for one in error.errors())
         raise RecipeError("\n".join(lines)) from None
+
+
+def _has_half_character(value: Any) -> bool:
+    """Whether a text in a plain value has half a surrogate pair, which no file name can have."""
+    if isinstance(value, str):
+        return any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, Mapping):
+        return any(_has_half_character(part) for pair in value.items() for part in pair)
+    return isinstance(value, list | tuple) and any(map(_has_half_character, value))
 
 
 def _places(folders: Iterable[Path]) -> list[tuple[Path, Path | None]]:

@@ -1,0 +1,21 @@
+"""What every room's tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of the real data sets: of FOURSTAGE_DATA, else ``shared/data`` beside the clone."""
+    configured = [
+        Path(part) for part in os.environ.get("FOURSTAGE_DATA", "").split(os.pathsep) if part
+    ]
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    for folder in (*configured, beside):
+        if (folder / "tasks").is_dir():
+            return folder
+    pytest.skip("no real data sets: FOURSTAGE_DATA names no folder that has tasks/")

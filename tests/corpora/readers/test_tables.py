@@ -1,0 +1,136 @@
+"""CSV, TSV and Parquet (faults S09, S13)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fourstage.errors import ContractViolation
+from tests.corpora.conftest import Prepare, source_of
+from tests.corpora.made_up import rows, write
+
+
+def test_a_quote_that_is_never_closed_is_an_error_naming_its_line(tmp_path: Path, dataset: Prepare):
+    path = tmp_path / "t.csv"
+    body = "".join(f"a fine film number {i},pos\na poor film number {i},neg\n" for i in range(200))
+    test = write(tmp_path / "e.jsonl", rows(40, 9))
+    path.write_text('text,label\n"never closed,pos\n' + body)
+    with pytest.raises(ContractViolation, match=r"t\.csv: line 2: a quote opens here"):
+        dataset(path, test)
+    path.write_text('text,label\n"never closed,pos\n' + body + 'a "quoted, film",pos\n' + body)
+    with pytest.raises(ContractViolation, match=r"t\.csv: line 2: a quote opens here"):
+        dataset(path, test)
+    path.write_text('text,label\n"never closed,pos\n' + body * 30)
+    with pytest.raises(ContractViolation, match=r"line 2: .* within 10,000 lines"):
+        dataset(path, test)
+
+
+def test_labels_that_look_like_missing_values_are_three_classes(tmp_path: Path, dataset: Prepare):
+    body = "text,label\n" + "".join(
+        f"relation number {i} is absent,None\nrelation number {i} holds,NA\n"
+        f"relation number {i} unclear,null\n"
+        for i in range(100)
+    )
+    train, test = tmp_path / "t.csv", tmp_path / "e.csv"
+    train.write_text(body)
+    test.write_text(body)
+    with pytest.raises(ContractViolation, match=r"no training row is left of 300"):
+        dataset(train, test)
+    assert dataset(train, test, overlap="report").labels() == ["NA", "None", "null"]
+
+
+def test_quoted_commas_quotes_and_line_ends_stay_in_their_field(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'text,n\r\n"one, ""two""\nthree",1\r\nNA,2\r\nlast of all,3')
+    table = corpus(path).table()
+    assert [row["text"] for row in table] == ['one, "two"\nthree', "NA", "last of all"]
+    assert [row["location"] for row in table] == ["t.csv:2", "t.csv:4", "t.csv:5"]
+
+
+def test_rows_of_a_wrong_width_are_rejected_by_line(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "t.csv"
+    path.write_text("text,n\none of two,1\ntwo,2,3\nthree\n\nfour of two,4\n")
+    prepared = corpus(path)
+    assert prepared.counts.quarantined == {"wrong number of fields": 2}
+    assert [item["location"] for item in prepared.rejected()] == ["t.csv:3", "t.csv:4"]
+
+
+def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "t.csv"
+    path.write_text("texts,label\na,b\n")
+    with pytest.raises(ContractViolation, match=r"expected a column 'text'.*did you mean 'texts'"):
+        corpus(path)
+    path.write_text("text,text\na,b\n")
+    with pytest.raises(ContractViolation, match="stands twice in the header"):
+        corpus(path)
+
+
+def test_in_tsv_quotes_are_characters_unless_said_otherwise(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "t.tsv"
+    path.write_text('"He said\t1\nfine and well\t2\n')
+    prepared = corpus(path, columns=["text", "label"])
+    assert [row["text"] for row in prepared.table()] == ['"He said', "fine and well"]
+    with pytest.raises(ContractViolation, match="line 1: a quote opens here"):
+        corpus(path, columns=["text", "label"], quotes="standard")
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20),
+            st.text("abc\"',\t\n ", max_size=10),
+        ),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_what_the_csv_module_writes_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str, str]]
+):
+    from corpora.archives import contents
+    from corpora.readers import Raw
+    from corpora.readers.csv import read
+    from corpora.snapshot import take_snapshot
+
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(["text", "n"])
+    writer.writerows(values)
+    path.write_bytes(buffer.getvalue().encode())
+    source = source_of(files=str(path))
+    [state] = take_snapshot(source).files
+    found = [item for content in contents(state) for item in read(content, source)]
+    assert all(isinstance(item, Raw) for item in found)
+    assert [(i.values["text"], i.values["n"]) for i in found if isinstance(i, Raw)] == values
+
+
+def test_parquet_rows_are_read_by_role_and_damage_is_named(tmp_path: Path, dataset: Prepare):
+    path = tmp_path / "t.parquet"
+    table = pyarrow.table(
+        {
+            "id": list(range(40)),
+            "body": [f"row number {i} of the table" for i in range(39)] + [None],
+            "kind": [i % 2 for i in range(40)],
+            "unread": [b"\xff"] * 40,
+        }
+    )
+    pyarrow.parquet.write_table(table, path)
+    fields = {"text": "body", "label": "kind"}
+    prepared = dataset(path, fields=fields)
+    assert prepared.labels() == ["0", "1"]
+    assert prepared.counts.quarantined == {"field 'body' is not text": 1}
+    assert prepared.table()[0]["id"] == "0"
+    with pytest.raises(ContractViolation, match=r"expected a column 'bodi'.*did you mean 'body'"):
+        dataset(path, fields={"text": "bodi", "label": "kind"})
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ContractViolation, match=r"t\.parquet: not a whole Parquet file"):
+        dataset(path, fields=fields)

@@ -1,0 +1,166 @@
+"""Archives are read as streams and never unpacked (fault S44)."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpora.archives import contents
+from corpora.snapshot import FileState
+from fourstage.errors import ContractViolation
+from tests.corpora.conftest import Prepare
+
+
+def tar(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> Path:
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_a_link_in_a_tar_is_refused_by_name_and_nothing_is_written(tmp_path: Path, corpus: Prepare):
+    escape = tmp_path / "escape"
+    escape.mkdir()
+    path = tmp_path / "c.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        link = tarfile.TarInfo("d")
+        link.type = tarfile.SYMTYPE
+        link.linkname = str(escape)
+        archive.addfile(link)
+        info = tarfile.TarInfo("d/x.txt")
+        info.size = 4
+        archive.addfile(info, io.BytesIO(b"evil"))
+    with pytest.raises(ContractViolation, match=r"c\.tar\.gz: member 'd' is a link"):
+        corpus(path)
+    assert not list(escape.iterdir())
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.txt", "/etc/x.txt", "a/../../x.txt", "..\\x.txt", "C:/x.txt"]
+)
+@pytest.mark.parametrize("kind", ["tar.gz", "zip"])
+def test_member_names_that_lead_out_are_refused(
+    tmp_path: Path, corpus: Prepare, name: str, kind: str
+):
+    path = tmp_path / f"c.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(name, "text")
+    else:
+        tar(path, {name: b"text"})
+    with pytest.raises(ContractViolation, match="refused"):
+        corpus(path)
+
+
+def test_a_link_in_a_zip_and_an_encrypted_member_are_refused(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo("link.txt")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, "/etc/passwd")
+    with pytest.raises(ContractViolation, match=r"'link\.txt' is a link"):
+        corpus(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.txt", "text")
+    data = bytearray(path.read_bytes())
+    for at in (data.find(b"PK\x03\x04") + 6, data.find(b"PK\x01\x02") + 8):
+        data[at] |= 1
+    path.write_bytes(data)
+    with pytest.raises(ContractViolation, match="encrypted"):
+        corpus(path)
+
+
+@pytest.mark.parametrize("name", ["c.tar", "c.tar.gz", "c.tgz", "c.tar.bz2", "c.zip"])
+def test_members_of_several_formats_become_documents(tmp_path: Path, corpus: Prepare, name: str):
+    members = {
+        "a/one.txt": b"The first document stands alone.",
+        "a/two.jsonl": b'{"text": "The second is a record."}\n{"text": "So is the third one."}\n',
+        "a/.hidden.txt": b"not this",
+        "__MACOSX/x.txt": b"nor this",
+    }
+    path = tmp_path / name
+    if name.endswith("zip"):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for member, data in members.items():
+                archive.writestr(member, data)
+    else:
+        mode = {"c.tar": "w", "c.tar.bz2": "w:bz2"}.get(name, "w:gz")
+        tar(path, members, mode)
+    prepared = corpus(path)
+    assert [row["location"] for row in prepared.table()] == [
+        f"{name}!a/one.txt:1",
+        f"{name}!a/two.jsonl:1",
+        f"{name}!a/two.jsonl:2",
+    ]
+
+
+def test_only_the_members_asked_for_are_read(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("train.tsv", "text\nOne for training here.\n")
+        archive.writestr("test.tsv", "text\nOne for testing here.\n")
+    assert [row["text"] for row in corpus(f"{path}!test.tsv").table()] == ["One for testing here."]
+    with pytest.raises(ContractViolation, match="member that matches 'dev"):
+        corpus(f"{path}!dev.tsv")
+
+
+def test_a_member_of_unknown_format_and_an_empty_archive_are_named(tmp_path: Path, corpus: Prepare):
+    tar(tmp_path / "c.tar.gz", {"a/data.bin": b"x"})
+    with pytest.raises(ContractViolation, match=r"data\.bin: its name does not tell the format"):
+        corpus(tmp_path / "c.tar.gz")
+    tar(tmp_path / "e.tar.gz", {})
+    with pytest.raises(ContractViolation, match="found none in the archive"):
+        corpus(tmp_path / "e.tar.gz")
+
+
+def test_rubbish_after_a_tar_and_a_cut_tar_are_errors(tmp_path: Path, corpus: Prepare):
+    path = tar(tmp_path / "c.tar.gz", {"a.txt": b"A document of some words." * 2000})
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"rubbish")
+    with pytest.raises(ContractViolation, match="data after the end of the gzip stream"):
+        corpus(path)
+    plain = gzip.decompress(whole)
+    cut = tmp_path / "cut.tar"
+    cut.write_bytes(plain[: len(plain) // 2])
+    with pytest.raises(ContractViolation, match="damaged or truncated"):
+        corpus(cut)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), kind=st.sampled_from(["tar", "zip"]))
+def test_flipped_bytes_in_an_archive_give_only_our_errors(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, kind: str
+):
+    buffer = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.txt", "some text " * 50)
+            archive.writestr("b.txt", "more text " * 50)
+    else:
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            info = tarfile.TarInfo("a.txt")
+            info.size = 500
+            archive.addfile(info, io.BytesIO(b"some text " * 50))
+    broken = bytearray(buffer.getvalue()[: 1600 if kind == "tar" else None])
+    for _ in range(data.draw(st.integers(1, 4))):
+        broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("fuzz") / f"c.{kind}"
+    path.write_bytes(broken)
+    info = path.stat()
+    state = FileState(None, str(path), info.st_size, info.st_mtime_ns, info.st_ino, "", path.name)
+    try:
+        for content in contents(state):
+            while content.stream.read(1000):
+                pass
+    except ContractViolation:
+        pass

@@ -1,0 +1,241 @@
+"""Labelled rows: labels, splits, overlap (faults S13–S17, S23)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fourstage.errors import ContractViolation
+from tests.corpora.conftest import Prepare
+from tests.corpora.made_up import rows, write
+
+
+def test_a_label_that_only_test_has_is_refused_by_id(tmp_path: Path, dataset: Prepare):
+    train = write(tmp_path / "t.jsonl", rows(200))
+    unseen = rows(60, 9)
+    unseen[4]["label"] = "neutral"
+    with pytest.raises(ContractViolation) as caught:
+        dataset(train, write(tmp_path / "e.jsonl", unseen))
+    assert "label `neutral`, split test, id r9-4" in str(caught.value)
+    assert "Labels of train: `neg`, `pos`" in str(caught.value)
+    assert "zqxcanary" not in str(caught.value)
+
+
+def test_the_same_text_with_two_labels_is_marked(tmp_path: Path, dataset: Prepare):
+    records = rows(200) + [
+        {"id": f"x-{label}", "text": "exactly this film was long", "label": label}
+        for label in ("pos", "neg")
+    ]
+    train = write(tmp_path / "t.jsonl", records)
+    prepared = dataset(train, write(tmp_path / "e.jsonl", rows(60, 9)))
+    marked = {row["id"] for row in prepared.profile() if row["contradictory"]}
+    assert marked == {"x-pos", "x-neg"}
+    details = prepared.counts.details["contradictory"]
+    assert details == {"rows": 2, "ids": ["x-pos", "x-neg"]}
+    assert len({row["split"] for row in prepared.table() if row["id"] in marked}) == 1
+
+
+def test_labels_that_differ_by_case_blank_or_width_are_refused(tmp_path: Path, dataset: Prepare):
+    records = rows(200)
+    for seed, label in ((7, "pos "), (8, "Pos"), (6, "ｐｏｓ")):
+        for record in rows(3, seed):
+            records.append(record | {"label": label if record["label"] == "pos" else "neg"})
+    with pytest.raises(ContractViolation) as caught:
+        dataset(write(tmp_path / "t.jsonl", records), write(tmp_path / "e.jsonl", rows(60, 9)))
+    assert "5 labels" in str(caught.value)
+    for shown in ("`pos`", "`pos␠`", "`Pos`", "`ｐｏｓ`"):
+        assert shown in str(caught.value)
+    assert "`neg`" not in str(caught.value)
+
+
+def test_labels_of_several_types_are_refused_with_their_counts(tmp_path: Path, dataset: Prepare):
+    records = [record | {"label": [1, "1", 1.0, 0][i % 4]} for i, record in enumerate(rows(200))]
+    with pytest.raises(ContractViolation) as caught:
+        dataset(write(tmp_path / "t.jsonl", records), write(tmp_path / "e.jsonl", rows(60, 9)))
+    assert "integer (100 rows, first at t.jsonl:1)" in str(caught.value)
+    assert "float (50 rows" in str(caught.value)
+    assert "text (110 rows" in str(caught.value)
+
+
+def test_labels_of_one_type_are_kept_as_text_in_the_order_of_their_values(
+    tmp_path: Path, dataset: Prepare
+):
+    records = [record | {"label": i % 12} for i, record in enumerate(rows(240))]
+    assert dataset(write(tmp_path / "t.jsonl", records)).labels() == [str(i) for i in range(12)]
+
+
+def test_overlap_is_dropped_reported_or_refused(tmp_path: Path, dataset: Prepare):
+    train, test = rows(200), rows(60, 9)
+    train[3] = train[3] | {"text": test[5]["text"].upper() + "!!"}
+    paths = write(tmp_path / "t.jsonl", train), write(tmp_path / "e.jsonl", test)
+    prepared = dataset(*paths)
+    assert prepared.counts.removed == {"its text is in test too": 1}
+    assert prepared.rejected()[0]["id"] == "r2-3"
+    assert prepared.rejected()[0]["detail"] == "r9-5"
+    assert not [row for row in prepared.profile() if row["duplicate_of_train"]]
+    prepared = dataset(*paths, overlap="report")
+    marked = {row["id"]: row["duplicate_of_train"] for row in prepared.profile()}
+    assert {row: other for row, other in marked.items() if other} == {"r9-5": "r2-3"}
+    with pytest.raises(ContractViolation, match="r2-3 = test r9-5"):
+        dataset(*paths, overlap="refuse")
+    sharing = prepared.counts.details["train_rows_sharing_text_with"]
+    assert sharing == {"dev": 0, "test": 1}
+
+
+def test_missing_splits_are_carved_out_of_train_by_hash(tmp_path: Path, dataset: Prepare):
+    records = rows(600)
+    first = dataset(write(tmp_path / "t.jsonl", records))
+    assert first.counts.details["carved_from_train"] == ["dev", "test"]
+    splits = first.counts.details["splits"]
+    assert 35 <= splits["dev"] <= 90
+    assert 35 <= splits["test"] <= 90
+    # Shuffled and with a hundred rows more, every text stays on its side.
+    second = dataset(write(tmp_path / "u.jsonl", [*reversed(records), *rows(100, 11)]))
+    before = {row["text"]: row["split"] for row in first.table()}
+    after = {row["text"]: row["split"] for row in second.table()}
+    assert {text: after[text] for text in before} == before
+    # A listed test split stays as it is; only dev is carved.
+    third = dataset(tmp_path / "t.jsonl", write(tmp_path / "e.jsonl", rows(60, 9)))
+    assert third.counts.details["carved_from_train"] == ["dev"]
+    assert third.counts.details["splits"]["test"] == 60
+
+
+def test_copies_near_copies_and_groups_stay_on_one_side(tmp_path: Path, dataset: Prepare):
+    records: list[dict[str, Any]] = []
+    for i, record in enumerate(rows(300)):
+        records.append(record | {"g": f"g{i}"})
+        records.append(record | {"id": f"copy{i}", "text": record["text"].upper(), "g": f"g{i}"})
+        near = record["text"].rsplit(" ", 1)[0] + " indeed"
+        records.append(record | {"id": f"near{i}", "text": near, "g": f"g{i % 100}"})
+    fields = {"text": "text", "label": "label", "group": "g"}
+    prepared = dataset(write(tmp_path / "t.jsonl", records), fields=fields)
+    splits = {row["id"]: row["split"] for row in prepared.table()}
+    sides: defaultdict[str, set[str]] = defaultdict(set)
+    for record in records:
+        sides[record["g"]].add(splits[record["id"]])
+        sides["text " + record["text"].lower()].add(splits[record["id"]])
+    assert all(len(side) == 1 for side in sides.values())
+    assert set(splits.values()) == {"train", "dev", "test"}
+
+
+def test_rows_of_one_sentence_stay_together_whatever_is_marked(tmp_path: Path, dataset: Prepare):
+    records = []
+    for i, record in enumerate(rows(200)):
+        words = record["text"].split()
+        for j in range(3):
+            marked = [*words[:j], "<<", words[j], ">>", *words[j + 1 :]]
+            records.append(record | {"id": f"{i}-{j}", "text": " ".join(marked)})
+    path = write(tmp_path / "t.jsonl", records)
+    prepared = dataset(path, markings=["<<", ">>"])
+    sides: defaultdict[str, set[str]] = defaultdict(set)
+    for row in prepared.table():
+        sides[row["id"].split("-")[0]].add(row["split"])
+    assert all(len(side) == 1 for side in sides.values())
+    assert prepared.counts.details["distinct_texts"]["train"] == 200
+    assert not any(row["contradictory"] for row in prepared.profile())
+
+
+def test_a_rare_label_is_never_carved_away(tmp_path: Path, dataset: Prepare):
+    for seed in range(12):
+        records = [*rows(60), {"id": "rare", "text": f"a rare bird {seed}", "label": "rare"}]
+        prepared = dataset(write(tmp_path / "t.jsonl", records))
+        assert prepared.labels() == ["neg", "pos", "rare"]
+
+
+def test_rows_per_label_draws_the_same_distinct_rows(tmp_path: Path, dataset: Prepare):
+    path = write(tmp_path / "t.jsonl", rows(400))
+    prepared = dataset(path, rows_per_label=50)
+    assert prepared.counts.kept == 100
+    assert prepared.counts.removed == {"beyond rows_per_label": 300}
+    chosen = {row["id"] for row in prepared.table()}
+    write(path, list(reversed(rows(400))))
+    assert {row["id"] for row in dataset(path, rows_per_label=50).table()} == chosen
+
+
+def test_ids_numbered_anew_in_each_split_are_told_apart(tmp_path: Path, dataset: Prepare):
+    train = [record | {"id": i} for i, record in enumerate(rows(100))]
+    test = [record | {"id": i} for i, record in enumerate(rows(50, 9))]
+    prepared = dataset(write(tmp_path / "t.jsonl", train), write(tmp_path / "e.jsonl", test))
+    ids = [row["id"] for row in prepared.table()]
+    assert len(ids) == len(set(ids)) == 150
+    assert "test:7" in ids
+
+
+def test_structured_labels_keep_their_offsets(tmp_path: Path, dataset: Prepare):
+    text = "👩‍👩‍👧说𠮷野家第{}号店开业"
+    records = [
+        {"id": f"n{i}", "text": text.format(i), "label": {"company": {"𠮷野家": [[6, 8]]}}}
+        for i in range(1, 121)
+    ]
+    records.append({"id": "moved", "text": "e\u0301 " + text, "label": {"company": {}}})
+    prepared = dataset(write(tmp_path / "n.jsonl", records), language="zh")
+    assert prepared.labels() == []
+    for row in prepared.table():
+        [[start, end]] = json.loads(row["label"])["company"]["𠮷野家"]
+        assert row["text"][start : end + 1] == "𠮷野家"
+    assert prepared.counts.quarantined == {"cleaning would move the offsets of its label": 1}
+
+
+def test_pairs_are_compared_whole(tmp_path: Path, dataset: Prepare):
+    records = [
+        {"text": "The same premise.", "text_b": f"Hypothesis {i}.", "label": str(i % 2)}
+        for i in range(80)
+    ]
+    fields = {"text": "text", "text_pair": "text_b", "label": "label"}
+    prepared = dataset(write(tmp_path / "t.jsonl", records), fields=fields)
+    assert not any(row["contradictory"] for row in prepared.profile())
+    assert {row["text_pair_chars"] for row in prepared.profile()} == {13, 14}
+    assert prepared.counts.details["distinct_texts"]["train"] == 80
+
+
+def test_rows_without_text_or_label_are_set_aside(tmp_path: Path, dataset: Prepare):
+    records = [
+        *rows(50),
+        {"id": "a", "text": " \u200b ", "label": "pos"},
+        {"id": "b", "text": "fine", "label": ""},
+        {"id": "c", "text": "fine", "label": None},
+        {"id": "d", "text": "fine"},
+    ]
+    prepared = dataset(write(tmp_path / "t.jsonl", records))
+    assert prepared.counts.removed == {"empty": 1}
+    assert prepared.counts.quarantined == {"no label": 2, "no field 'label'": 1}
+
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"text": st.sampled_from(["a b", "A  b", "c d e", "", "\u200b", "e f g h"])},
+        optional={
+            "label": st.sampled_from(["x", "y", "z", "", None, 1]),
+            "id": st.integers(0, 8),
+        },
+    ),
+    max_size=14,
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(ROWS, ROWS, st.sampled_from(["drop_from_train", "report", "refuse"]))
+def test_read_is_kept_and_quarantined_and_removed(
+    tmp_path: Path, dataset: Prepare, train: list, test: list, overlap: str
+):
+    paths = write(tmp_path / "t.jsonl", train), write(tmp_path / "e.jsonl", test)
+    try:
+        prepared = dataset(*paths, overlap=overlap)
+    except ContractViolation:
+        return
+    counts = json.loads((prepared.folder / "counts.json").read_text())
+    gone = sum(counts["quarantined"].values()) + sum(counts["removed"].values())
+    assert counts["read"] == len(train) + len(test) == counts["kept"] + gone
+    table, profile = prepared.table(), prepared.profile()
+    assert len(table) == len(profile) == counts["kept"]
+    assert len(prepared.rejected()) == gone
+    assert len({row["id"] for row in table}) == len(table)
+    assert {row["label"] for row in table} <= set(prepared.labels())

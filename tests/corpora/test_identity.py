@@ -1,0 +1,62 @@
+"""When two texts are the same."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpora.identity import (
+    character_units,
+    gram_hashes,
+    is_unspaced,
+    marked_form,
+    normal_form,
+    word_units,
+)
+
+
+@given(st.text())
+def test_the_normal_form_of_a_normal_form_is_itself(text: str):
+    once = normal_form(text)
+    assert normal_form(once) == once
+    assert once == once.strip()
+    assert "  " not in once
+
+
+@given(st.text("aB1_ -.,\n\t", max_size=40))
+def test_the_fast_way_of_ascii_agrees_with_the_general_one(text: str):
+    # One letter beyond ASCII takes the other way.
+    assert f"{normal_form(text)} é".split() == normal_form(f"{text} é").split()
+
+
+def test_case_width_and_marks_make_no_difference_but_letters_do():
+    assert normal_form("Ｆine, FILM!") == normal_form("fine film")
+    assert normal_form("Straße") == normal_form("STRASSE")
+    assert normal_form("fine film") != normal_form("fine films")
+
+
+def test_markings_are_ignored_in_one_form_and_count_in_the_other():
+    marks = ["<<", ">>", "[[", "]]"]
+    one = "<< Losartan >> blocks [[ AT1 ]]s"
+    other = "[[ Losartan ]] blocks << AT1 >>s"
+    assert normal_form(one, marks) == normal_form(other, marks)
+    assert marked_form(one, marks) != marked_form(other, marks)
+
+
+def test_scripts_without_blanks_are_known():
+    assert is_unspaced(normal_form("今天天气很好 ok"))
+    assert not is_unspaced(normal_form("The word 天 means sky in Chinese"))
+    assert not is_unspaced("")
+
+
+@given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 6))
+def test_equal_runs_and_only_they_have_equal_hashes(values: list[int], length: int):
+    units = word_units(" ".join(f"w{value}" for value in values))
+    hashes = gram_hashes(units, length)
+    runs = [tuple(values[i : i + length]) for i in range(len(values) - length + 1)]
+    assert len(hashes) == max(0, len(runs))
+    assert len(set(hashes.tolist())) == len(set(runs))
+
+
+def test_characters_beyond_the_bmp_are_one_unit_each():
+    assert len(character_units("𠮷野 家")) == 3

@@ -1,0 +1,175 @@
+"""A corpus prepared: what is kept, where, and what is said of it (faults S18–S20, S22)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fourstage.errors import ContractViolation
+from tests.corpora.conftest import Prepare
+from tests.corpora.made_up import chinese, documents, write
+
+
+def test_documents_profile_and_counts_agree(tmp_path: Path, corpus: Prepare):
+    records = documents(300)
+    records += [{"id": "same", "text": records[0]["text"].upper()}, {"id": "none", "text": " \x00"}]
+    prepared = corpus(write(tmp_path / "c.jsonl", records))
+    counts = json.loads((prepared.folder / "counts.json").read_text())
+    assert (counts["read"], counts["kept"]) == (302, 300)
+    assert counts["removed"] == {"empty": 1, "exact duplicate": 1}
+    table, profile = prepared.table(), prepared.profile()
+    assert [row["id"] for row in table] == [row["id"] for row in profile]
+    assert [row["split"] for row in table] == [row["split"] for row in profile]
+    assert counts["splits"]["heldout"] == sum(row["split"] == "heldout" for row in table) > 0
+    assert profile[0]["num_duplicates"] == 1
+    assert profile[0]["num_words"] == 60
+    assert table[0]["location"] == "c.jsonl:1"
+
+
+def test_a_text_stays_on_its_side_of_the_held_out_split(tmp_path: Path, corpus: Prepare):
+    records = documents(400)
+    first = {
+        row["text"]: row["split"] for row in corpus(write(tmp_path / "a.jsonl", records)).table()
+    }
+    more = [*documents(200, seed=5), *reversed(records)]
+    second = {
+        row["text"]: row["split"] for row in corpus(write(tmp_path / "b.jsonl", more)).table()
+    }
+    assert {text: second[text] for text in first} == first
+
+
+def test_files_with_text_are_for_their_owner_only(tmp_path: Path, corpus: Prepare):
+    prepared = corpus(write(tmp_path / "c.jsonl", documents(20)))
+    for name in ("documents.arrow", "rejected.jsonl"):
+        assert stat.S_IMODE((prepared.folder / name).stat().st_mode) == 0o600
+    left = {path.name for path in prepared.folder.iterdir()}
+    assert left == {"documents.arrow", "profile.parquet", "rejected.jsonl", "counts.json"}
+
+
+def test_the_profile_and_the_counts_hold_no_text(tmp_path: Path, corpus: Prepare):
+    prepared = corpus(write(tmp_path / "c.jsonl", documents(40) + documents(3)))
+    for name in ("profile.parquet", "rejected.jsonl", "counts.json"):
+        assert b"zqxcanary" not in (prepared.folder / name).read_bytes()
+
+
+def test_special_tokens_control_characters_and_giant_words_show_in_the_profile(
+    tmp_path: Path, corpus: Prepare
+):
+    giant = base64.b64encode(random.Random(1).randbytes(1_500_000)).decode()
+    records = [
+        {"id": "special", "text": "[MASK] [SEP] of <extra_id_0> and </s> in a text"},
+        {"id": "control", "text": "do\x00se\u202e\u200b\x1b[2J of it"},
+        {"id": "b64", "text": giant},
+        {"id": "replaced", "text": "a\ufffd b"},
+        *documents(50),
+    ]
+    prepared = corpus(write(tmp_path / "c.jsonl", records))
+    profile = {row["id"]: row for row in prepared.profile()}
+    assert profile["special"]["special_token_strings"] == 4
+    assert profile["control"]["control_removed"] == 7
+    assert profile["b64"]["longest_word"] == 2_000_000
+    assert profile["replaced"]["replacement_share"] == 0.25
+    assert prepared.counts.details["characters_removed"] == {
+        "bidi": 1,
+        "control": 1,
+        "escape": 4,
+        "zero_width": 1,
+    }
+
+
+def test_script_shares_and_word_counts_follow_the_language(tmp_path: Path, corpus: Prepare):
+    novel = {"id": "novel", "text": "".join(r["text"].replace("。", "") for r in chinese(2000))}
+    path = write(
+        tmp_path / "c.jsonl", [novel, {"id": "en", "text": "in English all"}, *chinese(50)]
+    )
+    profile = {row["id"]: row for row in corpus(path, language="zh").profile()}
+    assert profile["novel"]["num_words"] == profile["novel"]["num_chars"] == 144_000
+    assert profile["novel"]["longest_word"] == 1
+    assert profile["novel"]["script_share"] == 1.0
+    assert profile["en"]["script_share"] == 0.0
+    assert profile["en"]["num_words"] == 3
+
+
+def test_short_documents_are_removed_where_the_source_says_so(tmp_path: Path, corpus: Prepare):
+    records = [*documents(30), {"id": "short", "text": "too short"}]
+    prepared = corpus(write(tmp_path / "c.jsonl", records), minimum_words=3)
+    assert prepared.counts.removed == {"shorter than minimum_words": 1}
+
+
+def test_nothing_is_left_behind_when_reading_fails(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "c.csv"
+    path.write_text('text\n"one"\n"never closed\n')
+    with pytest.raises(ContractViolation):
+        corpus(path)
+    assert not list((tmp_path / "prepared0").iterdir())
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "text": st.text(max_size=30) | st.sampled_from(["a b c", "A, b c!"]) | st.none(),
+                "id": st.integers(0, 9),
+            },
+        ),
+        max_size=20,
+    )
+)
+def test_read_is_kept_and_quarantined_and_removed(
+    tmp_path: Path, corpus: Prepare, records: list[dict]
+):
+    path = tmp_path / "c.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    try:
+        prepared = corpus(path)
+    except ContractViolation:
+        return
+    counts = json.loads((prepared.folder / "counts.json").read_text())
+    gone = sum(counts["quarantined"].values()) + sum(counts["removed"].values())
+    assert counts["read"] == len(records) == counts["kept"] + gone
+    assert len(prepared.table()) == counts["kept"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+def test_memory_grows_by_signatures_not_by_text(tmp_path: Path):
+    """Ten times the text (longer documents, equally many) takes hardly more memory."""
+    script = textwrap.dedent("""
+        import sys
+        from pathlib import Path
+        from corpora.preparation import prepare_corpus
+        from corpora.snapshot import take_snapshot
+        from data_contracts.sources import parse_source
+        source = parse_source(
+            {"name": "mine", "language": "en", "licence": "x", "files": sys.argv[1]}
+        )
+        folder = Path(sys.argv[2]); folder.mkdir()
+        prepare_corpus(source, take_snapshot(source), folder)
+        # Not ru_maxrss: a child starts with its parent's.
+        status = Path("/proc/self/status").read_text()
+        print(status.split("VmHWM:")[1].split()[0])
+    """)
+    rng = random.Random(1)
+    words = [f"w{i}" for i in range(20_000)]
+    peaks = []
+    for name, length in (("small", 200), ("large", 2000)):
+        records = [{"text": " ".join(rng.choices(words, k=length))} for _ in range(4000)]
+        path = write(tmp_path / f"{name}.jsonl", records)
+        command = [sys.executable, "-c", script, str(path), str(tmp_path / name)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout))
+    assert peaks[1] - peaks[0] < 60_000  # KiB, where the text grew by 43 MB

@@ -1,0 +1,113 @@
+"""Token shards: what is written is read, in place, by any process."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora.arrow_files import BATCH_ROWS
+from corpora.shards import RowWriter, TokenisedCorpus, TokenisedRows, TokenWriter
+
+
+def write_corpus(path: Path, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(1)
+    documents = []
+    with TokenWriter(path) as writer:
+        for i in range(count):
+            lengths = rng.integers(0, 9, size=rng.integers(0, 5)).astype(np.int32)
+            tokens = rng.integers(0, 8000, size=lengths.sum()).astype(np.int32)
+            starts = rng.random(len(tokens)) < 0.7
+            documents.append((tokens, lengths, starts))
+            writer.add(f"d{i}", "heldout" if i % 10 == 3 else "train", tokens, lengths, starts)
+    return documents
+
+
+def test_documents_come_back_whole_and_by_split(tmp_path: Path):
+    path = tmp_path / "tokens.arrow"
+    documents = write_corpus(path, 2 * BATCH_ROWS + 77)
+    corpus = TokenisedCorpus(path)
+    assert len(corpus) == len(documents)
+    assert corpus.num_tokens == sum(len(tokens) for tokens, _, _ in documents)
+    assert corpus.lengths.dtype == np.int64
+    assert corpus.lengths.tolist() == [len(tokens) for tokens, _, _ in documents]
+    for i in (0, 5, BATCH_ROWS, len(documents) - 1, -1):
+        for ours, theirs in zip(corpus.document(i), documents[i], strict=True):
+            assert ours.dtype == theirs.dtype
+            assert np.array_equal(ours, theirs)
+    heldout = TokenisedCorpus(path, "heldout")
+    assert len(heldout) == sum(i % 10 == 3 for i in range(len(documents)))
+    assert heldout.ids[1] == "d13"
+    assert np.array_equal(heldout.document(1)[0], documents[13][0])
+    assert len(TokenisedCorpus(path, "none")) == 0
+    with pytest.raises(IndexError):
+        corpus.document(len(documents))
+
+
+def test_documents_are_views_and_travel_to_workers_as_a_path(tmp_path: Path):
+    path = tmp_path / "tokens.arrow"
+    write_corpus(path, 500)
+    corpus = TokenisedCorpus(path, "train")
+    tokens = corpus.document(2)[0]
+    assert not tokens.flags.owndata
+    assert not tokens.flags.writeable
+    packed = pickle.dumps(corpus)
+    assert len(packed) < 1000
+    other = pickle.loads(packed)
+    assert np.array_equal(other.document(2)[0], tokens)
+
+
+def test_rows_come_back_with_pairs_and_labels(tmp_path: Path):
+    path = tmp_path / "rows.arrow"
+    with RowWriter(path) as writer:
+        writer.add("a", "train", np.array([1, 2, 3]), None, 1)
+        writer.add("b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), 0)
+        writer.add("c", "train", np.array([], dtype=np.int32), np.array([], dtype=np.int32), -1)
+    rows = TokenisedRows(path)
+    assert rows.ids == ["a", "b", "c"]
+    assert rows.labels.tolist() == [1, 0, -1]
+    assert rows.labels.dtype == np.int32
+    assert rows.lengths.tolist() == [3, 3, 0]
+    tokens, pair = rows.row(0)
+    assert tokens.tolist() == [1, 2, 3]
+    assert pair is None
+    tokens, pair = rows.row(1)
+    assert pair is not None
+    assert pair.tolist() == [5, 6]
+    assert rows.row(2)[1] is not None
+    train = TokenisedRows(path, "train")
+    assert train.ids == ["a", "c"]
+    assert train.labels.tolist() == [1, -1]
+
+
+def test_an_empty_file_is_a_corpus_of_none(tmp_path: Path):
+    with TokenWriter(tmp_path / "t.arrow"):
+        pass
+    corpus = TokenisedCorpus(tmp_path / "t.arrow")
+    assert (len(corpus), corpus.num_tokens, corpus.ids) == (0, 0, [])
+
+
+def test_a_file_appears_only_when_it_is_whole(tmp_path: Path):
+    def write_and_fail() -> None:
+        with TokenWriter(tmp_path / "t.arrow") as writer:
+            writer.add("a", "train", np.array([1]), np.array([1]), np.array([True]))
+            assert not (tmp_path / "t.arrow").exists()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_and_fail()
+    assert not list(tmp_path.iterdir())
+
+
+def test_sentence_lengths_that_do_not_sum_are_refused(tmp_path: Path):
+    with TokenWriter(tmp_path / "t.arrow") as writer, pytest.raises(ValueError, match="sum to 2"):
+        writer.add("a", "train", np.array([1, 2]), np.array([1]), np.array([True, True]))
+
+
+def test_another_file_is_refused_by_its_columns(tmp_path: Path):
+    with TokenWriter(tmp_path / "t.arrow"):
+        pass
+    with pytest.raises(ValueError, match="expected the columns"):
+        TokenisedRows(tmp_path / "t.arrow")

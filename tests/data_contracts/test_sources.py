@@ -1,0 +1,183 @@
+"""Sources: what is accepted, and what every refusal says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data_contracts.sources import load_source, parse_source, source_names
+from data_contracts.strict_yaml import parse_mapping
+from fourstage.errors import RecipeError, UnknownNameError
+
+SMALLEST = {"name": "mine", "language": "en", "licence": "CC0-1.0", "fields": {"text": "text"}}
+MINIMAL = """
+name: mine
+language: en
+licence: CC0-1.0
+files: [c.jsonl]
+"""
+
+
+def test_the_smallest_corpus_and_dataset_work_as_they_are():
+    corpus = parse_source(SMALLEST | {"files": ["/x/c.jsonl"]})
+    assert not corpus.is_dataset
+    assert corpus.suite == "corpus"
+    assert corpus.patterns == {None: ("/x/c.jsonl",)}
+    fields = {"text": "text", "label": "label"}
+    dataset = parse_source(
+        SMALLEST | {"fields": fields, "files": {"test": "/x/e.jsonl", "train": ["/x/t.jsonl"]}}
+    )
+    assert dataset.is_dataset
+    assert dataset.suite == "dataset"
+    assert list(dataset.patterns.items()) == [("train", ("/x/t.jsonl",)), ("test", ("/x/e.jsonl",))]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("name: no", "name: expected text, got false (YAML reads yes, no, on and off so: quote"),
+        ("name: other", "name: expected the file's own, 'mine', got 'other'"),
+        ("name: ../mine", "name: expected letters, digits"),
+        ("language: no", "language: expected text, got false"),
+        ("language: English", "language: expected a code such as en or zh, got 'English'"),
+        ("licence: ''", "licence: expected an SPDX name"),
+        ("licence: 3", "licence: expected text, got the number 3"),
+        ("files: []", "files: expected paths or patterns, got an empty one"),
+        ("files: 3", "files: expected a mapping, got the number 3"),
+        ("files: [1]", "files[0]: expected text, got the number 1"),
+        ("files: {trian: a}", "files.trian: expected a list of files, or the splits"),
+        ("files: {test: a}", "expected at least the split 'train'"),
+        ("files: {train: a}", "a corpus (no 'label' among its fields) is split by us"),
+        ("packages: [numpy]", "expected either 'files' or 'packages', got both"),
+        ("fields: {txt: a}", "fields.txt: 'txt' is not a key here; did you mean 'text'?"),
+        ("fields: text", "fields: expected a mapping, got the text 'text'"),
+        ("licens: x", "licens: 'licens' is not a key here; did you mean 'licence'?"),
+        ("encoding: utf-9", "encoding: 'utf-9' is not an encoding"),
+        ("encoding: rot13", "is not an encoding of text files"),
+        ("document: lines", "document: expected 'file', 'line'"),
+        (
+            "rows_per_label: 0",
+            "rows_per_label: expected a whole number of at least 1, got the number 0",
+        ),
+        ("rows_per_label: 1.5", "rows_per_label: expected a whole number, got the number 1.5"),
+        ("fetch: always", "fetch: expected 'none', got the text 'always'"),
+        ("origin: {url: https://x.org/c}", "origin: expected the sha256 of what is published"),
+        ("origin: {url: c.jsonl, sha256: x}", "origin: expected an address with https://"),
+        ("origin: {url: 'https://x', sha256: abc}", "origin: expected a sha256 of 64 hexadecimal"),
+        ("origin: {url: 'https://x', shaa256: abc}", "origin.shaa256: 'shaa256' is not a key here"),
+        ("x: &a [1]", "anchors and aliases are not used here"),
+        ("x: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
+        ("1: 2", "a key must be text, got '1'"),
+        ("name: mine\nname: mine", "the key 'name' stands twice, in lines"),
+        ("x: {" * 60, "line 6"),
+        ("- a", "line 6: not YAML"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, line: str, said: str):
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    key = line.split(":")[0]
+    kept = [each for each in MINIMAL.split("\n") if not each.startswith(f"{key}:")]
+    (folder / "mine.yaml").write_text("\n".join(kept) + line + "\n")
+    with pytest.raises(RecipeError) as caught:
+        load_source("mine", [tmp_path])
+    assert str(caught.value).startswith("sources/mine.yaml: ")
+    if not said.startswith("line"):
+        assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["name", "language", "licence", "files"])
+def test_each_key_that_is_missing_is_said(key: str):
+    raw = {name: value for name, value in (SMALLEST | {"files": ["a"]}).items() if name != key}
+    with pytest.raises(RecipeError, match=rf"{key}: expected .*, got nothing"):
+        parse_source(raw)
+
+
+def test_unknown_names_suggest_the_nearest_and_paths_are_no_names(tmp_path: Path):
+    with pytest.raises(UnknownNameError, match="did you mean 'chemprot'"):
+        load_source("chemport", [])
+    outside = tmp_path / "outside.yaml"
+    outside.write_text(MINIMAL.replace("mine", "outside"))
+    (tmp_path / "project" / "sources").mkdir(parents=True)
+    for name in ("../../outside", str(outside)[:-5], "", ".", "mine.yaml"):
+        with pytest.raises(UnknownNameError):
+            load_source(name, [tmp_path / "project"])
+
+
+def test_a_project_folder_is_searched_before_the_built_in_sources(tmp_path: Path):
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "sst2.yaml").write_text(MINIMAL.replace("mine", "sst2"))
+    assert load_source("sst2", [tmp_path]).project == tmp_path
+    assert load_source("sst2", []).project is None
+    assert "chemprot" in source_names([tmp_path])
+
+
+@pytest.mark.parametrize("name", source_names([]))
+def test_every_built_in_source_loads(name: str):
+    source = load_source(name, [])
+    assert source.description
+    assert source.fetch == "none" or source.origin
+
+
+def test_dates_and_a_byte_order_mark_are_no_surprise(tmp_path: Path):
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "mine.yaml").write_bytes(b"\xef\xbb\xbf" + MINIMAL.encode())
+    assert load_source("mine", [tmp_path]).language == "en"
+    assert parse_mapping("day: 2020-01-01", "x") == {"day": "2020-01-01"}
+    (folder / "mine.yaml").write_bytes(b"name: caf\xe9")
+    with pytest.raises(RecipeError, match="not UTF-8 at byte 9"):
+        load_source("mine", [tmp_path])
+
+
+KEYS = st.sampled_from(
+    "name language licence files fields origin fetch format encoding document columns quotes "
+    "packages markings rows_per_label minimum_words contract description nmae".split()
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["en", "utf-8", "none", "text", "https://x.org/y", "a" * 64, "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["train", "test", "text", "label", "url", "sha256", "path", "files", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.dictionaries(KEYS, VALUES, max_size=9))
+def test_any_mapping_is_a_source_or_a_recipe_error(raw: dict[str, Any]):
+    message = "source: "
+    try:
+        parse_source(raw).settings()
+    except RecipeError as error:
+        message = str(error)
+    assert message.startswith("source: ")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=200) | st.builds(lambda v: yaml.safe_dump(v), VALUES))
+def test_any_text_is_a_mapping_or_a_recipe_error(text: str):
+    message = "x: "
+    try:
+        parse_mapping(text, "x")
+    except RecipeError as error:
+        message = str(error)
+    assert message.startswith("x: ")
