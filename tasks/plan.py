@@ -39,13 +39,16 @@ def stage_settings(stage: Any) -> dict[str, Any]:
     return {**stage_spec(stage), **arithmetic(stage.precision)}
 
 
-def plan_recipe(recipe: str, overrides: Sequence[str] = (), smoke: bool = False) -> Plan:
+def plan_recipe(
+    recipe: str, overrides: Sequence[str] = (), smoke: bool = False, seed: int | None = None
+) -> Plan:
     """Load a recipe, find its sources' files and lay out its steps.
 
     Args:
         recipe: Name or path of a recipe.
         overrides: ``a.b=c`` settings laid over it.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        seed: In place of the recipe's; where it has several, of the stages they differ in.
 
     Raises:
         RecipeError: If the recipe can't be run; before any file of data is touched.
@@ -61,7 +64,7 @@ def plan_recipe(recipe: str, overrides: Sequence[str] = (), smoke: bool = False)
     known = source_names(folders)
     sources = {name: load_source(name, folders) for name in known if name in _named(loaded)}
     facts = {n: SourceFacts(sources[n].is_dataset) if n in sources else None for n in known}
-    resolved = resolve(loaded, facts, folders)
+    resolved = resolve(loaded, facts, folders, seed)
     used = {name: sources[name] for name in resolved.sources}
     suites = {name: load_suite(source.suite, folders) for name, source in used.items()}
     suites["tokens"] = load_suite("tokens", folders)

@@ -148,24 +148,27 @@ _open: dict[tuple[Any, ...], Work] = {}
 
 
 @contextmanager
-def work_on(recipe: str, overrides: Sequence[str] = (), smoke: bool = False) -> Iterator[Work]:
+def work_on(
+    recipe: str, overrides: Sequence[str] = (), smoke: bool = False, seed: int | None = None
+) -> Iterator[Work]:
     """The work of a recipe: that of the flow that called this one, or a new one.
 
     Args:
         recipe: Name or path of a recipe.
         overrides: ``a.b=c`` settings laid over it.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        seed: In place of the recipe's; where it has several, of the stages they differ in.
 
     Raises:
         RecipeError: If the recipe can't be run; before any work.
         ContractViolation: If a source's files can't be found.
         EnvironmentFault: If MLflow does not answer.
     """
-    name = (recipe, tuple(overrides), smoke)
+    name = (recipe, tuple(overrides), smoke, seed)
     if name in _open:
         yield _open[name]
         return
-    plan = plan_recipe(recipe, overrides, smoke)
+    plan = plan_recipe(recipe, overrides, smoke, seed)
     tracking = connect()
     janitor(tracking)
     run = start_lifecycle(tracking, plan.recipe.name, resolved=_as_yaml(plan), tags=flow_tags())
