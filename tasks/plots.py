@@ -45,17 +45,22 @@ def loss_plot(history: Sequence[Mapping[str, float]]) -> bytes | None:
 
 
 def png(drawn: Figure) -> bytes:
-    """A figure as PNG bytes without a date, so that equal figures are equal files."""
-    stream = io.BytesIO()
+    """A figure as PNG bytes without a date, so that equal figures are equal files.
+
+    With 64 colours a chart looks the same and takes a quarter of the bytes.
+    """
+    from PIL import Image
+
+    stream, small = io.BytesIO(), io.BytesIO()
     drawn.savefig(stream, format="png", dpi=90, metadata={"Software": None})
-    return stream.getvalue()
+    Image.open(stream).convert("RGB").quantize(64).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
-def data_address(picture: bytes) -> str:
-    """A PNG as ``data:image/png;base64,…`` of less than 150 kB."""
+def data_address(picture: bytes) -> str | None:
+    """A PNG as ``data:image/png;base64,…``; None where it is too large for a page's database."""
     address = "data:image/png;base64," + base64.b64encode(picture).decode()
-    assert len(address) < LARGEST, len(address)
-    return address
+    return address if len(address) < LARGEST else None
 
 
 def figure(width: float, height: float) -> Figure:

@@ -259,7 +259,8 @@ def _log_model(
     def fill(model: LoggedModel, place: Path) -> None:
         weights = [name for name in stage.outputs if not name.startswith("notes/")]
         link_files(ancestry.folders[stage.key], weights, place)
-        for tokenizer in ancestry.of_kind("tokenizer"):
+        # Its own: text that was tokenised before by an equal one names another of the same bytes.
+        if tokenizer := ancestry.manifests.get(stage.inputs.get("tokenizer", {}).get("key", "")):
             link_files(ancestry.folders[tokenizer.key], tokenizer.outputs, place / "tokenizer")
         write_ancestry(ancestry, place)
 
@@ -292,7 +293,7 @@ def _log_inputs(
 ) -> None:
     from mlflow.entities import LoggedModelInput
 
-    datasets = [_dataset(manifest) for manifest in _own_texts(ancestry)]
+    datasets = [_dataset(manifest) for manifest in _own(ancestry, "corpus", "dataset")]
     before = tracking.client.get_run(run_id).inputs
     known = {model.model_id for model in before.model_inputs} if before else set()
     models = []
@@ -302,8 +303,8 @@ def _log_inputs(
         tracking.client.log_inputs(run_id, datasets=datasets, models=models)
 
 
-def _own_texts(ancestry: Ancestry) -> list[Manifest]:
-    """Corpora and datasets the stage itself read, those of earlier stages left out."""
+def _own(ancestry: Ancestry, *kinds: str) -> list[Manifest]:
+    """What the stage itself read, that of earlier stages left out."""
     found: dict[str, Manifest] = {}
 
     def visit(manifest: Manifest) -> None:
@@ -311,10 +312,10 @@ def _own_texts(ancestry: Ancestry) -> list[Manifest]:
             parent = ancestry.manifests.get(reference["key"])
             if parent is None or parent.kind in ("stage", "tokenizer"):
                 continue
-            if parent.kind in ("corpus", "dataset"):
-                # What it was decontaminated against lies behind it and was not read by the stage.
+            if parent.kind in kinds:
                 found[parent.key] = parent
-            else:
+            # What a text was decontaminated against lies behind it and was not read by the stage.
+            if parent.kind not in ("corpus", "dataset"):
                 visit(parent)
 
     visit(ancestry.artifact)
@@ -357,10 +358,10 @@ def _log_files(
     """Log contract reports and the loss plot."""
     from tasks.plots import loss_plot
 
-    for contract in ancestry.of_kind("contract"):
+    for contract in _own(ancestry, "contract"):
         folder = ancestry.folders[contract.key]
         name = contract.name.replace("/", "_")
-        for report in ("report.html", "report.md", "report.json"):
+        for report in ("report.html", "report.json"):
             if report in contract.outputs:
                 tracking.client.log_artifact(run_id, str(folder / report), f"contracts/{name}")
     if picture := loss_plot(history):

@@ -122,10 +122,11 @@ def lineage_diagram(trace: Trace) -> str:
     from tasks.lineage_views import mermaid, picture
     from tasks.plots import data_address
 
+    address = data_address(picture(trace))
     return (
         f"### Where {trace.version.name} version {trace.version.number} comes from\n\n"
-        f"![Lineage]({data_address(picture(trace))})\n\n"
-        f"```mermaid\n{mermaid(trace)}\n```\n"
+        + (f"![Lineage]({address})\n\n" if address else "")
+        + f"```mermaid\n{mermaid(trace)}\n```\n"
     )
 
 
