@@ -36,11 +36,13 @@ PARAM_BATCH = 100
 PARAM_LENGTH = 6000  # characters of a parameter's value, MLflow's limit
 CONNECT_SECONDS = 10  # how long a silent server may hold us up before any work
 
-# Without these MLflow retries for up to ten minutes before it admits that its server is gone.
-PATIENCE = {
+# Without the first three MLflow retries for minutes before it admits that its server is gone.
+MANNERS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    # Standard output belongs to `--json`; addresses of runs are in the reports.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 # What a server, a database or a disk does wrong; every other code of MLflow's is a mistake of ours.
 FAULTS = {
@@ -160,7 +162,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
     """
     uri = uri or mlflow_uri()
     folder = folder or home()
-    for name, value in PATIENCE.items():
+    for name, value in MANNERS.items():
         os.environ.setdefault(name, value)
     scheme = uri.split(":", 1)[0]
     if scheme in ("file", "") or "://" not in uri:
@@ -183,7 +185,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
 
     from mlflow import MlflowClient
 
-    for noisy in ("mlflow.system_metrics", "alembic"):
+    for noisy in ("mlflow.system_metrics", "mlflow.store.model_registry", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     # It prints the stack of an error that it raises as well.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
@@ -460,17 +462,19 @@ def _answering(uri: str) -> Iterator[None]:
         raise _unreachable(uri, error) from error
 
 
-def _unreachable(uri: str, error: Exception) -> EnvironmentFault:
-    cause = str(error).split("\n", 1)[0]
-    for part in (uri, urlsplit(uri).password):
-        if part:
-            cause = cause.replace(part, _without_credentials(part) if "://" in part else "…")
-    where = (
-        "under the home" if "MLFLOW_TRACKING_URI" not in os.environ else "from MLFLOW_TRACKING_URI"
-    )
+def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
+    # The first cause says it in three words; what was raised from it says it in three lines.
+    cause = error
+    while (further := cause.__cause__ or cause.__context__) is not None:
+        cause = further
+    said = f"{type(cause).__name__}: {cause}".split("\n", 1)[0]
+    if "@" in urlsplit(uri).netloc:
+        said = said.replace(uri, _without_credentials(uri))
+    asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
+    where = "MLFLOW_TRACKING_URI" if asked else "under the home"
     return EnvironmentFault(
         f"MLflow at {_without_credentials(uri)} ({where}) does not answer as it should:"
-        f" {cause[:300]}. What is finished is kept. Start the server, or set MLFLOW_TRACKING_URI to"
+        f" {said[:300]}. What is finished is kept. Start the server, or set MLFLOW_TRACKING_URI to"
         " one that runs, or unset it to use SQLite under the home; then run the same command again."
     )
 

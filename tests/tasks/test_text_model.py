@@ -88,7 +88,9 @@ def test_mlflow_serves_it(model_folder: Path, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_whole_promotion_through_a_tracking_server(home: Path, saved_model: Path, tmp_path: Path):
+def test_a_whole_promotion_through_a_tracking_server(
+    home: Path, saved_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     port = _free_port()
     address = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1"]
@@ -114,6 +116,7 @@ def test_a_whole_promotion_through_a_tracking_server(home: Path, saved_model: Pa
         assert [hop.manifest.stage for hop in found.hops if hop.run_id and hop.manifest.stage] == [
             *STAGES
         ]
+        assert capsys.readouterr().out == "", "standard output belongs to --json"
         assert tracking.run_page(run).startswith(f"{address}/#/experiments/")
     began = time.monotonic()
     with pytest.raises(EnvironmentFault, match=str(port)):
