@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from prefect import flow
-from prefect.states import Completed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
 from flows.adapt import adapt
 from flows.evaluate import evaluate
@@ -52,6 +53,7 @@ def lifecycle(
         if work.plan.recipe.model is not None:
             version = register_model(work)
             decision = promote(version.name, version.number)
+            assert isinstance(decision, dict)
             work.told = {"gate": decision, "model": decision.pop("model")}
         summary = show_summary(work)
         remember(work.plan.recipe.name, work.made)

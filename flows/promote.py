@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from prefect import flow
-from prefect.states import Completed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
 from tasks.pages import show_gate, show_lineage
 from tasks.registry import challenger_of, hold_gate, promote_model

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from prefect import flow
-from prefect.states import State
+from prefect.client.schemas.objects import State
 
 from flows.lifecycle import lifecycle
 
 
 @flow(name="refresh", flow_run_name="refresh-{recipe}")
-def refresh(recipe: str, overrides: list[str] | None = None) -> dict | State[dict]:
+def refresh(recipe: str, overrides: list[str] | None = None) -> State:
     """Bring a recipe's model up to date with its sources.
 
     By default ``general`` stays, ``domain`` goes on from its last version with the new documents,

@@ -46,13 +46,13 @@ class ContractViolation(ValueError):
 
 
 class GateRefused(ValueError):
-    """A version that may not become the champion, or a champion that can't be moved. Exit code 4."""
+    """A version that may not become the champion, or one that can't be moved. Exit code 4."""
 
     exit_code = 4
 
 
 class EnvironmentFault(RuntimeError):
-    """The machine is in the way: a full disk, a server that does not answer, a deadline. Exit code 1.
+    """The machine is in the way: a full disk, a silent server, a deadline. Exit code 1.
 
     Not a user's mistake in recipe or data; what finished is kept and the same command goes on.
     """

@@ -64,7 +64,7 @@ def home() -> Path:
 
 
 def project() -> Path:
-    """The user's project folder: the nearest one above that ``fourstage new`` made, else the clone."""
+    """The user's project: the nearest folder above that ``fourstage new`` made, else the clone."""
     for folder in (Path.cwd(), *Path.cwd().parents):
         if (folder / "fourstage.project").is_file():
             return folder

@@ -1,7 +1,8 @@
 """Who speaks to the person at the terminal: we do; what the libraries say goes to a log.
 
 TensorFlow's C++ parts, Prefect and MLflow all write to standard error at will. During a run their
-words go to a file, so that what a person reads is the run's own story, and an error its own message.
+words go to a file, so that what a person reads is the run's own story, and an error its own
+message.
 """
 
 from __future__ import annotations

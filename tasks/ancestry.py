@@ -14,7 +14,7 @@ from typing import Any
 
 from fourstage.digests import digest
 from fourstage.errors import EnvironmentFault
-from tasks.artifacts import MANIFEST, Artifact
+from tasks.artifacts import MANIFEST, Artifact, outputs_digest
 
 FILE = "lineage/manifests.json"  # where a logged model keeps its ancestry
 
@@ -79,7 +79,7 @@ class Manifest:
         found = []
         if digest(dict(self.preimage)) != self.key:
             found.append(f"{self.kind} {self.key[:12]}: its preimage does not give its key")
-        if digest(dict(self.outputs)) != self.digest:
+        if outputs_digest(self.outputs) != self.digest:
             found.append(f"{self.kind} {self.key[:12]}: its outputs do not give its digest")
         return found
 

@@ -1,8 +1,9 @@
 """Artifacts and the content-addressed store: the only thing steps hand to each other.
 
-An entry is ``store/<kind>/<key>/`` with a ``manifest.json``, written last and atomically. The manifest
-is the truth: a folder without one is unfinished, one whose outputs differ from it is damaged, and both
-count as missing. The key is a digest of everything that decides the outputs, so an entry never changes.
+An entry is ``store/<kind>/<key>/`` with a ``manifest.json``, written last and atomically. The
+manifest is the truth: a folder without one is unfinished, one whose outputs differ from it is
+damaged, and both count as missing. The key is a digest of everything that decides the outputs, so
+an entry never changes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fourstage.errors import EnvironmentFault
 
 MANIFEST = "manifest.json"
 UNFINISHED = "checkpoints"  # removed when an entry is finished
+NOTES = "notes/"  # what a run says of itself (seconds, speed): kept and checked, in no digest
 
 
 @dataclass(frozen=True)
@@ -109,23 +111,12 @@ class Store:
         except FileNotFoundError:
             return Missing(kind, key, "unfinished" if folder.exists() else "never made")
         try:
-            facts = json.loads(text)
-            artifact = Artifact(
-                kind=facts["kind"],
-                key=facts["key"],
-                digest=facts["digest"],
-                folder=folder,
-                name=facts["name"],
-                outputs=facts["outputs"],
-                details=facts["details"],
-                preimage=facts["preimage"],
-                created=facts["created"],
-            )
+            artifact = Artifact(folder=folder, **_fields(json.loads(text)))
             whole = artifact.key == key == digest(dict(artifact.preimage))
-            whole = whole and artifact.digest == digest(dict(artifact.outputs))
+            whole = whole and artifact.digest == outputs_digest(artifact.outputs)
         except (ValueError, KeyError, TypeError, AttributeError):
-            whole = False
-        if not whole:
+            artifact, whole = None, False
+        if artifact is None or not whole:
             return Missing(kind, key, f"unreadable manifest {self._short(manifest)}")
         for name, expected in artifact.outputs.items():
             path = folder / name
@@ -188,7 +179,7 @@ class Store:
             facts = {
                 "kind": kind,
                 "key": key,
-                "digest": digest(outputs),
+                "digest": outputs_digest(outputs),
                 "name": name,
                 "outputs": outputs,
                 "details": dict(details),
@@ -197,8 +188,8 @@ class Store:
             }
             if not still_ours():
                 raise EnvironmentFault(
-                    f"{name}: the lock of {kind} {key[:12]} was taken away while it was being made, so"
-                    " it is not committed; run again"
+                    f"{name}: the lock of {kind} {key[:12]} was taken away while it was being"
+                    " made, so it is not committed; run again"
                 )
             write_atomically(folder / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False))
             shutil.rmtree(checkpoints, ignore_errors=True)
@@ -259,3 +250,8 @@ class Store:
 def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
     names = ("kind", "key", "digest", "name", "outputs", "details", "preimage", "created")
     return {name: facts[name] for name in names}
+
+
+def outputs_digest(outputs: Mapping[str, str]) -> str:
+    """Digest of what was made, without the notes on how it was made."""
+    return digest({name: value for name, value in outputs.items() if not name.startswith(NOTES)})

@@ -1,7 +1,7 @@
 """Digest of the code a step runs: the import closure within our packages, without docstrings.
 
-Formatting, comments and docstrings change nothing; one changed helper function changes every step that
-can reach it. Nothing is imported: files are parsed, so a plan needs no TensorFlow.
+Formatting, comments and docstrings change nothing; one changed helper function changes every step
+that can reach it. Nothing is imported: files are parsed, so a plan needs no TensorFlow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from pathlib import Path
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
 
-# The rooms whose code decides outputs. The store, MLflow and Prefect carry results, they don't make them.
+# The rooms whose code decides outputs. The store, MLflow and Prefect carry results, they don't
+# make them.
 ROOMS = ("corpora", "models", "data_contracts")
 
 

@@ -1,7 +1,8 @@
 """What makes a plain function a step that lasts: a Prefect task whose result is a store entry.
 
-Prefect's cache and ours must never disagree. So one function decides: the cache key is the step's key, the
-recorded result is only a reference, and where the store has no whole entry Prefect is told to refresh.
+Prefect's cache and ours must never disagree. So one function decides: the cache key is the step's
+key, the recorded result is only a reference, and where the store has no whole entry Prefect is told
+to refresh.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from prefect import Task, task
+from prefect import Task
 from prefect.context import TaskRunContext
 
 from fourstage.errors import EnvironmentFault
@@ -36,7 +37,7 @@ def durable(**options: Any) -> Callable[[Work], Task]:
     """Turn ``work(step: Bound, folder: Path, **extra) -> details`` into a Prefect task.
 
     Args:
-        **options: Passed on to Prefect's ``task`` (retries…).
+        **options: Passed on to Prefect's ``Task`` (retries…).
     """
 
     def decorate(work: Work) -> Task:
@@ -57,10 +58,10 @@ def durable(**options: Any) -> Callable[[Work], Task]:
 
         run.__name__ = run.__qualname__ = work.__name__
         run.__doc__ = work.__doc__
-        return task(
+        return Task(
             run,
             name=work.__name__,
-            task_run_name=lambda: _label(),
+            task_run_name=_label,
             cache_key_fn=_cache_key,
             result_serializer="json",
             persist_result=True,
@@ -112,6 +113,6 @@ def _label() -> str:
 def _environment_fault(step: Bound, folder: Path, error: OSError) -> EnvironmentFault:
     return EnvironmentFault(
         f"{step.step.name}: {error.strerror or error} while writing {folder.parent.name}/"
-        f"{folder.name[:12]} in the store. Finished steps are kept; make room or set FOURSTAGE_HOME,"
-        " then run the same command again."
+        f"{folder.name[:12]} in the store. Finished steps are kept; make room or set"
+        " FOURSTAGE_HOME, then run the same command again."
     )

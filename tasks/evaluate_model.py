@@ -17,6 +17,7 @@ from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
 
 PREDICTIONS = "predictions.parquet"
 LATENCY_CALLS = 100
+GUESSER = "masked_lm"  # the head under which held-out text is measured
 
 
 @durable()
@@ -39,18 +40,23 @@ def measure_stage(step: Bound, folder: Path) -> dict:
         for role, artifact in step.inputs.items()
         if role.startswith("tokens ")
     }
+    # Without any pre-training there is no head that could guess a hidden word.
+    measurable = f"heads/{GUESSER}.safetensors" in stage.outputs
     heldout = {
         name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
         for name, artifact in tokens.items()
-        if artifact.details["tokens"].get("heldout")
+        if measurable and artifact.details["tokens"].get("heldout")
     }
-    losses = heldout_losses(
-        stage.folder,
-        tokenizer,
-        heldout,
-        sequence_length=settings["sequence_length"],
-        folders=folders,
-    )
+    losses: Mapping[str, Mapping[str, float]] = {}
+    if heldout:
+        losses = heldout_losses(
+            stage.folder,
+            tokenizer,
+            heldout,
+            objective=GUESSER,
+            sequence_length=settings["sequence_length"],
+            folders=folders,
+        )
     found: dict[str, Any] = {
         "heldout_loss": {name: scores["loss"] for name, scores in losses.items()},
         "heldout_accuracy": {name: scores["accuracy"] for name, scores in losses.items()},

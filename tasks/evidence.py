@@ -82,8 +82,8 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
         except (MlflowException, OSError, ValueError) as error:
             raise EnvironmentFault(
                 f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
-                f" be read from MLflow run {version.run_id} ({type(error).__name__}); run its recipe"
-                " again, which registers what is in the store without training."
+                f" be read from MLflow run {version.run_id} ({type(error).__name__}); run its"
+                " recipe again, which registers what is in the store without training."
             ) from error
     facts = kept["evidence"]
     said = facts.pop("predictions")

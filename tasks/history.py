@@ -1,4 +1,4 @@
-"""What the last finished run of a recipe was made of: where ``refresh`` goes on, what ``plan`` compares."""
+"""What the last finished run of a recipe was made of, where ``refresh`` goes on."""
 
 from __future__ import annotations
 

@@ -1,16 +1,19 @@
-"""What people look at on Prefect's pages: cards, tables, diagrams. Each is Markdown made elsewhere."""
+"""What people look at on Prefect's pages: cards, tables and diagrams, as Markdown."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from fourstage.errors import GateRefused
+from tasks.comparison_report import markdown
 from tasks.durable import store
 from tasks.gate import Gate
 from tasks.lineage import trace
+from tasks.plots import data_address
 from tasks.promote_model import Promotion
 from tasks.record_stage import record_stage
 from tasks.register_model import aliases
@@ -127,6 +130,11 @@ def show_lineage(tracking: Tracking, model: str, number: int) -> None:
     page = tracking.page(f"models/{model}/versions/{number}")
     if page:
         create_link_artifact(page, f"{model} version {number}", key="model-version")
+
+
+def show_comparison(table: Mapping[str, Any], picture: bytes) -> None:
+    """Post who is better than whom."""
+    _post("comparison", markdown(table, data_address(picture)), "Recipes over seeds")
 
 
 def show_summary(work: Work) -> dict[str, Any]:

@@ -128,7 +128,8 @@ class _Layout:
         finetune = self.recipe.finetune
         # A dataset listed to be decontaminated against is read for its evaluation rows alone.
         own = finetune is not None and finetune.dataset == name
-        settings = {**self._source(name), "overlap": finetune.overlap if own else "report"}
+        overlap = finetune.overlap if finetune is not None and own else "report"
+        settings = {**self._source(name), "overlap": overlap}
         self._add(f"dataset {name}", "dataset", settings, given=self._given(name))
         self._contract(name, f"dataset {name}")
 
@@ -279,7 +280,7 @@ def _named(recipe: Any) -> set[str]:
 
 
 def arithmetic(precision: str) -> dict[str, str]:
-    """Backend and precision as this machine resolves them; both change bits, so both enter the key."""
+    """Backend and precision as this machine resolves them; both change bits and enter the key."""
     import os
 
     from models.training.precision import resolve_precision

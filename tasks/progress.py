@@ -1,4 +1,4 @@
-"""One stage's training as people see it: a bar in a terminal, a bar in Prefect, curves in MLflow."""
+"""One stage's training as people see it: bars in terminal and Prefect, curves in MLflow."""
 
 from __future__ import annotations
 
@@ -108,10 +108,12 @@ class StageReport:
         told = f"step {step:,} of {total:,}  {shown}"
         if self._artifact is None:
             name = f"progress-{self._stage}".replace("_", "-")
-            self._artifact = create_progress_artifact(percent, key=name, description=told)
+            artifact = create_progress_artifact(percent, key=name, description=told)
+            assert isinstance(artifact, UUID)
+            self._artifact = artifact
         else:
             update_progress_artifact(self._artifact, percent, description=told)
 
     def metrics(self, rows: Sequence[Mapping[str, float]]) -> None:
-        """Log metrics by step; called at checkpoints only, so that a kill leaves no gap or double."""
+        """Log metrics by step; at checkpoints only, so that a kill leaves no gap or double."""
         log_history(self.tracking, self.run_id, rows)

@@ -1,9 +1,12 @@
-"""Which code and which process made a thing."""
+"""Which code, which process and which machine made a thing."""
 
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
 from functools import cache
+from pathlib import Path
 
 from fourstage.settings import REPOSITORY
 
@@ -28,3 +31,17 @@ def _git(*arguments: str) -> str | None:
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
+
+
+@cache
+def machine() -> dict[str, str | int]:
+    """What a time was measured on: processor, cores this process may use, system."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text("utf-8", "replace").splitlines() if cpuinfo.exists() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "processor": named[0] if named else platform.processor() or platform.machine(),
+        "cores": allowed or 1,
+        "system": platform.system(),
+    }

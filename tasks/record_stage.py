@@ -1,4 +1,4 @@
-"""Let MLflow know a stage: its run, its model with the whole ancestry, its place in the lifecycle."""
+"""Let MLflow know a stage: its run, its model and ancestry, its place in the lifecycle."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """New data: which stages stay, which are trained again, which go on from their last version.
 
-The policies are the recipe's (``refresh: never | on_change | continue``). The vocabulary always stays:
-another one would change every token, and every stage with it.
+The policies are the recipe's (``refresh: never | on_change | continue``). The vocabulary always
+stays: another one would change every token, and every stage with it.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from tasks.work import Work, flow_tags
     cache_policy=NO_CACHE,
 )
 def register_model(work: Work) -> Version:
-    """Make a version of the packaged model, the challenger; the same package is the same version."""
+    """Make the package a version, the challenger; the same package is the same version."""
     recipe = work.plan.recipe
     evaluation = work.made["evaluation"]
     version = register(
@@ -89,6 +89,7 @@ def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
         rules["require"],
         evidence,
         rival,
+        champion_version=champion.number if champion else None,
         champion_fault=fault,
         contracts=rules["contracts"],
         lineage_faults=_lineage_faults(tracking, version),
@@ -134,7 +135,7 @@ def _overlapping(dataset: Artifact) -> int:
     import pandas
 
     profile = pandas.read_parquet(dataset.path("profile.parquet"), columns=["duplicate_of_train"])
-    return int(profile["duplicate_of_train"].notna().sum())
+    return len(profile["duplicate_of_train"].dropna())
 
 
 def _on_the_same_rows(

@@ -1,9 +1,10 @@
 """The steps of a recipe: what is made from what, in which order, under which key.
 
-One list of `Step` serves everything that has to know the way from files to a model version: the flows run
-it, ``plan`` and ``explain`` compare it with the store, ``trace`` reads it back. A step's key is the digest
-of its preimage: its settings, the digests of its inputs' *outputs*, its code and the versions of the
-packages that compute it. So an input that is made again with the same outputs cuts off all the rest.
+One list of `Step` serves everything that has to know the way from files to a model version: the
+flows run it, ``plan`` and ``explain`` compare it with the store, ``trace`` reads it back. A step's
+key is the digest of its preimage: its settings, the digests of its inputs' *outputs*, its code and
+the versions of the packages that compute it. So an input that is made again with the same outputs
+cuts off all the rest.
 """
 
 from __future__ import annotations
@@ -57,12 +58,11 @@ class Step:
     """One thing to make.
 
     Attributes:
-        name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``.
-        kind: Kind of the artifact it makes.
-        settings: Plain JSON that decides the outputs beside the inputs and the code.
-        inputs: The step that makes each input, by the role it plays.
-        parts: Files of model parts named in the recipe (family, objectives, head), for the code digest.
-        given: What the work needs and the key must not hold, such as where the files lie.
+        name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``. kind: Kind of the
+        artifact it makes. settings: Plain JSON that decides the outputs beside the inputs and the
+        code. inputs: The step that makes each input, by the role it plays. parts: Files of model
+        parts named in the recipe (family, objectives, head), for the code digest. given: What the
+        work needs and the key must not hold, such as where the files lie.
     """
 
     name: str

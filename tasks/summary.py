@@ -80,8 +80,8 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
 def _add_gains(stages: list[dict[str, Any]]) -> None:
     """What each stage changed: loss on its own corpora, and the task metric against the one before.
 
-    The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is the
-    gain of training the whole network on the labels.
+    The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is
+    the gain of training the whole network on the labels.
     """
     metric_before: float | None = None
     for stage in stages:

@@ -37,8 +37,8 @@ def tokenize_corpus(step: Bound, folder: Path) -> dict:
 def tokenize_dataset(step: Bound, folder: Path) -> dict:
     """Tokenise labelled rows, and once more their distinct texts as a corpus for the task stage.
 
-    Training rows' text becomes training documents, dev rows' text held-out ones, labels dropped; test
-    rows are in no corpus (Gururangan et al. 2020 adapt on the training text alone).
+    Training rows' text becomes training documents, dev rows' text held-out ones, labels dropped;
+    test rows are in no corpus (Gururangan et al. 2020 adapt on the training text alone).
     """
     from corpora.prepared import prepared_rows
     from corpora.shards import RowWriter
@@ -110,11 +110,11 @@ def _new_texts(
     """Those whose text an earlier version of the corpus had not."""
     import pandas
 
-    def digests(artifact: Artifact) -> pandas.Series:
+    def digests(artifact: Artifact) -> dict[str, str]:
         profile = pandas.read_parquet(artifact.path(PROFILE), columns=["id", "digest"])
-        return profile.set_index("id")["digest"]
+        return dict(zip(profile["id"], profile["digest"], strict=True))
 
-    now, before = digests(corpus), set(digests(seen))
+    now, before = digests(corpus), set(digests(seen).values())
     return (text for text in texts if now[text[0]] not in before)
 
 
@@ -133,12 +133,10 @@ def _totals(profile: dict[str, list], folder: Path) -> dict[str, Any]:
     """Write the profile and say how many tokens each split has."""
     import pandas
 
-    table = pandas.DataFrame(profile)
-    table.to_parquet(folder / PROFILE)
-    tokens = table.groupby("split")["num_tokens"].sum()
+    pandas.DataFrame(profile).to_parquet(folder / PROFILE)
+    counts = np.array(profile["num_tokens"], np.int64)
+    splits = np.array(profile["split"])
     return {
-        "tokens": {str(split): int(count) for split, count in tokens.items()},
-        "unknown_share": float(
-            (table["unknown_share"] * table["num_tokens"]).sum() / max(1, table["num_tokens"].sum())
-        ),
+        "tokens": {str(name): int(counts[splits == name].sum()) for name in np.unique(splits)},
+        "unknown_share": float(np.dot(profile["unknown_share"], counts) / max(1, counts.sum())),
     }

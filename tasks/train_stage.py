@@ -9,20 +9,18 @@ from typing import Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import Interrupted
+from tasks.artifacts import NOTES
 from tasks.durable import durable
 from tasks.progress import StageReport
 from tasks.steps import Bound
 from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
-
-# What a run says of itself (seconds, tokens/s) lies here, outside the digest of what it made.
-NOTES = "notes"
 
 
 @durable()
 def train_stage(
     step: Bound, folder: Path, lifecycle_run: str | None = None, seconds_left: float | None = None
 ) -> dict:
-    """Train from the stage before, or from nothing; goes on from a checkpoint where there is one."""
+    """Train from the stage before, or from nothing; go on from a checkpoint, if there is one."""
     from models.training.gradient import train
 
     stage = step.step.given["stage"]

@@ -7,6 +7,7 @@ and all stages hang below one lifecycle run in MLflow.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from typing import Any
 
 from prefect import Task
 
-from fourstage.errors import ContractViolation, RecipeError
+from data_contracts.verdict import Report, raise_if_red
+from fourstage.errors import RecipeError
 from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
@@ -204,12 +206,11 @@ def raise_if_broken(contract: Artifact) -> None:
     """Stop on a contract whose verdict is red.
 
     Raises:
-        ContractViolation: With the reason and the place of the report.
+        ContractViolation: With what was promised, what was found, and where the report lies.
     """
     if contract.details["verdict"] == "red":
-        raise ContractViolation(
-            f"{contract.name}: {contract.details['reason']} Report: {contract.path('report.html')}"
-        )
+        report = json.loads(contract.path("report.json").read_text(encoding="utf-8"))
+        raise_if_red(Report.from_json(report), where=str(contract.path("report.html")))
 
 
 def _as_yaml(plan: Plan) -> str:

@@ -178,7 +178,19 @@ def handle_compare(options: Namespace) -> int:
             options.recipe, options.overrides, options.smoke, options.seeds, options.equal
         )
         say(table)
+    if not options.json:
+        _print_comparison(table)
     return 0
+
+
+def _print_comparison(table: dict[str, Any]) -> None:
+    from tasks.comparison_report import cells_for, explanation, headline
+
+    print_line(headline(table))
+    for title, (head, rows) in cells_for(table):
+        print_line(f"\n{title}" if title else "")
+        print_table(head, rows)
+    print_line(f"\n{explanation(table)}\n\nKept in {table['folder']}")
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""``fourstage up``: a Prefect server, a worker, the deployments and MLflow's pages, all on loopback."""
+"""``fourstage up``: Prefect server, worker, deployments and MLflow's pages, all on loopback."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ class Servers:
             except (urllib.error.URLError, OSError):
                 time.sleep(0.3)
         raise EnvironmentFault(
-            f"{name} did not answer at {address} within {START_SECONDS} s. Its log: {self.log(name)}"
+            f"{name} did not answer at {address} within {START_SECONDS} s. Its log:"
+            f" {self.log(name)}"
         )
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Groups of rows with a score of their own: a model can be better on average and worse where it matters."""
+"""Groups of rows with a score of their own, for a mean can rise while what matters falls."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def slices_of(
         label_names: In the order of their ids.
 
     Returns:
-        ``length/short``, ``length/middle`` and ``length/long`` (thirds of the rows), ``label/NAME``:
-        (k,) row numbers, slices of fewer than 20 rows left out.
+        ``length/short``, ``length/middle`` and ``length/long`` (thirds of the rows),
+        ``label/NAME``: (k,) row numbers, slices of fewer than 20 rows left out.
     """
     found: dict[str, np.ndarray] = {}
     if "length" in names:

@@ -73,7 +73,8 @@ def test_predictions_are_names_with_probabilities():
         {"logits": np.log(np.array([[0.2, 0.7, 0.1], [0.5, 0.25, 0.25]]))}
     )
     assert [row["label"] for row in decoded] == ["method", "background"]
-    assert decoded[0]["probabilities"] == pytest.approx(dict(zip(NAMES, [0.2, 0.7, 0.1], strict=True)))
+    expected = dict(zip(NAMES, [0.2, 0.7, 0.1], strict=True))
+    assert decoded[0]["probabilities"] == pytest.approx(expected)
     assert all(sum(row["probabilities"].values()) == pytest.approx(1.0) for row in decoded)
 
 

@@ -1,0 +1,171 @@
+"""A comparison as people read it: a table, the differences that are real, a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.report import markdown_table
+
+Table = Mapping[str, Any]
+
+
+def headline(table: Table) -> str:
+    """The first sentence: does the best recipe beat the cheap baseline?"""
+    metric = table["metrics"][0]
+    best = max(table["recipes"], key=lambda recipe: recipe["metrics"][metric]["mean"])
+    cheap = table["baselines"][0]
+    judged = next(
+        d
+        for d in table["differences"][metric]
+        if (d["candidate"], d["reference"]) == (best["name"], cheap["name"])
+    )
+    ours, theirs = best["metrics"][metric]["mean"], cheap["metrics"][metric]
+    if judged["verdict"] == "better":
+        return f"{best['name']} is the best: {metric} {ours:.3f}; {cheap['name']} {theirs:.3f}."
+    if judged["verdict"] == "worse":
+        return (
+            f"{cheap['name']} wins: {metric} {theirs:.3f}; the best recipe, {best['name']},"
+            f" gets {ours:.3f}."
+        )
+    return (
+        f"No recipe can be told from {cheap['name']}, which gets {metric} {theirs:.3f}; the best,"
+        f" {best['name']}, gets {ours:.3f}."
+    )
+
+
+def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the table of scores and costs, baselines last."""
+    metrics = table["metrics"]
+    corpora = list(dict.fromkeys(c for r in table["recipes"] for c in r["heldout_loss"]))
+    head = (
+        "recipe",
+        "stages",
+        "seeds",
+        *metrics,
+        "tokens",
+        "steps",
+        "seconds",
+        *(f"loss on {corpus}" for corpus in corpora),
+    )
+    body = []
+    for recipe in table["recipes"]:
+        losses = recipe["heldout_loss"]
+        body.append(
+            (
+                recipe["name"],
+                " → ".join(recipe["stages"]),
+                str(len(recipe["seeds"])),
+                *(_score(recipe["metrics"][metric]) for metric in metrics),
+                f"{recipe['tokens']:,.0f}",
+                f"{recipe['steps']:,.0f}",
+                f"{recipe['seconds']:,.0f}",
+                *(f"{losses[c]:.3f}" if c in losses else "–" for c in corpora),
+            )
+        )
+    blank = ("–",) * (3 + len(corpora))
+    for rival in table["baselines"]:
+        scores = (f"{rival['metrics'][metric]:.4f}" for metric in metrics)
+        body.append((rival["name"], "", "", *scores, *blank))
+    return head, body
+
+
+def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of every pair on one metric."""
+    percent = f"{table['confidence']:.0%}"
+    head = ("is", "than", "difference", f"{percent} interval", "detectable", "verdict")
+    body = [
+        (
+            found["candidate"],
+            found["reference"],
+            f"{found['difference']:+.4f}",
+            f"{found['low']:+.4f} to {found['high']:+.4f}",
+            f"{found['smallest_detectable']:.4f}",
+            found["verdict"],
+        )
+        for found in table["differences"][metric]
+    ]
+    return head, body
+
+
+def explanation(table: Table) -> str:
+    """What the numbers are, for one who meets them the first time."""
+    equal = {"tokens": "equal tokens", "time": "equal time"}.get(table["equal"], "as written")
+    parts = [
+        f"Scores on {table['rows']:,} {table['split']} rows of {table['dataset']}"
+        f" ({table['texts']:,} texts; {table['rows_clean']:,} rows whose text is in no training"
+        " row): mean ± standard deviation over seeds.",
+        f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"
+        " all its stages; those it shares with others are counted in full. Losses are held-out, at"
+        " the end of pre-training.",
+        "Differences: paired bootstrap over texts and seeds"
+        f" ({table['resamples']:,} resamples; Sellam et al. 2022, arXiv 2106.16163) with Student's"
+        f" t. *Detectable* is the true difference found with {table['power']:.0%} power at"
+        f" {table['confidence']:.0%} confidence; one below it reads *not distinguishable*.",
+        f"Machine: {table['machine']['processor']}, {table['machine']['cores']} cores,"
+        f" {', '.join(sorted({recipe['precision'] for recipe in table['recipes']}))}.",
+        *table["notes"],
+    ]
+    return "\n".join(f"- {part}" for part in parts)
+
+
+def markdown(table: Table, picture: str | None = None) -> str:
+    """The whole comparison.
+
+    Args:
+        table: As `tasks.judgement.judge` makes it.
+        picture: Address of the plot.
+    """
+    parts = ["## Comparison", headline(table), markdown_table(*score_cells(table))]
+    for metric in table["metrics"]:
+        parts += [f"### {metric}", markdown_table(*difference_cells(table, metric))]
+    if picture:
+        parts.append(f"![Scores and cost]({picture})")
+    parts.append(explanation(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def plot(table: Table) -> bytes:
+    """PNG: each seed's first metric with mean and interval; what each recipe cost."""
+    from tasks.plots import figure, png
+
+    metric = table["metrics"][0]
+    recipes = table["recipes"][::-1]
+    places = range(len(recipes))
+    drawn = figure(10, 1.6 + 0.45 * len(recipes))
+    scores, costs = drawn.subplots(1, 2, sharey=True)
+    for place, recipe in zip(places, recipes, strict=True):
+        score = recipe["metrics"][metric]
+        reach = [[score["mean"] - score["low"]], [score["high"] - score["mean"]]]
+        scores.errorbar(
+            score["mean"], place, xerr=reach, fmt="D", color="C0", capsize=4, markersize=6
+        )
+        spots = [place + 0.18] * len(score["values"])
+        scores.plot(score["values"], spots, "o", color="C1", markersize=4, alpha=0.8)
+    for rival, style in zip(table["baselines"], ("--", ":"), strict=True):
+        scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
+    scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
+    scores.set_xlabel(f"{metric}: seeds (dots), mean and {table['confidence']:.0%} interval")
+    scores.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    before = [recipe["pretraining"]["seconds"] / 60 for recipe in recipes]
+    labelled = [recipe["seconds"] / 60 - b for recipe, b in zip(recipes, before, strict=True)]
+    costs.barh(list(places), before, height=0.5, label="pre-training")
+    costs.barh(list(places), labelled, left=before, height=0.5, label="fine-tuning, one seed")
+    costs.set_xlabel("minutes of training")
+    costs.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    for axes in (scores, costs):
+        axes.spines[["top", "right"]].set_visible(False)
+    drawn.tight_layout()
+    return png(drawn)
+
+
+def _score(score: Mapping[str, Any]) -> str:
+    spread = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
+    return f"{score['mean']:.4f}{spread}"
+
+
+def cells_for(table: Table) -> Sequence[tuple[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]]:
+    """Titles and cells of every table, for a terminal."""
+    found = [("", score_cells(table))]
+    found += [(metric, difference_cells(table, metric)) for metric in table["metrics"]]
+    return found

@@ -1,0 +1,213 @@
+"""Who takes part in a comparison: recipes, their seeds, and budgets that make them equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fourstage.errors import RecipeError
+from tasks.artifacts import Artifact
+from tasks.durable import store
+from tasks.plan import Plan, plan_recipe
+from tasks.steps import look_ahead
+from tasks.work import work_on
+
+TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A recipe that takes part.
+
+    Attributes:
+        name: The recipe's own name; unique in the comparison.
+        recipe: Name or path, as given.
+        overrides: ``a.b=c`` settings, those that equalise its budgets among them.
+        smoke: Whether it is run at size tiny on embedded data.
+        seeds: It is run at each.
+        seeds_from: Name of the first stage that differs between seeds.
+    """
+
+    name: str
+    recipe: str
+    overrides: tuple[str, ...]
+    smoke: bool
+    seeds: tuple[int, ...]
+    seeds_from: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recipe finished at one seed.
+
+    Attributes:
+        plan: Its steps.
+        seed: The seed.
+        made: Artifacts by step name.
+    """
+
+    plan: Plan
+    seed: int
+    made: Mapping[str, Artifact]
+
+    @property
+    def evaluation(self) -> Artifact:
+        """Scores and predictions on the rows."""
+        return self.made["evaluation"]
+
+    @property
+    def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
+        """Each stage with its artifact and its measurement."""
+        return [
+            (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
+            for stage in self.plan.recipe.stages
+        ]
+
+    def spent(self, what: str, *, pretraining: bool = False) -> float:
+        """Sum of ``steps``, ``tokens`` or ``seconds`` over the stages."""
+        return sum(
+            made.details[what]
+            for stage, made, _ in self.stages
+            if not pretraining or stage.kind != "finetune"
+        )
+
+
+def entries_of(
+    recipes: Sequence[str],
+    overrides: Sequence[str] = (),
+    smoke: bool = False,
+    seeds: Sequence[int] | None = None,
+) -> list[Entry]:
+    """The recipes as entries, refused before any work where they can't be compared.
+
+    Args:
+        recipes: Names or paths.
+        overrides: ``a.b=c`` settings laid over all of them.
+        smoke: Whether to keep only their structure, at size tiny, on embedded data.
+        seeds: In place of the recipes' own.
+
+    Raises:
+        RecipeError: If two have one name, one has no labelled stage, or they have different rows.
+    """
+    entries: list[Entry] = []
+    asked: dict[tuple[str, str], str] = {}
+    for recipe in recipes:
+        resolved = plan_recipe(recipe, overrides, smoke).recipe
+        if resolved.finetune is None:
+            raise RecipeError(
+                f"{resolved.where}: compare needs a stage finetune in every recipe: what is"
+                " compared are predictions for labelled rows"
+            )
+        if resolved.name in [entry.name for entry in entries]:
+            raise RecipeError(
+                f"{resolved.where}: name: {resolved.name!r} is compared already; give each recipe"
+                " its own name"
+            )
+        asked.setdefault((resolved.finetune.dataset, resolved.evaluation_split), resolved.name)
+        entries.append(
+            Entry(
+                resolved.name,
+                recipe,
+                tuple(overrides),
+                smoke,
+                tuple(seeds or resolved.seeds),
+                resolved.seeds_from or resolved.stages[0].name,
+            )
+        )
+    if len(asked) > 1:
+        told = "; ".join(f"{who}: {split} rows of {name}" for (name, split), who in asked.items())
+        raise RecipeError(f"compare: expected one dataset and split, got {told}")
+    return entries
+
+
+def run_entry(entry: Entry, seed: int) -> Run:
+    """Finish a recipe at a seed; one that is finished costs only look-ups."""
+    found = _finished(entry, seed)
+    if found is None:
+        with work_on(entry.recipe, entry.overrides, entry.smoke, seed) as work:
+            work.make("evaluation")
+        found = _finished(entry, seed)
+    assert found is not None, "an evaluation that was just made"
+    return found
+
+
+def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
+    """The entry with pre-training that uses as much as the first recipe's did.
+
+    Each stage keeps its share of the recipe's own budget. Budgets are counted in the tokens that
+    are really read. For equal time a few updates of each stage measure the recipe's speed first.
+
+    Args:
+        entry: Any but the first.
+        first: The first recipe, finished.
+        equal: ``tokens``, ``time`` or None for budgets as written.
+    """
+    if equal is None or entry.smoke:
+        return entry
+    with work_on(entry.recipe, entry.overrides, entry.smoke, entry.seeds[0]) as work:
+        stages = [stage for stage in work.plan.recipe.stages if stage.kind != "finetune"]
+        made = {step.name: work.make(step.name) for step in work.plan.of_kind("tokens", "rows")}
+    if not stages:
+        return entry
+    written = {stage.name: _tokens_as_written(stage, made) for stage in stages}
+    if equal == "tokens":
+        left = first.spent("tokens", pretraining=True)
+        tokens = {name: left * amount / sum(written.values()) for name, amount in written.items()}
+    else:
+        speed = _speeds(entry, [stage.name for stage in stages])
+        seconds = {name: amount / speed[name] for name, amount in written.items()}
+        factor = first.spent("seconds", pretraining=True) / sum(seconds.values())
+        tokens = {name: amount * factor for name, amount in written.items()}
+    scaled = tuple(
+        f"stages.{name}.budget.tokens={max(1, round(amount))}" for name, amount in tokens.items()
+    )
+    return replace(entry, overrides=entry.overrides + scaled)
+
+
+def check_equal(entries: Sequence[Entry], equal: str | None) -> None:
+    """Refuse to equalise where the first recipe gives nothing to go by.
+
+    Raises:
+        RecipeError: If it has no pre-training.
+    """
+    if equal is None:
+        return
+    first = plan_recipe(entries[0].recipe, entries[0].overrides, entries[0].smoke).recipe
+    if all(stage.kind == "finetune" for stage in first.stages):
+        raise RecipeError(
+            f"{first.where}: --equal {equal} scales pre-training to that of the first recipe, and"
+            " this one has none; name another recipe first"
+        )
+
+
+def _finished(entry: Entry, seed: int) -> Run | None:
+    plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
+    made = {
+        prospect.step.name: prospect.found
+        for prospect in look_ahead(list(plan.steps.values()), store())
+        if isinstance(prospect.found, Artifact)
+    }
+    return Run(plan, seed, made) if "evaluation" in made else None
+
+
+def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:
+    """About what a stage's own budget reads; exact enough to share a total out."""
+    amount = stage.budget.amount
+    if stage.budget.unit == "tokens":
+        return amount
+    if stage.budget.unit == "steps":
+        return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
+    # A pass lasts until the corpus that takes longest has been read once.
+    return amount * max(
+        made[f"tokens {name}"].details["tokens"]["train"] / share
+        for name, share in stage.corpora.items()
+    )
+
+
+def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
+    """Tokens a second of each pre-training stage, from a few updates that the store remembers."""
+    short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
+    with work_on(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0]) as work:
+        made = {name: work.make(f"stage {name}") for name in stages}
+    return {name: artifact.details["tokens_per_second"] for name, artifact in made.items()}

@@ -1,0 +1,212 @@
+"""From finished runs to a table: scores over seeds, costs, and which differences are real."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from fourstage.digests import digest
+from fourstage.errors import RecipeError
+from tasks.entries import Entry, Run
+from tasks.evaluate_model import PREDICTIONS
+from tasks.provenance import git_state, machine
+
+CHEAP = "TF-IDF + logistic regression"
+MAJORITY = "majority class"
+
+
+def judge(
+    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], equal: str | None
+) -> dict[str, Any]:
+    """Everything a comparison has to say, as plain JSON.
+
+    Args:
+        entries: The recipes in order.
+        runs: Those of each entry, by its name, in the order of its seeds.
+        equal: ``tokens``, ``time`` or None.
+
+    Raises:
+        RecipeError: If the runs were not evaluated on the same rows.
+    """
+    from models.evaluation.baseline import majority_predictions
+    from models.evaluation.classification import evaluate
+    from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES, Contender, contest
+
+    tables = {entry.name: [_predictions(run) for run in runs[entry.name]] for entry in entries}
+    first = tables[entries[0].name][0]
+    _check_same_rows(tables, first)
+    a_run = runs[entries[0].name][0]
+    rows = _rows(a_run)
+    seen = [row.label for row in rows if row.split == "train"]
+    names = sorted({*seen, *(n for of in tables.values() for t in of for n in _labels_of(t))})
+    number = {name: i for i, name in enumerate(names)}
+
+    def ids(column: Sequence[str]) -> np.ndarray:
+        return np.array([number[name] for name in column], np.int64)
+
+    labels = ids(first["label"])
+    contenders = [Contender(CHEAP, ids(first["baseline"])[None], random=False)]
+    contenders += [
+        Contender(entry.name, np.array([ids(t["predicted"]) for t in tables[entry.name]]))
+        for entry in entries
+    ]
+    groups = _texts(a_run, rows, first["id"])
+    metrics = [
+        metric
+        for metric in a_run.plan.recipe.metrics
+        if all(metric in runs[entry.name][0].plan.recipe.metrics for entry in entries)
+    ]
+    contests = {
+        metric: contest(labels, contenders, len(names), metric=metric, groups=groups)
+        for metric in metrics
+    }
+    majority = majority_predictions(ids(seen), len(labels))
+    baselines = [(CHEAP, contenders[0].predictions[0]), (MAJORITY, majority)]
+    details = a_run.evaluation.details
+    return {
+        "digest": comparison_digest(entries, runs, equal),
+        "dataset": a_run.plan.recipe.finetune.dataset,
+        "split": details["split"],
+        "rows": details["rows"],
+        "rows_clean": details["rows_clean"],
+        "texts": contests[metrics[0]].groups,
+        "metrics": metrics,
+        "equal": equal,
+        "confidence": CONFIDENCE,
+        "power": POWER,
+        "resamples": RESAMPLES,
+        "recipes": [_recipe(entry, runs[entry.name], contests) for entry in entries],
+        "baselines": [
+            {"name": name, "metrics": evaluate(labels, predicted, len(names), metrics)}
+            for name, predicted in baselines
+        ],
+        "differences": {
+            metric: [asdict(difference) for difference in found.differences]
+            for metric, found in contests.items()
+        },
+        "notes": _notes(entries, contests[metrics[0]].one_seed, equal),
+        "machine": machine(),
+        "git": git_state(),
+    }
+
+
+def comparison_digest(
+    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], equal: str | None
+) -> str:
+    """Names a comparison: equal ones share it."""
+    from tasks.code import closure_digest, module_file
+
+    evaluations = [
+        [entry.name, [[run.seed, run.evaluation.key] for run in runs[entry.name]]]
+        for entry in entries
+    ]
+    code = closure_digest(module_file("models.evaluation.comparison"))
+    return digest({"evaluations": evaluations, "equal": equal, "code": code})
+
+
+def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> dict[str, Any]:
+    scores = {
+        metric: next(s for s in found.scores if s.name == entry.name)
+        for metric, found in contests.items()
+    }
+    before = [measured for stage, _, measured in runs[0].stages if stage.kind != "finetune"]
+    last = [run.stages[-1][2].details["heldout_loss"] for run in runs]
+    return {
+        "name": entry.name,
+        "recipe": entry.recipe,
+        "stages": [stage.name for stage, _, _ in runs[0].stages],
+        "seeds": list(entry.seeds),
+        "seeds_from": entry.seeds_from,
+        "metrics": {
+            metric: {k: v for k, v in asdict(score).items() if k != "name"}
+            for metric, score in scores.items()
+        },
+        "metrics_clean": _means([run.evaluation.details["metrics_clean"] for run in runs]),
+        **{what: _mean(runs, what) for what in ("steps", "tokens", "seconds")},
+        "pretraining": {
+            what: _mean(runs, what, pretraining=True) for what in ("steps", "tokens", "seconds")
+        },
+        "heldout_loss": dict(before[-1].details["heldout_loss"]) if before else {},
+        "heldout_loss_at_the_end": _means(last),
+        "budgets": {
+            stage.name: {stage.budget.unit: stage.budget.amount} for stage, _, _ in runs[0].stages
+        },
+        "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
+        "evaluations": {str(run.seed): run.evaluation.key for run in runs},
+    }
+
+
+def _notes(entries: Sequence[Entry], one_seed: Sequence[str], equal: str | None) -> list[str]:
+    notes = [
+        f"{name}: one seed only, so its interval knows nothing of the spread over seeds"
+        for name in one_seed
+    ]
+    shared = [entry for entry in entries if len(entry.seeds) > 1]
+    notes += [
+        f"{entry.name}: seeds differ from stage {entry.seeds_from} on; what the stages before it"
+        " owe to chance is not in the deviations"
+        for entry in shared
+        if entry.seeds_from != _first_stage(entry)
+    ]
+    if equal and any(entry.smoke for entry in entries):
+        notes.append(f"--smoke: budgets are as small as can be, --equal {equal} changes nothing")
+    return notes
+
+
+def _first_stage(entry: Entry) -> str:
+    from tasks.plan import plan_recipe
+
+    return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
+
+
+def _predictions(run: Run) -> dict[str, list[str]]:
+    import pandas
+
+    table = pandas.read_parquet(run.evaluation.path(PREDICTIONS))
+    return {name: table[name].tolist() for name in ("id", "label", "predicted", "baseline")}
+
+
+def _labels_of(table: Mapping[str, Sequence[str]]) -> set[str]:
+    return {*table["label"], *table["predicted"], *table["baseline"]}
+
+
+def _check_same_rows(
+    tables: Mapping[str, Sequence[Mapping[str, Any]]], first: Mapping[str, Any]
+) -> None:
+    for name, all_of in tables.items():
+        for table in all_of:
+            if table["id"] != first["id"] or table["label"] != first["label"]:
+                raise RecipeError(
+                    f"compare: {name} was evaluated on {len(table['id'])} rows that are not the"
+                    f" {len(first['id'])} of {next(iter(tables))}; give all recipes the same"
+                    " dataset, evaluate.split and overlap"
+                )
+
+
+def _rows(run: Run) -> list[Any]:
+    from corpora.prepared import prepared_rows
+
+    dataset = run.plan.recipe.finetune.dataset
+    return list(prepared_rows(run.made[f"dataset {dataset}"].folder))
+
+
+def _texts(run: Run, rows: Sequence[Any], ids: Sequence[str]) -> np.ndarray:
+    """(rows,) number of each row's text; markings make no new text of a sentence."""
+    from corpora.identity import normal_form
+
+    step = run.plan.steps[f"dataset {run.plan.recipe.finetune.dataset}"]
+    markings = step.given["source"].markings
+    text = {row.id: normal_form(row.whole, markings).replace(" ", "") for row in rows}
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(text[i], len(numbers)) for i in ids], np.int64)
+
+
+def _mean(runs: Sequence[Run], what: str, *, pretraining: bool = False) -> float:
+    return float(np.mean([run.spent(what, pretraining=pretraining) for run in runs]))
+
+
+def _means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([table[name] for table in tables])) for name in tables[0]}
