@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
+
+from fourstage.settings import home
 
 _own: TextIO | None = None
 
@@ -28,6 +31,11 @@ def say(message: str) -> None:
     stream = terminal()
     stream.write(line + "\n")
     stream.flush()
+
+
+def new_log(verb: str) -> Path:
+    """A log of its own for a command, under the home."""
+    return home() / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{verb}-{os.getpid()}.log"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from fourstage.command.output import only_this_on_standard_output, print_line
 from fourstage.command.recipe import resolved_recipe
 from fourstage.errors import GateRefused
 from fourstage.settings import make_home
+from fourstage.terminal import libraries_speak_to, new_log
 
 
 def add(verbs: Any) -> None:
@@ -93,7 +94,10 @@ def handle_rollback(options: Namespace) -> int:
 def _run(options: Namespace, work: Callable[[], Any]) -> int:
     """Do the work; what it finds is the one object of ``--json``, and lines of text else."""
     make_home()
-    with only_this_on_standard_output(options.json) as say:
+    with (
+        only_this_on_standard_output(options.json) as say,
+        libraries_speak_to(new_log("registry")),
+    ):
         found = work()
         say(found)
     refused = isinstance(found, dict) and found.get("decision") == "refuse"

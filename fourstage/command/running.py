@@ -1,9 +1,7 @@
-"""``run``, ``plan``, ``explain``, ``show``, ``compare``: what is about a recipe."""
+"""``run``, ``plan``, ``explain``, ``compare``: what is about a recipe."""
 
 from __future__ import annotations
 
-import os
-import time
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
@@ -17,7 +15,7 @@ from fourstage.command.output import (
 from fourstage.command.recipe import resolved_recipe
 from fourstage.errors import GateRefused, UnknownNameError
 from fourstage.settings import home, make_home
-from fourstage.terminal import libraries_speak_to
+from fourstage.terminal import libraries_speak_to, new_log
 
 
 def add(verbs: Any) -> None:
@@ -41,12 +39,6 @@ def add(verbs: Any) -> None:
     explain.add_argument("--step", metavar="NAME", help="only this step, such as 'stage domain'")
     explain.set_defaults(handler=handle_explain)
 
-    show = verbs.add_parser("show", help="examples of a stage, decoded: masks, segments, targets")
-    add_recipe(show)
-    show.add_argument("stage", metavar="STAGE", help="name of a stage of the recipe")
-    show.add_argument("--count", type=_positive, default=10, help="how many examples (10)")
-    show.set_defaults(handler=handle_show)
-
     compare = verbs.add_parser("compare", help="several recipes over seeds, on equal terms")
     add_recipe(compare, several=True)
     add_json(compare)
@@ -65,8 +57,10 @@ def handle_run(options: Namespace) -> int:
     """Run the lifecycle; a refused gate is exit code 4."""
     resolved_recipe(options.recipe, options)
     make_home()
-    log = home() / "logs" / f"run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
-    with only_this_on_standard_output(options.json) as print_object, libraries_speak_to(log):
+    with (
+        only_this_on_standard_output(options.json) as print_object,
+        libraries_speak_to(new_log("run")),
+    ):
         from flows.lifecycle import lifecycle
         from tasks.narration import tell_summary
 
@@ -152,20 +146,6 @@ def handle_explain(options: Namespace) -> int:
     return 0
 
 
-def handle_show(options: Namespace) -> int:
-    """Print decoded examples of a stage."""
-    stages = [stage.name for stage in resolved_recipe(options.recipe, options).stages]
-    if options.stage not in stages:
-        raise UnknownNameError("show", options.stage, "a stage of this recipe", stages)
-    from tasks.show import show_examples
-
-    for line in show_examples(
-        options.recipe, options.stage, options.overrides, options.smoke, options.count
-    ):
-        print_line(line)
-    return 0
-
-
 def handle_compare(options: Namespace) -> int:
     """Run recipes over seeds and print the table."""
     for recipe in options.recipe:
@@ -199,12 +179,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return "none" if not value else str(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or not 0 < int(text) <= 1000:
-        raise ArgumentTypeError(f"expected a whole number, 1 to 1000, got {text[:40]!r}")
-    return int(text)
 
 
 def _seeds(text: str) -> list[int]:

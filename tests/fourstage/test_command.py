@@ -25,7 +25,7 @@ from fourstage.errors import (
 from fourstage.settings import REPOSITORY
 
 VERBS = (
-    *("run", "plan", "explain", "show", "compare", "list", "new", "fetch", "trace", "impact"),
+    *("run", "plan", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
     *("evaluate", "predict", "promote", "rollback", "up", "doctor"),
 )
 
@@ -103,10 +103,7 @@ def test_answers_need_no_heavy_package(words):
         ("run quickstart --set seed=x", "--set: seed: expected a whole number"),
         ("run quickstart --set famly=x", "did you mean 'family'?"),
         ("plan quickstart --set decontaminate=[nothing]", "'nothing' is not a source"),
-        (
-            "show quickstart domian",
-            "'domian' is not a stage of this recipe; did you mean 'domain'?",
-        ),
+        ("explian quickstart", "'explian' is not a command; did you mean 'explain'?"),
         ("promote m --version one", "expected a version number, got 'one'"),
         ("up --mlflow-port 70000", "expected a port, 1 to 65535, got '70000'"),
         ("compare quickstart --seeds 1,x", "expected whole numbers such as 1,2,3"),
