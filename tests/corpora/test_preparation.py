@@ -172,4 +172,4 @@ def test_memory_grows_by_signatures_not_by_text(tmp_path: Path):
         command = [sys.executable, "-c", script, str(path), str(tmp_path / name)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout))
-    assert peaks[1] - peaks[0] < 60_000  # KiB, where the text grew by 43 MB
+    assert peaks[1] - peaks[0] < 40_000  # KiB; the text alone grew by 43 MB
