@@ -21,15 +21,19 @@ ROOMS = ("corpora", "models", "data_contracts")
 
 def closure_digest(*starts: Path) -> str:
     """sha256 of every file reachable by imports from `starts` (files), they included."""
-    seen: dict[Path, str] = {}
+    return digest(sorted((_portable(path), _parsed(path)[0]) for path in closure(*starts)))
+
+
+def closure(*starts: Path) -> set[Path]:
+    """Every file of our rooms reachable by imports from `starts` (files), they included."""
+    seen: set[Path] = set()
     pending = [start.resolve() for start in starts]
     while pending:
         path = pending.pop()
-        if path in seen:
-            continue
-        seen[path], imported = _parsed(path)
-        pending.extend(imported)
-    return digest(sorted((_portable(path), value) for path, value in seen.items()))
+        if path not in seen:
+            seen.add(path)
+            pending.extend(_parsed(path)[1])
+    return seen
 
 
 def module_file(name: str) -> Path:

@@ -130,13 +130,13 @@ class _Layout:
         own = finetune is not None and finetune.dataset == name
         overlap = finetune.overlap if finetune is not None and own else "report"
         settings = {**self._source(name), "overlap": overlap}
-        self._add(f"dataset {name}", "dataset", settings, given=self._given(name))
+        self._add(f"dataset {name}", "dataset", settings, **self._reading(name))
         self._contract(name, f"dataset {name}")
 
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
         settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
         inputs = {f"evaluation {other}": f"dataset {other}" for other in datasets}
-        self._add(f"corpus {name}", "corpus", settings, inputs, given=self._given(name))
+        self._add(f"corpus {name}", "corpus", settings, inputs, **self._reading(name))
         self._contract(name, f"corpus {name}")
 
     def _contract(self, name: str, data: str) -> None:
@@ -257,8 +257,14 @@ class _Layout:
     def _source(self, name: str) -> dict[str, Any]:
         return {"source": self.sources[name].settings(), "snapshot": self.snapshots[name].digest}
 
-    def _given(self, name: str) -> dict[str, Any]:
-        return {"source": self.sources[name], "snapshot": self.snapshots[name]}
+    def _reading(self, name: str) -> dict[str, Any]:
+        from corpora.readers import reader_files
+
+        source, snapshot = self.sources[name], self.snapshots[name]
+        return {
+            "parts": tuple(reader_files(source, [file.name for file in snapshot.files])),
+            "given": {"source": source, "snapshot": snapshot},
+        }
 
     def _parts(self, stage: Any) -> tuple[Path, ...]:
         from models.catalogue import file_of

@@ -35,21 +35,18 @@ VERSIONS = {
     "evaluation": (*TENSOR, "scikit-learn"),
     "package": TENSOR,
 }
+# Beside the task's own file, which decides what goes into the work, all that the work can reach.
 CODE = {
-    "corpus": ("corpora.preparation",),
-    "dataset": ("corpora.preparation",),
-    "contract": ("data_contracts.check",),
-    "tokenizer": ("models.tokenizers.wordpiece",),
-    "tokens": ("models.tokenizers.wordpiece", "corpora.shards", "corpora.sentences"),
-    "rows": ("models.tokenizers.wordpiece", "corpora.shards", "corpora.sentences"),
-    "stage": ("models.training.gradient", "models.tokenizers.wordpiece", "corpora.shards"),
-    "measurement": ("models.evaluation.heldout", "models.evaluation.probe", "corpora.shards"),
-    "evaluation": (
-        "models.evaluation.predict",
-        "models.evaluation.classification",
-        "models.evaluation.baseline",
-    ),
-    "package": ("models.interchange.saved_model", "models.tokenizers.wordpiece"),
+    "corpus": ("tasks.prepare_corpus", "corpora.preparation"),
+    "dataset": ("tasks.prepare_corpus", "corpora.preparation"),
+    "contract": ("data_contracts.check",),  # how a report is worded decides nothing
+    "tokenizer": ("tasks.train_tokenizer", "models.tokenizers.wordpiece"),
+    "tokens": ("tasks.tokenize_corpus", "tasks.train_tokenizer", "corpora.shards"),
+    "rows": ("tasks.tokenize_corpus", "tasks.train_tokenizer", "corpora.shards"),
+    "stage": ("tasks.train_stage", "models.training.gradient", "models.tokenizers.wordpiece"),
+    "measurement": ("tasks.evaluate_model", "models.evaluation.heldout", "corpora.shards"),
+    "evaluation": ("tasks.evaluate_model", "models.evaluation.predict"),
+    "package": ("tasks.package_model", "models.interchange.saved_model"),
 }
 
 

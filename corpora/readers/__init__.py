@@ -6,7 +6,7 @@ A reader has `SUFFIXES` (of files it is chosen for) and ``read(content, source)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -87,6 +87,23 @@ def format_of(source: Source, file: FoundFile) -> str | None:
     if name is None:
         raise ContractViolation(unknown_format(source, file.path))
     return name
+
+
+def reader_files(source: Source, names: Iterable[str]) -> list[Path]:
+    """Files of the readers that a source may need: no import leads to them, only a format's name.
+
+    Args:
+        source: The source.
+        names: Names of its files; an archive's members may be of any format.
+    """
+    if source.packages:
+        wanted: set[str | None] = {"python_docs"}
+    elif source.format is not None:
+        wanted = {source.format}
+    else:
+        wanted = {format_by_name(name) for name in names}
+    known = formats() if None in wanted else sorted(name for name in wanted if name)
+    return [Path(__file__).with_name(f"{name}.py") for name in known]
 
 
 def unknown_format(source: Source, where: str) -> str:
