@@ -1,0 +1,168 @@
+"""A comparison as people read it, and who may take part in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fourstage.errors import RecipeError
+from tasks.comparison_report import difference_cells, headline, markdown, plot, score_cells
+from tasks.entries import check_equal, entries_of
+
+METRIC = "macro_f1"
+
+
+def _recipe(name: str, *values: float) -> dict[str, Any]:
+    mean = sum(values) / len(values)
+    score = {
+        "values": list(values),
+        "mean": mean,
+        "deviation": 0.01 if len(values) > 1 else None,
+        "low": mean - 0.02,
+        "high": mean + 0.02,
+    }
+    return {
+        "name": name,
+        "stages": ["general", "finetune"],
+        "seeds": list(range(len(values))),
+        "metrics": {METRIC: score},
+        "steps": 300.0,
+        "tokens": 1_234_567.0,
+        "seconds": 90.0,
+        "pretraining": {"seconds": 60.0},
+        "heldout_loss": {"encyclopedia": 6.5} if name == "ours" else {},
+        "precision": "float32",
+    }
+
+
+def _table(verdict: str) -> dict[str, Any]:
+    difference = {
+        "candidate": "ours",
+        "reference": "TF-IDF + logistic regression",
+        "difference": 0.05,
+        "low": 0.01,
+        "high": 0.09,
+        "smallest_detectable": 0.06,
+        "verdict": verdict,
+    }
+    return {
+        "dataset": "rows",
+        "split": "test",
+        "rows": 100,
+        "rows_clean": 98,
+        "texts": 60,
+        "metrics": [METRIC],
+        "equal": None,
+        "confidence": 0.95,
+        "power": 0.8,
+        "resamples": 2000,
+        "recipes": [_recipe("ours", 0.6, 0.7), _recipe("theirs", 0.5)],
+        "baselines": [
+            {"name": "TF-IDF + logistic regression", "metrics": {METRIC: 0.6}},
+            {"name": "majority class", "metrics": {METRIC: 0.1}},
+        ],
+        "differences": {METRIC: [difference]},
+        "notes": ["theirs: one seed only"],
+        "machine": {"processor": "a processor", "cores": 2, "system": "Linux"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdict", "begins"),
+    [
+        ("better", "ours is the best"),
+        ("worse", "TF-IDF + logistic regression wins"),
+        ("not distinguishable", "No recipe can be told from TF-IDF + logistic regression"),
+    ],
+)
+def test_the_first_sentence_says_whether_the_cheap_baseline_wins(verdict: str, begins: str) -> None:
+    assert headline(_table(verdict)).startswith(begins)
+
+
+def test_the_tables_hold_scores_costs_and_baselines() -> None:
+    head, body = score_cells(_table("better"))
+    assert all(len(row) == len(head) for row in body)
+    assert [row[0] for row in body][2:] == ["TF-IDF + logistic regression", "majority class"]
+    ours, theirs = body[0], body[1]
+    assert ours[3:] == ("0.6500 ± 0.0100", "1,234,567", "300", "90", "6.500")
+    assert (theirs[3], theirs[-1]) == ("0.5000", "–")
+    head, body = difference_cells(_table("better"), METRIC)
+    assert body == [
+        (
+            "ours",
+            "TF-IDF + logistic regression",
+            "+0.0500",
+            "+0.0100 to +0.0900",
+            "0.0600",
+            "better",
+        )
+    ]
+
+
+def test_the_page_explains_itself_and_shows_the_plot() -> None:
+    page = markdown(_table("worse"), "plot.png")
+    for said in (
+        "![Scores and cost](plot.png)",
+        "60 texts",
+        "one seed only",
+        "a processor, 2 cores",
+    ):
+        assert said in page
+    assert plot(_table("worse")).startswith(b"\x89PNG")
+
+
+LABELLED = """
+name: {name}
+family: bert
+size: tiny
+stages:
+  - stage: finetune
+    dataset: {dataset}
+    head: {{sequence_classification: {{}}}}
+"""
+UNLABELLED = """
+name: unlabelled
+family: bert
+size: tiny
+stages:
+  - stage: general
+    corpora: {python_scientific: 1.0}
+    objectives: {masked_lm: {}}
+"""
+
+
+def _write(folder: Path, name: str, text: str) -> str:
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_recipes_that_cannot_be_compared_are_refused_before_any_work(home: Path) -> None:
+    one = _write(home, "one", LABELLED.format(name="one", dataset="python_libraries"))
+    same = _write(home, "same", LABELLED.format(name="one", dataset="python_libraries"))
+    with pytest.raises(RecipeError, match="'one' is compared already"):
+        entries_of([one, same])
+    unlabelled = _write(home, "unlabelled", UNLABELLED)
+    with pytest.raises(RecipeError, match="needs a stage finetune"):
+        entries_of([one, unlabelled])
+    dev = _write(
+        home,
+        "dev",
+        LABELLED.format(name="dev", dataset="python_libraries") + "evaluate: {split: dev}\n",
+    )
+    with pytest.raises(RecipeError, match="expected one dataset and split, got one: test rows of"):
+        entries_of([one, dev])
+    with pytest.raises(RecipeError, match="scales pre-training to that of the first recipe"):
+        check_equal(entries_of([one]), "tokens")
+    assert not (home / "store").exists()
+
+
+def test_seeds_of_the_command_take_the_place_of_the_recipes(home: Path) -> None:
+    several = LABELLED.format(name="several", dataset="python_libraries")
+    path = _write(home, "several", several + "seeds: {values: [4, 5], from: finetune}\n")
+    assert entries_of([path])[0].seeds == (4, 5)
+    assert entries_of([path], seeds=[1, 2, 3])[0].seeds == (1, 2, 3)
+    alone = _write(home, "alone", LABELLED.format(name="alone", dataset="python_libraries"))
+    assert (entries_of([alone])[0].seeds, entries_of([alone])[0].seeds_from) == ((17,), "finetune")
