@@ -72,8 +72,8 @@ stages:
   - stage: finetune                         # your labels
     dataset: my_rows
     head: {sequence_classification: {}}
-    budget: {epochs: 4}
-    optimizer: {adamw: {peak_learning_rate: 5.0e-4}}
+    budget: {epochs: 12}
+    optimizer: {adamw: {peak_learning_rate: 1.0e-3}}
 evaluate: {metrics: [accuracy, macro_f1], forgetting_on: [python_infrastructure]}
 promote: {model: first, require: {macro_f1: {at_least: 0.3}}}
 """
