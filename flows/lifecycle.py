@@ -27,6 +27,7 @@ def lifecycle(
     overrides: list[str] | None = None,
     smoke: bool = False,
     new_data: bool = False,
+    accept_code_change: list[str] | None = None,
 ) -> dict | State[dict]:
     """Take a recipe through its stages, register what comes out, and promote it if it is better.
 
@@ -35,12 +36,14 @@ def lifecycle(
         overrides: ``a.b=c`` settings laid over it.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
         new_data: Whether to go on from the last run by each stage's refresh policy.
+        accept_code_change: Stages to reuse although the code that made them has changed since.
 
     Returns:
         The run's summary; a refused promotion is a Completed state named ``Refused``.
     """
     overrides = overrides or []
     with work_on(recipe, overrides, smoke) as work:
+        work.accept_code_change(accept_code_change or [])
         if new_data:
             keep_what_stays(work)
         prepare(recipe, overrides, smoke)

@@ -34,6 +34,8 @@ class UnknownNameError(RecipeError):
         near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
         if near:
             message += f"; did you mean {by_folded[near[0]]!r}?"
+        else:
+            message += "."
         shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
         message += f" Known: {shown or 'none'}."
         super().__init__(f"{message} {hint}".strip())

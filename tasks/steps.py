@@ -175,6 +175,17 @@ def why(prospect: Prospect, store: Store) -> list[str]:
     return min((differences(entry.preimage, preimage) for entry in reversed(kin)), key=len)
 
 
+def made_by_other_code(bound: Bound, store: Store) -> Artifact | None:
+    """The newest whole entry that differs from a step in nothing but the code that made it."""
+    wanted = {name: part for name, part in bound.preimage.items() if name != "code"}
+    for entry in reversed(list(store.entries(bound.step.kind))):
+        if wanted == {name: part for name, part in entry.preimage.items() if name != "code"}:
+            found = store.find(entry.kind, entry.key)
+            if isinstance(found, Artifact):
+                return found
+    return None
+
+
 def code_digest(kind: str, parts: Sequence[Path] = ()) -> str:
     """Digest of the code that makes artifacts of a kind, with the recipe's own parts."""
     return closure_digest(*(module_file(name) for name in CODE[kind]), *parts)

@@ -18,7 +18,8 @@ from typing import Any
 from prefect import Task
 
 from data_contracts.verdict import Report, raise_if_red
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
@@ -27,9 +28,9 @@ from tasks.orphans import janitor
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
-from tasks.steps import Bound, Step, bind
+from tasks.steps import Bound, Step, bind, made_by_other_code
 from tasks.tokenize_corpus import tokenize_corpus, tokenize_dataset
-from tasks.tracking import Tracking, connect, finish_run, start_lifecycle
+from tasks.tracking import Tracking, connect, finish_run, set_tags, start_lifecycle
 from tasks.train_stage import train_stage
 from tasks.train_tokenizer import train_tokenizer
 from tasks.validate_data import validate_data
@@ -62,6 +63,7 @@ class Work:
         status: ``made`` or ``reused`` by step name.
         told: What the flows found out for the summary: gate and model.
         last: Artifacts of the recipe's last finished run, where this one refreshes it.
+        accepted: Stages that are reused although the code that made them has changed since.
     """
 
     plan: Plan
@@ -73,6 +75,7 @@ class Work:
     status: dict[str, str] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
     last: dict[str, Artifact] = field(default_factory=dict)
+    accepted: frozenset[str] = frozenset()
 
     def make(self, name: str) -> Artifact:
         """Make a step, or find it made; what it needs comes first.
@@ -85,6 +88,8 @@ class Work:
         bound = self._bound(name)
         extra: dict[str, Any] = {}
         if bound.step.kind == "stage":
+            if name.removeprefix("stage ") in self.accepted and self._accept(name, bound):
+                return self.made[name]
             extra = {"lifecycle_run": self.lifecycle_run, "seconds_left": self.seconds_left}
         began = time.monotonic()
         artifact, self.status[name] = perform(TASKS[bound.step.kind], bound, **extra)
@@ -93,6 +98,35 @@ class Work:
         if bound.step.kind == "contract":
             raise_if_broken(artifact)
         return artifact
+
+    def accept_code_change(self, stages: Sequence[str]) -> None:
+        """Let stages of these names be reused in spite of other code.
+
+        Raises:
+            UnknownNameError: If the recipe has no such stage.
+        """
+        there = [stage.name for stage in self.plan.recipe.stages]
+        for name in stages:
+            if name not in there:
+                raise UnknownNameError("--accept-code-change", name, "a stage of it", there)
+        self.accepted = frozenset(stages)
+
+    def _accept(self, name: str, bound: Bound) -> bool:
+        """Pin a stage made by other code, and write down that it was accepted."""
+        if isinstance(store().find("stage", bound.key), Artifact):
+            return False  # this very code has made it
+        older = made_by_other_code(bound, store())
+        if older is None:
+            say(f"{name}: no finished one differs in its code alone; it is trained")
+            return False
+        self.pin(name, older)
+        set_tags(
+            self.tracking,
+            self.lifecycle_run,
+            {f"fourstage.accepted_code_change.{name}": f"{older.key} for {bound.key}"},
+        )
+        tell_step(older, "accepted", 0.0)
+        return True
 
     def make_all(self, *kinds: str) -> list[Artifact]:
         """Every step of the given kinds, in the recipe's order."""

@@ -15,7 +15,7 @@ from fourstage.command.output import (
 from fourstage.command.recipe import resolved_recipe
 from fourstage.errors import GateRefused, UnknownNameError
 from fourstage.settings import home, make_home
-from fourstage.terminal import libraries_speak_to, new_log
+from fourstage.terminal import libraries_speak_to, new_log, say
 
 
 def add(verbs: Any) -> None:
@@ -23,6 +23,13 @@ def add(verbs: Any) -> None:
     run = verbs.add_parser("run", help="take a recipe through all its stages")
     add_recipe(run)
     add_json(run)
+    run.add_argument(
+        "--accept-code-change",
+        action="append",
+        default=[],
+        metavar="STAGE",
+        help="reuse a finished stage although the code that made it has changed; recorded",
+    )
     run.set_defaults(handler=handle_run)
 
     plan = verbs.add_parser("plan", help="what would be reused or made, and why")
@@ -55,7 +62,12 @@ def add(verbs: Any) -> None:
 
 def handle_run(options: Namespace) -> int:
     """Run the lifecycle; a refused gate is exit code 4."""
-    resolved_recipe(options.recipe, options)
+    resolved = resolved_recipe(options.recipe, options)
+    if len(resolved.seeds) > 1:
+        say(
+            f"{resolved.name} has {len(resolved.seeds)} seeds; `run` takes the first,"
+            f" {resolved.seeds[0]}; `fourstage compare` takes them all"
+        )
     make_home()
     with (
         only_this_on_standard_output(options.json) as print_object,
@@ -64,7 +76,12 @@ def handle_run(options: Namespace) -> int:
         from flows.lifecycle import lifecycle
         from tasks.narration import tell_summary
 
-        summary = lifecycle(options.recipe, options.overrides, options.smoke)
+        summary = lifecycle(
+            options.recipe,
+            options.overrides,
+            options.smoke,
+            accept_code_change=options.accept_code_change,
+        )
         assert isinstance(summary, dict)
         tell_summary(summary)
         print_object(summary)
@@ -151,13 +168,16 @@ def handle_compare(options: Namespace) -> int:
     for recipe in options.recipe:
         resolved_recipe(recipe, options)
     make_home()
-    with only_this_on_standard_output(options.json) as say:
+    with (
+        only_this_on_standard_output(options.json) as print_object,
+        libraries_speak_to(new_log("compare")),
+    ):
         from flows.compare import compare
 
         table = compare(
             options.recipe, options.overrides, options.smoke, options.seeds, options.equal
         )
-        say(table)
+        print_object(table)
     if not options.json:
         _print_comparison(table)
     return 0
@@ -185,4 +205,7 @@ def _seeds(text: str) -> list[int]:
     parts = text.split(",")
     if not all(part.strip().isdigit() and int(part) < 2**31 for part in parts):
         raise ArgumentTypeError(f"expected whole numbers such as 1,2,3, got {text[:40]!r}")
-    return [int(part) for part in parts]
+    seeds = [int(part) for part in parts]
+    if len(set(seeds)) < len(seeds):
+        raise ArgumentTypeError(f"expected different seeds, got {text[:40]!r}")
+    return seeds
