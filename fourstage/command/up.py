@@ -135,7 +135,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             "mlflow",
             *(python, "-m", "mlflow", "server", "--host", LOOPBACK, "--port", str(mlflow_port)),
             *("--backend-store-uri", mlflow_uri()),
-            *("--artifacts-destination", str(home() / "mlflow")),
+            *("--artifacts-destination", str(home() / "mlflow"), "--workers", "1"),
             environment=environment,
             folder=project(),
         )
