@@ -73,11 +73,11 @@ class MultiHeadAttention(keras.layers.Layer):
             layer.build((None, None, self.hidden_dim))
         self.built = True
 
-    def _by_head(self, x: Any) -> Any:
-        """(B, T, D) → (B, H, T, K)."""
+    def _by_head(self, x: Any, order: tuple[int, ...] = (0, 2, 1, 3)) -> Any:
+        """(B, T, D) → (B, H, T, K), or another order of (B, T, H, K)."""
         batch, length = ops.shape(x)[:2]
         x = ops.reshape(x, (batch, length, self.num_heads, self.head_dim))
-        return ops.transpose(x, (0, 2, 1, 3))
+        return ops.transpose(x, order)
 
     def call(
         self, x: Any, memory: Any = None, bias: Any = None, training: bool | None = None
@@ -85,10 +85,10 @@ class MultiHeadAttention(keras.layers.Layer):
         """Attend from `x` to `memory`, or to itself."""
         memory = x if memory is None else memory
         query = self._by_head(self.query(x) * self.head_dim**-0.5)  # (B, H, T, K)
-        key = self._by_head(self.key(memory))  # (B, H, S, K)
+        key = self._by_head(self.key(memory), (0, 2, 3, 1))  # (B, H, K, S)
         value = self._by_head(self.value(memory))  # (B, H, S, K)
 
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # (B, H, T, S)
+        scores = ops.matmul(query, key)  # (B, H, T, S)
         scores = ops.cast(scores, "float32")
         if bias is not None:
             scores = scores + bias

@@ -6,9 +6,8 @@ from typing import Any
 
 import keras
 
-from models.layers.activation import activation as activation_called
 from models.layers.attention import MultiHeadAttention
-from models.layers.projection import projection
+from models.layers.projection import ActivatedProjection, projection
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -54,8 +53,9 @@ class TransformerBlock(keras.layers.Layer):
         self.attention_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, name="attention_norm", dtype="float32"
         )
-        self.intermediate = projection(intermediate_dim, name="intermediate", dtype=dtype)
-        self.activation = activation_called(activation)
+        self.intermediate = ActivatedProjection(
+            intermediate_dim, activation=activation, name="intermediate", dtype=dtype
+        )
         self.output_projection = projection(hidden_dim, name="output", dtype=dtype)
         self.output_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, name="output_norm", dtype="float32"
@@ -76,6 +76,6 @@ class TransformerBlock(keras.layers.Layer):
         """Run the layer."""
         attended = self.dropout(self.attention(x, bias=bias, training=training), training=training)
         x = self.attention_norm(x + ops.cast(attended, "float32"))
-        inner = self.activation(self.intermediate(x))  # (B, T, F)
+        inner = self.intermediate(x, training=training)  # (B, T, F)
         added = self.dropout(self.output_projection(inner), training=training)  # (B, T, D)
         return self.output_norm(x + ops.cast(added, "float32"))

@@ -81,10 +81,11 @@ class TextEmbedding(keras.layers.Layer):
                 f"{self.max_sequence_length}; shorten the sequence or raise max_sequence_length"
             )
         x = self.token(token_ids)  # (B, T, D)
-        x = x + self.position.embeddings[None, : ops.shape(token_ids)[1]]
+        positions: Any = ops.convert_to_tensor(self.position.embeddings)
+        x = x + positions[None, : ops.shape(token_ids)[1]]
         # A product with a table of two rows, as in Google's code: its gradient is a product too,
         # where a lookup would add up B·T rows one by one.
-        segments = self.segment.embeddings  # (segments, D)
+        segments: Any = ops.convert_to_tensor(self.segment.embeddings)  # (segments, D)
         if segment_ids is None:
             x = x + segments[0]
         else:

@@ -20,10 +20,9 @@ import numpy as np
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs import noise, segments
-from models.layers.activation import activation as activation_called
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
-from models.layers.projection import projection
+from models.layers.projection import ActivatedProjection
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 
 # Keras annotates its operations as if each could return None.
@@ -142,8 +141,9 @@ class _MaskedLMScorer(keras.layers.Layer):
         self.vocabulary_size = network.vocabulary_size
         # Behind a function, so that Keras does not count the network's table among our weights.
         self._table = lambda: network.token_embedding.embeddings
-        self.transform = projection(self.hidden_dim, name="transform", dtype=dtype)
-        self.activation = activation_called(network.activation)
+        self.transform = ActivatedProjection(
+            self.hidden_dim, activation=network.activation, name="transform", dtype=dtype
+        )
         self.norm = keras.layers.LayerNormalization(
             epsilon=network.layer_norm_epsilon, name="norm", dtype="float32"
         )
@@ -175,7 +175,7 @@ class _MaskedLMScorer(keras.layers.Layer):
         if keys.MASK_POSITIONS not in batch:
             return {}, {}
         hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])
-        hidden = self.norm(self.activation(self.transform(hidden)))  # (B, M, D)
+        hidden = self.norm(self.transform(hidden, training=training))  # (B, M, D)
         table = ops.cast(self.tied_embedding, self.compute_dtype)  # (V, D)
         logits = ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
         logits = ops.cast(logits, "float32") + self.output_bias  # (B, M, V)
