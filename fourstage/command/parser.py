@@ -56,16 +56,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     Raises:
         RecipeError: If it isn't a command line of ours; exit code 2.
     """
-    parser = Parser(
-        prog="fourstage",
-        description="Take a language model through four stages: general, domain, task, finetune.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"fourstage {_version()}")
-    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for group in (running, listing, making, tracing, registry, servers, health):
-        group.add(verbs)
+    parser, verbs = command_parser()
     first = next((word for word in arguments if not word.startswith("-")), None)
     if first is not None and first not in verbs.choices:
         raise UnknownNameError("command line", first, "a command", verbs.choices)
@@ -78,6 +69,21 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.print_help()
         parsed.handler = lambda _: 2
     return parsed
+
+
+def command_parser() -> tuple[Parser, argparse._SubParsersAction]:
+    """The whole command, and its verbs."""
+    parser = Parser(
+        prog="fourstage",
+        description="Take a language model through four stages: general, domain, task, finetune.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"fourstage {_version()}")
+    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    for group in (running, listing, making, tracing, registry, servers, health):
+        group.add(verbs)
+    return parser, verbs
 
 
 def _version() -> str:
