@@ -20,7 +20,7 @@ PRIVATE_ENVIRONMENT = {
     "MLFLOW_SKIP_PIP_REQUIREMENTS_CHECK": "true",
     "MLFLOW_UV_AUTO_DETECT": "false",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # a dozen idle processes for features unused here
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # a dozen idle processes, none used here
     "MLFLOW_ALLOW_PICKLE_DESERIALIZATION": "false",
     "GX_ANALYTICS_ENABLED": "false",
     "HF_HUB_DISABLE_TELEMETRY": "1",
