@@ -21,7 +21,7 @@ from tasks.artifacts import Artifact, Missing, Store
 from tasks.code import closure_digest, module_file
 
 NUMERIC = ("numpy",)
-TEXT = ("pyarrow", "datasketch", *NUMERIC)
+TEXT = ("pyarrow", *NUMERIC)
 TENSOR = ("tensorflow", "keras", "tensorflow-text", "grain", "tokenizers", *NUMERIC)
 VERSIONS = {
     "corpus": TEXT,
