@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from prefect import flow
 
+from tasks.naming import of_recipe
 from tasks.pages import show_stage
 from tasks.work import work_on
 
 
-@flow(name="adapt", flow_run_name="adapt-{stage}-{recipe}")
+@flow(name="adapt", flow_run_name=of_recipe("adapt"))
 def adapt(
     recipe: str,
     overrides: list[str] | None = None,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from prefect import flow
 
+from tasks.naming import of_recipe
 from tasks.pages import show_stage
 from tasks.work import work_on
 
 
-@flow(name="finetune", flow_run_name="finetune-{recipe}")
+@flow(name="finetune", flow_run_name=of_recipe("finetune"))
 def finetune(
     recipe: str,
     overrides: list[str] | None = None,

@@ -13,6 +13,7 @@ from flows.prepare import prepare
 from flows.pretrain import pretrain
 from flows.promote import promote
 from tasks.history import remember
+from tasks.naming import of_recipe
 from tasks.pages import show_summary
 from tasks.refresh import go_on_with_new_text, keep_what_stays
 from tasks.registry import register_model
@@ -21,7 +22,7 @@ from tasks.work import work_on
 STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": finetune}
 
 
-@flow(name="lifecycle", flow_run_name="lifecycle-{recipe}")
+@flow(name="lifecycle", flow_run_name=of_recipe("lifecycle"))
 def lifecycle(
     recipe: str,
     overrides: list[str] | None = None,

@@ -6,9 +6,10 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.lifecycle import lifecycle
+from tasks.naming import of_recipe
 
 
-@flow(name="refresh", flow_run_name="refresh-{recipe}")
+@flow(name="refresh", flow_run_name=of_recipe("refresh"))
 def refresh(recipe: str, overrides: list[str] | None = None) -> State:
     """Bring a recipe's model up to date with its sources.
 
