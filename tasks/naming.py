@@ -14,6 +14,6 @@ def of_recipe(verb: str) -> Callable[[], str]:
 
         parameters = flow_run.parameters
         recipe = PurePath(str(parameters["recipe"])).stem
-        return "-".join(filter(None, (verb, parameters.get("stage"), recipe)))
+        return "-".join(dict.fromkeys(filter(None, (verb, parameters.get("stage"), recipe))))
 
     return name
