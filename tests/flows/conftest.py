@@ -1,0 +1,84 @@
+"""Homes, projects and servers of the tests that run the product."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fourstage.settings import PRIVATE_ENVIRONMENT
+from tests.flows.own_project import Project
+from tests.flows.person import Person, end, end_all
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(address: str, process: subprocess.Popen, seconds: float = 120) -> None:
+    """Until an address answers."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"ended with {process.returncode}"
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise AssertionError(f"no answer from {address} within {seconds} s")
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Prefect server with a scheduler, on loopback: its API's address."""
+    home = tmp_path_factory.mktemp("prefect-server")
+    port = free_port()
+    with open(home / "log", "wb") as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "prefect", "server", "start"),
+                *("--host", "127.0.0.1", "--port", str(port)),
+            ],
+            env=os.environ | PRIVATE_ENVIRONMENT | {"PREFECT_HOME": str(home)},
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_for(f"http://127.0.0.1:{port}/api/health", process)
+        yield f"http://127.0.0.1:{port}/api"
+    finally:
+        end(process)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project of one's own."""
+    return Project(tmp_path_factory.mktemp("project") / "项目 one's own")
+
+
+@pytest.fixture(scope="module")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Person]]:
+    """Makes people, each with a new home; ends what their commands leave."""
+    homes: list[Path] = []
+
+    def make(folder: Path, **environment: str) -> Person:
+        homes.append(tmp_path_factory.mktemp("home") / "a home's")
+        return Person(homes[-1], folder, environment)
+
+    yield make
+    for home in homes:
+        end_all(home)

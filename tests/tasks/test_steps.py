@@ -1,0 +1,240 @@
+"""Keys of a recipe's steps: the same everywhere, changed by what matters, explained."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fourstage.digests import digest
+from fourstage.settings import REPOSITORY
+from tasks.artifacts import Artifact, Store
+from tasks.steps import Bound, Step, Unbound, bind, differences, look_ahead, made_by_other_code, why
+from tests.flows.own_project import Project, recipe
+
+# Every step's key, its inputs being entries of fixed digests: nothing has to be made for it.
+KEYS = """
+import json, sys
+from pathlib import Path
+from fourstage.digests import digest
+from tasks.artifacts import Artifact
+from tasks.plan import plan_recipe
+from tasks.steps import bind
+
+for path in sys.argv[1:]:
+    made, keys = {}, {}
+    for name, step in plan_recipe(path).steps.items():
+        bound = bind(step, made)
+        keys[name] = bound.key
+        made[name] = Artifact(step.kind, bound.key, digest(name), Path(), name, {}, {}, {}, "")
+    print(json.dumps(keys))
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("project") / "own")
+
+
+def keys_of(*paths: Path, home: Path, hash_seed: str = "0") -> list[dict[str, str]]:
+    """Every step's key by name, for each recipe, told by a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", KEYS, *map(str, paths)],
+        cwd=paths[0].parent.parent,
+        env={
+            "PATH": "",
+            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONHASHSEED": hash_seed,
+            "FOURSTAGE_HOME": str(home),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def reversed_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: reversed_keys(value[key]) for key in reversed(value)}
+    return [reversed_keys(item) for item in value] if isinstance(value, list) else value
+
+
+def test_keys_are_the_same_in_every_process_and_for_every_order(project: Project, tmp_path: Path):
+    two = recipe(
+        "two",
+        stages=[
+            {
+                **recipe()["stages"][0],
+                "corpora": {"notes": 0.7, "letters": 0.3},
+                "objectives": {"masked_lm": {"rate": 0.15}, "next_sentence": {}},
+            },
+            *recipe()["stages"][1:],
+        ],
+    )
+    path = project.recipe(two)
+    (golden,) = keys_of(path, home=tmp_path / "a")
+    assert {"corpus notes", "tokens rows", "stage finetune", "evaluation"} <= set(golden)
+    assert len(set(golden.values())) == len(golden)
+    for file in [path, *(project.folder / "sources").iterdir()]:
+        turned = reversed_keys(yaml.safe_load(file.read_text(encoding="utf-8")))
+        file.write_text(yaml.safe_dump(turned, sort_keys=False), encoding="utf-8")
+    assert path.read_text(encoding="utf-8").startswith("promote:")
+    # Another process, home and folder; another order of names in memory and in every file.
+    assert keys_of(path, home=tmp_path / "别 b", hash_seed="12345") == [golden]
+    copy = tmp_path / "elsewhere 别处"
+    shutil.copytree(project.folder, copy)
+    assert keys_of(copy / "recipes" / "two.yaml", home=tmp_path / "a") == [golden]
+
+
+CHANGES: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, ...] | None]] = [
+    ({"promote": {"model": "m", "require": {"accuracy": {"at_least": 0.9}}}}, (), None),
+    ({"limits": {"minutes": 5}}, (), None),
+    ({"seed": 18}, ("stage general", "stage finetune"), ("tokenizer", "tokens notes")),
+    ({"tokenizer": {"vocabulary_size": 500}}, ("tokenizer",), ("corpus notes", "dataset rows")),
+    (
+        {"evaluate": {"metrics": ["accuracy", "macro_f1"]}},
+        ("evaluation",),
+        ("stage finetune", "package"),
+    ),
+]
+
+
+def test_a_key_changes_with_what_decides_its_outputs_and_with_nothing_else(project, tmp_path):
+    """Gate and limits decide no output: None means that every key stays."""
+    paths = [project.recipe(recipe("before"))]
+    paths += [project.recipe(recipe(f"r{n}", **c)) for n, (c, _, _) in enumerate(CHANGES)]
+    before, *found = keys_of(*paths, home=tmp_path)
+    for after, (change, changed, kept) in zip(found, CHANGES, strict=True):
+        assert all(before[name] != after[name] for name in changed), change
+        assert all(before[name] == after[name] for name in (kept or before)), change
+
+
+def test_text_changes_the_key_and_the_time_of_a_file_does_not(project: Project, tmp_path: Path):
+    path = project.recipe(recipe("text"))
+    (before,) = keys_of(path, home=tmp_path)
+    notes = project.folder / "data" / "notes.jsonl"
+    text = notes.read_text(encoding="utf-8")
+    notes.write_text(text, encoding="utf-8")
+    assert keys_of(path, home=tmp_path) == [before]
+    notes.write_text(text + '{"id": "one-more", "text": "One more."}\n', encoding="utf-8")
+    (after,) = keys_of(path, home=tmp_path)
+    notes.write_text(text, encoding="utf-8")
+    assert after["corpus notes"] != before["corpus notes"]
+    assert after["corpus letters"] == before["corpus letters"]
+
+
+# The rest is about chains of steps, made by hand.
+
+
+def steps(seed: int = 1, words: str = "one two") -> list[Step]:
+    return [
+        Step("corpus notes", "corpus", {"words": words}),
+        Step("tokens notes", "tokens", {"language": "en"}, {"data": "corpus notes"}),
+        Step("stage general", "stage", {"seed": seed}, {"tokens": "tokens notes"}),
+    ]
+
+
+def run(store: Store, chain: list[Step], output: str = "same") -> dict[str, tuple[Artifact, bool]]:
+    made: dict[str, Artifact] = {}
+    told: dict[str, tuple[Artifact, bool]] = {}
+    for step in chain:
+        bound = bind(step, made)
+        assert isinstance(bound, Bound)
+        text = output if step.kind == "corpus" else step.name
+
+        def work(folder: Path, text: str = text) -> dict[str, Any]:
+            (folder / "out").write_text(text)
+            return {}
+
+        told[step.name] = store.make(step.kind, step.name, bound.preimage, work)
+        made[step.name] = told[step.name][0]
+    return told
+
+
+def test_a_step_waits_for_its_inputs():
+    _, tokens, _ = steps()
+    unbound = bind(tokens, {})
+    assert isinstance(unbound, Unbound)
+    assert unbound.waits_for == ("corpus notes",)
+
+
+def test_an_input_made_again_with_equal_outputs_cuts_off_the_rest(tmp_path: Path):
+    store = Store(tmp_path)
+    run(store, steps())
+    again = run(store, steps(words="one  two"))
+    assert [ours for _, ours in again.values()] == [True, False, False]
+    other = run(store, steps(words="three"), output="other")
+    assert [ours for _, ours in other.values()] == [True, True, False]  # the tokens came out equal
+
+
+def test_looking_ahead_makes_nothing_and_stops_at_the_first_missing_step(tmp_path: Path):
+    store = Store(tmp_path)
+    assert [prospect.found is None for prospect in look_ahead(steps(), store)] == [
+        False,
+        True,
+        True,
+    ]
+    assert not store.root.exists()
+    run(store, steps())
+    assert all(prospect.reused for prospect in look_ahead(steps(), store))
+
+
+def test_why_names_the_cause(tmp_path: Path):
+    store = Store(tmp_path)
+
+    def reasons(chain: list[Step]) -> list[list[str]]:
+        return [why(prospect, store) for prospect in look_ahead(chain, store)]
+
+    assert reasons(steps())[:2] == [["never made"], ["waits for corpus notes"]]
+    made = run(store, steps())
+    assert all(line[0].endswith("unchanged since") for line in reasons(steps()))
+    assert reasons(steps(seed=2))[2] == ["settings.seed: 1 → 2"]
+    assert reasons(steps(words="one"))[:2] == [
+        ["settings.words: one two → one"],
+        ["waits for corpus notes"],
+    ]
+    (made["tokens notes"][0].folder / "out").write_text("damaged!")
+    (reason,) = reasons(steps())[1]
+    assert reason.startswith("output damaged: store/tokens/")
+
+
+def test_why_compares_with_the_entry_most_alike(tmp_path: Path):
+    store = Store(tmp_path)
+    for seed in (1, 2, 3):
+        run(store, steps(seed=seed, words=f"w{seed}"), output=f"o{seed}")
+    chain = steps(seed=9, words="w2")
+    found = [why(prospect, store) for prospect in look_ahead(chain, store)]
+    assert len(found[2]) == 1  # only the seed, not the tokens of some other run
+    assert found[2][0].startswith("settings.seed: ")
+    assert found[2][0].endswith(" → 9")
+
+
+def test_differences_name_the_place():
+    old = {"settings": {"optimizer": {"adamw": {"warmup": 0.06}}, "seed": 1}, "code": "a" * 64}
+    new = {"settings": {"optimizer": {"adamw": {"warmup": 0.1}}}, "code": "b" * 64}
+    assert differences(old, new) == [
+        "code: aaaaaaaaaaaa… → bbbbbbbbbbbb…",
+        "settings.optimizer.adamw.warmup: 0.06 → 0.1",
+        "settings.seed: 1 → None",
+    ]
+    assert differences(old, old) == []
+
+
+def test_what_differs_in_code_alone_is_found(tmp_path: Path):
+    store = Store(tmp_path)
+    made = run(store, steps())["stage general"][0]
+    bound = Bound(steps()[2], {"tokens": run(store, steps())["tokens notes"][0]})
+    preimage = {**made.preimage, "code": "0" * 64}
+    older, _ = store.make("stage", "stage general", preimage, lambda folder: {})
+    assert older.key == digest(dict(preimage)) != bound.key
+    found = made_by_other_code(bound, store)
+    assert found is not None
+    assert found.key in (older.key, made.key)
+    assert made_by_other_code(Bound(steps(seed=5)[2], bound.inputs), store) is None
