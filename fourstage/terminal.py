@@ -7,6 +7,7 @@ message.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -56,6 +57,8 @@ def libraries_speak_to(log: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        # It says goodbye to its temporary server when the process ends, after our own last word.
+        logging.getLogger("prefect").setLevel(logging.WARNING)
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)

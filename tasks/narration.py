@@ -20,8 +20,13 @@ def tell_step(artifact: Artifact, status: str, seconds: float) -> None:
     say(f"{artifact.name:<{WIDTH}} {word:<8} {time}  {_result(artifact)}".rstrip())
 
 
-def tell_summary(summary: Mapping[str, Any]) -> None:
-    """The closing table, the gate's decision, and the commands that show more."""
+def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
+    """The closing table, the gate's decision, and the commands that show more.
+
+    Args:
+        summary: Of the run.
+        recipe: How the command named it, with its options.
+    """
     from tasks.report import stage_table_for_terminal
     from tasks.summary import stage_rows
 
@@ -52,7 +57,7 @@ def tell_summary(summary: Mapping[str, Any]) -> None:
         for command, what in (
             (f"fourstage trace {address}", "where it comes from, every hop"),
             (f"fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
-            (f"fourstage explain {summary['recipe']}", "why each step was made or reused"),
+            (f"fourstage explain {recipe}", "why each step was made or reused"),
             ("fourstage up", "Prefect's and MLflow's pages on this machine"),
         ):
             console.print(f"  {command:<58} {what}", highlight=False)

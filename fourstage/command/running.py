@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
@@ -83,10 +84,18 @@ def handle_run(options: Namespace) -> int:
             accept_code_change=options.accept_code_change,
         )
         assert isinstance(summary, dict)
-        tell_summary(summary)
+        tell_summary(summary, _as_typed(options))
         print_object(summary)
     gate = summary.get("gate") or {}
     return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
+
+
+def _as_typed(options: Namespace) -> str:
+    """The recipe as the command line named it, for the commands that show more of the run."""
+    words = [options.recipe, *(["--smoke"] if options.smoke else [])]
+    for override in options.overrides:
+        words += ["--set", override]
+    return shlex.join(words)
 
 
 def handle_plan(options: Namespace) -> int:
