@@ -1,0 +1,1 @@
+"""The proof: mirrors the tree, with conformance, architecture and parity beside it."""
