@@ -65,10 +65,19 @@ def show_stage(work: Work, stage: str) -> None:
         artifact,
         work.status[f"stage {stage}"] == "reused",
         links,
-        {name: found["before"]["loss"] for name, found in heldout.items() if found},
+        _losses_before(work, stage)
+        | {name: found["before"]["loss"] for name, found in heldout.items() if found},
         measured.details["heldout_loss"],
     )
     _post(f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
+
+
+def _losses_before(work: Work, stage: str) -> dict[str, float]:
+    """Held-out losses after the stage before, so that a card shows what was forgotten too."""
+    names = [one.name for one in work.plan.recipe.stages]
+    place = names.index(stage)
+    measured = work.made.get(f"measurement {names[place - 1]}") if place else None
+    return dict(measured.details["heldout_loss"]) if measured else {}
 
 
 def show_evaluation(work: Work) -> None:

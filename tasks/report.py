@@ -60,7 +60,9 @@ def stage_card(
     """
     details = artifact.details
     git = details.get("git", {})
-    commit = str(git.get("commit") or "no git checkout")[:12] + (" +" if git.get("dirty") else "")
+    commit = str(git.get("commit") or "no git checkout")[:12] + (
+        " and edits" if git.get("dirty") else ""
+    )
     facts = {
         "status": "reused" if reused else "trained",
         "key": f"`{artifact.key[:12]}`",
