@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fourstage.errors import RecipeError
+from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import store
 from tasks.plan import Plan, plan_recipe
@@ -63,6 +64,12 @@ class Run:
             (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
             for stage in self.plan.recipe.stages
         ]
+
+    @property
+    def heldout_loss(self) -> dict[str, float]:
+        """By corpus, at the end of pre-training; empty without any."""
+        measured = [found for stage, _, found in self.stages if stage.kind != "finetune"]
+        return dict(measured[-1].details["heldout_loss"]) if measured else {}
 
     def spent(self, what: str, *, pretraining: bool = False) -> float:
         """Sum of ``steps``, ``tokens`` or ``seconds`` over the stages."""
@@ -125,6 +132,7 @@ def run_entry(entry: Entry, seed: int) -> Run:
     """Finish a recipe at a seed; one that is finished costs only look-ups."""
     found = _finished(entry, seed)
     if found is None:
+        say(f"{entry.name} at seed {seed}")
         with work_on(entry.recipe, entry.overrides, entry.smoke, seed) as work:
             work.make("evaluation")
         found = _finished(entry, seed)

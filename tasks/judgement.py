@@ -112,8 +112,8 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         metric: next(s for s in found.scores if s.name == entry.name)
         for metric, found in contests.items()
     }
-    before = [measured for stage, _, measured in runs[0].stages if stage.kind != "finetune"]
     last = [run.stages[-1][2].details["heldout_loss"] for run in runs]
+    before = [run.heldout_loss for run in runs]
     return {
         "name": entry.name,
         "recipe": entry.recipe,
@@ -129,7 +129,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         "pretraining": {
             what: _mean(runs, what, pretraining=True) for what in ("steps", "tokens", "seconds")
         },
-        "heldout_loss": dict(before[-1].details["heldout_loss"]) if before else {},
+        "heldout_loss": _means(before),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {
             stage.name: {stage.budget.unit: stage.budget.amount} for stage, _, _ in runs[0].stages
