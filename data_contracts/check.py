@@ -62,6 +62,7 @@ def check(
     *,
     subject: str,
     parameters: Mapping[str, Any] | None = None,
+    unread: Mapping[str, str] | None = None,
 ) -> Report:
     """Find out which promises of a suite a profile keeps.
 
@@ -72,6 +73,8 @@ def check(
         suite: What is promised.
         subject: What the profile is of, for the report: a source's name.
         parameters: Values of the suite's `$PARAMETER`s, such as the label set.
+        unread: Location → reason of the records that never became rows, such as a line that is no
+            JSON; they are quarantined too and count towards the tolerance.
 
     Returns:
         The report; a broken contract is a red report, not an error (see `raise_if_red`).
@@ -94,7 +97,8 @@ def check(
         if item.severity == "critical":
             for position in found[item.id].positions:
                 broken_by.setdefault(position, []).append(item.id)
-    quarantined: dict[str, tuple[str, ...]] = {}
+    unread = unread or {}
+    quarantined = {location: (reason,) for location, reason in unread.items()}
     positions = sorted(broken_by)
     for position, name in zip(positions, _row_names(profile, positions), strict=True):
         earlier = quarantined.get(name, ())  # of another row with the same id
@@ -104,16 +108,17 @@ def check(
     for item in tables:
         results[item.id] = _result(item, kwargs[item.id], found[item.id], left)
     in_order = tuple(results[expectation.id] for expectation in suite.expectations)
-    num_quarantined = len(profile) - len(left)
+    num_rows = len(profile) + len(unread)
+    num_quarantined = num_rows - len(left)
     verdict, reason = judge(
-        in_order, rows=len(profile), num_quarantined_rows=num_quarantined, tolerance=suite.tolerance
+        in_order, rows=num_rows, num_quarantined_rows=num_quarantined, tolerance=suite.tolerance
     )
     return Report(
         subject=subject,
         suite=suite.name,
         suite_digest=suite_digest(suite),
         tolerance=suite.tolerance,
-        rows=len(profile),
+        rows=num_rows,
         results=in_order,
         quarantined=quarantined,
         num_quarantined_rows=num_quarantined,

@@ -62,9 +62,10 @@ class Report:
         suite: The suite's name.
         suite_digest: SHA-256 of what it promises.
         tolerance: Share of rows that may be quarantined, 0-1.
-        rows: Rows of the profile.
+        rows: Rows of the profile, and records that could not be read.
         results: One a promise, in the suite's order.
-        quarantined: Row id → ids of the critical row promises it breaks, in the profile's order.
+        quarantined: Location → reason of what could not be read; then row id → ids of the critical
+            row promises it breaks, in the profile's order.
         verdict: See the module.
         reason: The verdict in one sentence.
     """
@@ -180,6 +181,11 @@ def raise_if_red(report: Report, where: str = "") -> None:
     if report.verdict != "red":
         return
     lines = [f"{report.subject}: the contract {report.suite!r} is broken. {report.reason}"]
+    promises = {result.id for result in report.results}
+    for reason, count in report.quarantine_reasons.items():
+        if reason not in promises and report.beyond_tolerance:
+            places = [place for place, why in report.quarantined.items() if reason in why]
+            lines.append(f"  {reason}: {ids_text(places[:NUM_SHOWN_IDS], count, shown=5)}")
     for result in report.broken[:_NUM_SHOWN_RESULTS]:
         state = "could not be evaluated" if result.status == "not_evaluated" else "broken"
         lines.append(f"  {result.id} ({result.severity}, {state}): {result.says}")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from fourstage.digests import write_atomically
+from tasks.artifacts import Artifact
 from tasks.durable import durable
 from tasks.steps import Bound
 
@@ -25,7 +26,9 @@ def validate_data(step: Bound, folder: Path) -> dict:
     data = step.inputs["data"]
     profile = pandas.read_parquet(data.path("profile.parquet"))
     suite = step.step.given["suite"]
-    report = check(profile, suite, subject=data.name, parameters=_parameters(step))
+    report = check(
+        profile, suite, subject=data.name, parameters=_parameters(step), unread=_unread(data)
+    )
     (folder / "report.json").write_text(json.dumps(report.to_json(), indent=1), encoding="utf-8")
     (folder / "report.md").write_text(to_markdown(report), encoding="utf-8")
     (folder / "report.html").write_text(to_html(report), encoding="utf-8")
@@ -41,6 +44,15 @@ def validate_data(step: Bound, folder: Path) -> dict:
         "quarantined": len(report.quarantined),
         "counts": data.details.get("counts"),
     }
+
+
+def _unread(data: Artifact) -> dict[str, str]:
+    """Why a record could not be read, by its location; a corpus of tokens has none."""
+    if "rejected.jsonl" not in data.outputs:
+        return {}
+    with open(data.path("rejected.jsonl"), encoding="utf-8") as stream:
+        records = map(json.loads, stream)
+        return {r["location"]: r["reason"] for r in records if r["severity"] == "quarantined"}
 
 
 def _parameters(step: Bound) -> dict:

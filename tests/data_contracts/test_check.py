@@ -675,3 +675,29 @@ class TestVerdict:
 
 def test_every_built_in_suite_loads():
     assert {"corpus", "corpus_zh", "dataset", "tokens"} <= set(suite_names())
+
+
+class TestUnread:
+    """Records that never became rows count as quarantined."""
+
+    UNREAD: ClassVar = {f"notes.jsonl:{line}": "not JSON" for line in (3, 5)}
+
+    def found(self, tolerance: float) -> Report:
+        promises = suite(between("few", "n", max_value=100), tolerance=tolerance)
+        return check(profile(), promises, subject="notes", unread=self.UNREAD)
+
+    def test_they_are_rows_that_were_set_aside(self):
+        report = self.found(tolerance=0.2)
+        assert report.verdict == "green"
+        assert (report.rows, report.num_quarantined_rows) == (12, 2)
+        assert report.quarantine_reasons == {"not JSON": 2}
+
+    def test_too_many_stop_and_are_named(self):
+        report = self.found(tolerance=0.1)
+        assert report.verdict == "red"
+        with pytest.raises(ContractViolation) as stopped:
+            raise_if_red(report)
+        said = str(stopped.value)
+        assert "2 of 12 rows (16.7 %) are quarantined where at most 10 % may be" in said
+        assert "not JSON: notes.jsonl:3, notes.jsonl:5" in said
+        assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
