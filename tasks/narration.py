@@ -34,9 +34,11 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
     console = Console(file=terminal(), width=None if terminal().isatty() else 160)
     console.print()
     console.print(stage_table_for_terminal(stage_rows(summary), metric))
-    console.print(
-        f"[dim]{metric} before finetune is a linear probe's on frozen features; on the dev rows[/]"
-    )
+    if metric:
+        console.print(
+            f"[dim]{metric} before finetune is a linear probe's on frozen features;"
+            " on the dev rows[/]"
+        )
     if summary["metrics"]:
         console.print()
         for name, value in summary["metrics"].items():
