@@ -10,13 +10,14 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from fourstage.settings import PRIVATE_ENVIRONMENT
 from tests.flows.own_project import Project
-from tests.flows.person import Person, end, end_all
+from tests.flows.person import Answer, Person, end, end_all
 
 
 def free_port() -> int:
@@ -62,6 +63,30 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/api"
     finally:
         end(process)
+
+
+@dataclass
+class Story:
+    """Two runs of the quickstart at its smallest, in one home."""
+
+    person: Person
+    first: Answer
+    second: Answer
+
+    @property
+    def database(self) -> dict[str, str]:
+        """MLflow's address, for programs that know nothing of a home."""
+        return {"MLFLOW_TRACKING_URI": f"sqlite:///{self.person.home / 'mlflow.db'}"}
+
+
+@pytest.fixture(scope="session")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """A clean home, no server, a folder that is not the clone; the same command twice."""
+    home = tmp_path_factory.mktemp("home") / "我的 home's"
+    user = Person(home, tmp_path_factory.mktemp("anywhere"))
+    command = ("run", "quickstart", "--smoke", "--json")
+    yield Story(user, user.types(*command), user.types(*command))
+    end_all(home)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,206 @@
+"""prefect.yaml, held against everything that Prefect would let pass without a word.
+
+Prefect ignores unknown keys, stores unknown parameters, deploys flows it can't import and, with a
+wrong schedule, skips the whole file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import pytest
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from fourstage.settings import REPOSITORY
+
+FILE = REPOSITORY / "prefect.yaml"
+FLOWS = REPOSITORY / "flows"
+NO_DEPLOYMENT = {"__init__", "compare"}  # a comparison is asked for, never scheduled
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Flows are imported here, and the first import of one makes its home."""
+    with pytest.MonkeyPatch.context() as patch:
+        home = tmp_path_factory.mktemp("home")
+        patch.setenv("FOURSTAGE_HOME", str(home))
+        patch.setenv("PREFECT_HOME", str(home / "prefect"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def raw() -> dict[str, Any]:
+    values = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    values.pop("definitions")  # YAML anchors; Prefect looks at none of it
+    return values
+
+
+@pytest.fixture(scope="module")
+def deployments(raw: dict[str, Any]) -> list[dict[str, Any]]:
+    return raw["deployments"]
+
+
+def strict(model: type[BaseModel], made: dict[type, type[BaseModel]]) -> type[BaseModel]:
+    """A model's twin that forbids every key it does not know, at any depth."""
+    if model not in made:
+        fields = {
+            name: (twin(field.annotation, made), field)
+            for name, field in model.model_fields.items()
+        }
+        made[model] = create_model(
+            f"Strict{model.__name__}",
+            __config__=ConfigDict(extra="forbid", populate_by_name=True),
+            **fields,
+        )
+    return made[model]
+
+
+def twin(annotation: Any, made: dict[type, type[BaseModel]]) -> Any:
+    """An annotation with Prefect's models in it replaced by their strict twins."""
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        return strict(annotation, made)
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if not inner:
+        return annotation
+    inner = tuple(twin(part, made) for part in inner)
+    if origin is list:
+        return list[inner[0]]
+    if origin is dict:
+        return dict[inner[0], inner[1]]
+    union = inner[0]
+    for part in inner[1:]:
+        union |= part
+    return union
+
+
+@pytest.fixture(scope="module")
+def strict_file() -> type[BaseModel]:
+    from prefect.cli.deploy import _models as models
+
+    made: dict[type, type[BaseModel]] = {}
+    # Prefect takes a schedule in four forms; ours are of the one that people write.
+    schedule = strict(models.RawScheduleConfig, made)
+    fields: dict[str, Any] = {
+        name: (twin(field.annotation, made), field)
+        for name, field in models.DeploymentConfig.model_fields.items()
+        if name not in ("schedule", "schedules", "sla", "concurrency_limit")
+    }
+    fields["schedules"] = (list[schedule], [])
+    fields["concurrency_limit"] = (strict(models.ConcurrencyLimitSpec, made), ...)
+    forbid = ConfigDict(extra="forbid", populate_by_name=True)
+    made[models.DeploymentConfig] = create_model("Deployment", __config__=forbid, **fields)
+    return strict(models.PrefectYamlModel, made)
+
+
+def test_every_key_is_one_that_prefect_knows(raw, strict_file):
+    loaded = strict_file.model_validate(raw)
+    assert len(loaded.deployments) == len(raw["deployments"])
+
+
+@pytest.mark.parametrize(
+    "place",
+    [(), ("deployments", 0), ("deployments", 0, "work_pool"), ("deployments", 0, "schedules", 0)],
+)
+def test_an_unknown_key_would_be_seen(raw, strict_file, place):
+    changed = yaml.safe_load(yaml.safe_dump(raw))
+    at = changed
+    for step in place:
+        at = at[step]
+    at["shedules"] = []
+    with pytest.raises(ValidationError, match="shedules"):
+        strict_file.model_validate(changed)
+
+
+def flow_of(deployment: dict[str, Any]) -> Any:
+    module, name = deployment["entrypoint"].split(":")
+    return getattr(import_module(module), name)
+
+
+def test_every_entrypoint_is_a_module_with_a_flow(deployments):
+    from prefect import Flow
+
+    for deployment in deployments:
+        assert re.fullmatch(r"flows\.\w+:\w+", deployment["entrypoint"]), deployment["name"]
+        assert isinstance(flow_of(deployment), Flow)
+        assert deployment["description"].endswith(".")
+
+
+def test_every_flow_has_a_deployment(deployments):
+    there = {
+        deployment["entrypoint"].split(":")[0].removeprefix("flows.") for deployment in deployments
+    }
+    assert there == {path.stem for path in FLOWS.glob("*.py")} - NO_DEPLOYMENT
+
+
+def test_every_parameter_binds_and_has_the_right_type(deployments):
+    for deployment in deployments:
+        flow = flow_of(deployment)
+        inspect.signature(flow.fn).bind(**deployment["parameters"])
+        flow.validate_parameters(deployment["parameters"])
+        for schedule in deployment.get("schedules", []):
+            flow.validate_parameters(deployment["parameters"] | schedule.get("parameters", {}))
+
+
+def test_every_stage_of_the_default_recipe_has_a_deployment(deployments):
+    recipe = yaml.safe_load((REPOSITORY / "recipes" / "quickstart.yaml").read_text("utf-8"))
+    stages = {stage["stage"] for stage in recipe["stages"]}
+    by_stage = {d["parameters"]["stage"]: d for d in deployments if "stage" in d["parameters"]}
+    assert set(by_stage) == stages
+    models = {d["parameters"]["model"] for d in deployments if "model" in d["parameters"]}
+    assert models == {recipe["promote"]["model"]}
+
+
+def test_recipes_are_there_under_a_path_relative_to_the_project(deployments):
+    for deployment in deployments:
+        recipe = deployment["parameters"].get("recipe")
+        if recipe:
+            assert not Path(recipe).is_absolute()
+            assert (REPOSITORY / recipe).is_file()
+
+
+def test_every_schedule_has_a_slug_a_zone_and_a_cron_that_parses(deployments):
+    from prefect.client.schemas.schedules import CronSchedule
+
+    slugs = []
+    for deployment in deployments:
+        for schedule in deployment.get("schedules", []):
+            assert CronSchedule(cron=schedule["cron"], timezone=schedule["timezone"])
+            slugs.append(schedule["slug"])
+    assert slugs
+    assert len(slugs) == len(set(slugs))
+
+
+def test_the_lifecycle_runs_weekly(deployments):
+    (weekly,) = [d for d in deployments if d["entrypoint"] == "flows.lifecycle:lifecycle"]
+    minute, hour, day, month, weekday = weekly["schedules"][0]["cron"].split()
+    assert (day, month) == ("*", "*")
+    assert weekday.isdigit()
+    assert minute.isdigit()
+    assert hour.isdigit()
+
+
+def test_one_run_of_a_deployment_at_a_time_and_the_next_waits(deployments):
+    for deployment in deployments:
+        assert deployment["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
+        assert deployment["work_pool"] == {"name": "fourstage"}
+
+
+def test_no_path_of_a_machine_is_in_it(raw):
+    text = FILE.read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w:/}.])/(home|root|Users|work|tmp|usr|opt)\b", text)
+    (step,) = raw["pull"]
+    # Without `pull` the deploying machine's folder would be stored.
+    assert step == {
+        "prefect.deployments.steps.set_working_directory": {"directory": "{{ $FOURSTAGE_ROOT }}"}
+    }
+
+
+def test_names_are_unique(deployments):
+    names = [deployment["name"] for deployment in deployments]
+    assert len(names) == len(set(names))

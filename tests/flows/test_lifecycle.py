@@ -1,0 +1,386 @@
+"""The whole way with the quickstart at its smallest: data to champion, traced, asked, served."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fourstage.settings import REPOSITORY
+from tests.flows.conftest import Story, free_port, wait_for
+from tests.flows.person import Answer, Listener, end, living
+
+STAGES = ["general", "domain", "task", "finetune"]
+MODEL = "python-libraries-smoke"
+STAGE_KEYS = {"stage", "status", "key", "weights_digest", "steps", "seconds"}
+TEXTS = ["Return a tensor with the gradient of each variable.", "这是一个句子。", ""]
+
+# A stranger's program: MLflow, and nothing of this project even where it is installed.
+STRANGER = """
+import json, sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("fourstage", "flows", "tasks", "corpora", "models",
+                                  "data_contracts"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Refuse())
+import mlflow.pyfunc
+model = mlflow.pyfunc.load_model(sys.argv[1])
+answers = [model.predict(json.loads(sys.argv[2])) for _ in range(2)]
+assert answers[0] == answers[1]
+print("ANSWERS", json.dumps(answers[0]))
+"""
+
+
+def runs_of(story: Story) -> list[Any]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=story.database["MLFLOW_TRACKING_URI"])
+    experiments = [each.experiment_id for each in client.search_experiments()]
+    return list(client.search_runs(experiments, max_results=1000))
+
+
+def test_a_run_prints_one_object_on_standard_output(story: Story):
+    assert story.first.code == 0, story.first.told()
+    summary = story.first.json
+    assert {"recipe", "stages", "metrics", "gate", "model"} <= set(summary)
+    assert [stage["stage"] for stage in summary["stages"]] == STAGES
+    for stage in summary["stages"]:
+        assert set(stage) >= STAGE_KEYS
+        assert stage["status"] == "trained"
+        assert 0 < stage["steps"] <= 20
+        assert stage["seconds"] > 0
+        assert re.fullmatch("[0-9a-f]{64}", stage["key"])
+        assert re.fullmatch("[0-9a-f]{64}", stage["weights_digest"])
+    assert {"accuracy", "macro_f1"} == set(summary["metrics"])
+    assert all(0 <= value <= 1 for value in summary["metrics"].values())
+    assert summary["gate"]["decision"] == "promote"
+    assert summary["model"] == {"name": MODEL, "version": 1, "aliases": ["champion"]}
+
+
+def test_a_run_tells_its_story_to_the_person(story: Story):
+    """Every step a line, the table, the version, what to do next, and no library's chatter."""
+    for step in ("corpus python_scientific", "tokenizer", "stage domain", "evaluation"):
+        assert re.search(rf"^{step} ", story.first.err, re.MULTILINE), step
+    assert f"{MODEL} version 1: promoted to champion" in story.first.err
+    assert "fourstage trace models:/" in story.first.err
+    assert "Traceback" not in story.first.err
+    assert " | INFO " not in story.first.err  # Prefect's
+
+
+def test_the_same_command_again_trains_nothing_and_is_quick(story: Story):
+    assert story.second.code == 0, story.second.told()
+    before, after = story.first.json, story.second.json
+    assert [stage["status"] for stage in after["stages"]] == ["reused"] * 4
+    for name in ("key", "weights_digest"):
+        assert [s[name] for s in before["stages"]] == [s[name] for s in after["stages"]]
+    assert after["metrics"] == before["metrics"]
+    assert after["model"] == before["model"]
+    assert story.second.seconds < 60
+    assert not re.search(r"^\w.* (made|trained) ", story.second.err, re.MULTILINE)
+
+
+def test_mlflow_has_one_run_a_stage_and_one_a_lifecycle_all_finished(story: Story):
+    found = runs_of(story)
+    assert {run.info.status for run in found} == {"FINISHED"}
+    kinds = [run.data.tags.get("fourstage.kind") for run in found]
+    assert sorted(kinds) == ["lifecycle"] * 2 + ["stage"] * 4
+    stages = [run for run in found if run.data.tags["fourstage.kind"] == "stage"]
+    keys = {stage["key"] for stage in story.first.json["stages"]}
+    assert {run.data.tags["fourstage.key"] for run in stages} == keys
+    for run in stages:
+        assert run.inputs.dataset_inputs
+        assert run.outputs.model_outputs
+
+
+def test_nothing_is_left_running(story: Story):
+    assert living(story.person.home) == []
+
+
+# Lineage
+
+
+@pytest.fixture(scope="module")
+def traced(story: Story) -> dict[str, Any]:
+    answer = story.person.types("trace", f"models:/{MODEL}@champion", "--json")
+    assert answer.code == 0, answer.told()
+    return answer.json
+
+
+def test_trace_holds_every_hop(story: Story, traced: dict[str, Any]):
+    assert traced["complete"] is True
+    assert traced["told_by"] == "mlflow"
+    hops = {hop["key"]: hop for hop in traced["hops"]}
+    stages = {hop["stage"]: hop for hop in traced["hops"] if hop["kind"] == "stage"}
+    for stage in story.first.json["stages"]:
+        hop = stages[stage["stage"]]
+        assert (hop["key"], hop["weights_digest"]) == (stage["key"], stage["weights_digest"])
+        assert hop["run_id"]
+        assert hop["model_id"]
+    kinds = {hop["kind"] for hop in traced["hops"]}
+    assert kinds >= {"corpus", "dataset", "contract", "tokenizer", "tokens", "stage", "package"}
+    for hop in traced["hops"]:
+        assert re.fullmatch("[0-9a-f]{64}", hop["digest"])
+        assert set(hop["inputs"].values()) <= set(hops), f"{hop['name']} comes from elsewhere"
+    if (REPOSITORY / ".git").exists():
+        assert all(re.fullmatch("[0-9a-f]{40}", hop["commit"]) for hop in traced["hops"])
+    sources = {hop["source"]["name"] for hop in traced["hops"] if "source" in hop}
+    assert sources == {"python_infrastructure", "python_scientific", "python_libraries"}
+
+
+def test_trace_is_complete_with_the_store_gone(story: Story, traced: dict[str, Any]):
+    store = story.person.home / "store"
+    away = store.rename(store.with_name("moved away"))
+    try:
+        answer = story.person.types("trace", f"models:/{MODEL}@champion", "--json")
+    finally:
+        away.rename(store)
+    assert answer.code == 0, answer.told()
+    assert [hop["key"] for hop in answer.json["hops"]] == [hop["key"] for hop in traced["hops"]]
+    assert all(hop["held_by"] == ["mlflow"] for hop in answer.json["hops"])
+
+
+def test_trace_asks_the_store_where_mlflow_has_lost_the_model(story: Story, traced):
+    (folder,) = (story.person.home / "mlflow").glob(f"**/{traced['model']['model_id']}")
+    away = folder.rename(story.person.home / "model moved away")
+    try:
+        answer = story.person.types("trace", f"models:/{MODEL}/1", "--json")
+        nothing = story.person.home / "store"
+        hidden = nothing.rename(nothing.with_name("moved away"))
+        try:
+            neither = story.person.types("trace", f"models:/{MODEL}/1", "--json")
+        finally:
+            hidden.rename(nothing)
+    finally:
+        away.rename(folder)
+    assert answer.code == 0, answer.told()
+    assert answer.json["told_by"] == "store"
+    assert {h["key"] for h in answer.json["hops"]} == {h["key"] for h in traced["hops"]}
+    assert neither.code != 0
+    assert neither.out == ""
+    assert "Traceback" not in neither.err
+
+
+def test_impact_leads_from_a_text_to_the_version(story: Story, traced: dict[str, Any]):
+    corpus = next(h for h in traced["hops"] if h["name"] == "corpus python_scientific")
+    for digest in (corpus["digest"], corpus["key"][:12]):
+        answer = story.person.types("impact", digest, "--json")
+        assert answer.code == 0, answer.told()
+        (found,) = answer.json
+        assert (found["name"], found["version"]) == (MODEL, 1)
+    assert story.person.types("impact", "0123456789", "--json").json == []
+
+
+# Answers
+
+
+def check(answers: list[dict[str, Any]]) -> None:
+    assert len(answers) == len(TEXTS)
+    for answer in answers:
+        assert answer["label"] in answer["probabilities"]
+        assert answer["score"] == max(answer["probabilities"].values())
+        assert abs(sum(answer["probabilities"].values()) - 1) < 1e-4
+
+
+@pytest.fixture(scope="module")
+def predicted(story: Story) -> list[dict[str, Any]]:
+    answer = story.person.types("predict", f"{MODEL}@champion", *TEXTS, "--json")
+    assert answer.code == 0, answer.told()
+    return answer.json
+
+
+def test_predict_answers_raw_text(predicted):
+    check(predicted)
+
+
+def test_a_stranger_with_mlflow_alone_gets_the_same_answers(story: Story, predicted):
+    answer = story.person.python(
+        STRANGER, f"models:/{MODEL}@champion", json.dumps(TEXTS), **story.database
+    )
+    assert answer.code == 0, answer.told()
+    (line,) = [line for line in answer.out.splitlines() if line.startswith("ANSWERS ")]
+    answers = json.loads(line.removeprefix("ANSWERS "))
+    check(answers)
+    for ours, theirs in zip(predicted, answers, strict=True):
+        assert ours["label"] == theirs["label"]
+        assert ours["score"] == pytest.approx(theirs["score"], abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def served(story: Story, tmp_path_factory) -> Iterator[str]:
+    port = free_port()
+    with open(tmp_path_factory.mktemp("served") / "log", "wb") as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "mlflow", "models", "serve"),
+                *("--model-uri", f"models:/{MODEL}@champion", "--env-manager", "local"),
+                *("--host", "127.0.0.1", "--port", str(port)),
+            ],
+            cwd=story.person.folder,
+            env=story.person.variables(PYTHONPATH="", **story.database),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health", process)
+        yield f"http://127.0.0.1:{port}/invocations"
+    finally:
+        end(process)
+
+
+def post(address: str, body: Any) -> tuple[int, Any]:
+    request = urllib.request.Request(
+        address, json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, None
+
+
+@pytest.mark.slow
+def test_a_served_model_answers_and_refuses_what_is_no_text(served: str, predicted):
+    status, answer = post(served, {"inputs": TEXTS})
+    assert status == 200
+    check(answer["predictions"])
+    assert [a["label"] for a in answer["predictions"]] == [a["label"] for a in predicted]
+    assert post(served, {"inputs": [1, 2]})[0] == 400
+    assert post(served, {"texts": TEXTS})[0] == 400
+
+
+# Promotion: versions of a small project of one's own
+
+
+@dataclass
+class Versions:
+    """What happened to a model, command by command."""
+
+    told: dict[str, Answer]
+
+    def aliases(self, name: str) -> dict[str, Any]:
+        return self.told[name].json["model"]
+
+
+@pytest.fixture(scope="module")
+def versions(person, project, prefect_server) -> Iterator[Versions]:
+    user = person(project.folder, PREFECT_API_URL=prefect_server)
+    listener = Listener(user)
+    # A batch of another size is another finetune stage; those before it are the same.
+    other = ("--set", "stages.finetune.batch_size=16")
+    third = ("--set", "stages.finetune.batch_size=12")
+    strict = ("--set", "promote.require.accuracy.at_least=1.0")
+    commands: dict[str, tuple[str, ...]] = {
+        "first": ("run", "small", "--json"),
+        "why": ("explain", "small", "--set", "seed=5", "--json"),
+        "refused": ("run", "small", *other, *strict, "--json"),
+        "refused again": ("promote", "small", "--version", "2", "--json"),
+        "nothing to go back to": ("rollback", "small", "--json"),
+        "forced": ("promote", "small", "--version", "2", "--force", "--json"),
+        "rolled back": ("rollback", "small", "--json"),
+        "third": ("run", "small", *third, "--json"),
+        "back once more": ("rollback", "small", "--json"),
+        "by number": ("promote", "small", "--version", "3", "--json"),
+        "no such version": ("promote", "small", "--version", "9", "--json"),
+        "no such model": ("rollback", "smal", "--json"),
+    }
+    try:
+        yield Versions({name: listener.types(*words) for name, words in commands.items()})
+    finally:
+        listener.close()
+
+
+def test_a_first_version_that_meets_its_floor_is_promoted(versions: Versions):
+    answer = versions.told["first"]
+    assert answer.code == 0, answer.told()
+    assert answer.json["model"] == {"name": "small", "version": 1, "aliases": ["champion"]}
+
+
+def test_explain_says_what_a_changed_seed_would_train_and_why(versions: Versions):
+    steps = versions.told["why"].json["steps"]
+    assert steps["stage general"] == ["settings.seed: 17 → 5"]
+    assert steps["stage domain"] == ["waits for stage general"]
+    for name in ("corpus notes", "dataset rows", "tokenizer", "tokens letters"):
+        assert "unchanged since" in steps[name][0], name
+
+
+def test_a_refusal_is_exit_4_and_moves_no_alias(versions: Versions):
+    answer = versions.told["refused"]
+    assert answer.code == 4, answer.told()
+    summary = answer.json
+    assert [stage["status"] for stage in summary["stages"]] == ["reused"] * 3 + ["trained"]
+    assert summary["gate"]["decision"] == "refuse"
+    assert "accuracy" in summary["gate"]["reason"]
+    assert summary["model"] == {"name": "small", "version": 2, "aliases": ["challenger"]}
+    again = versions.told["refused again"]
+    assert again.code == 4, again.told()
+    assert again.json["decision"] == "refuse"
+
+
+def test_a_refused_run_is_completed_in_prefect_and_named_refused(versions, prefect_server):
+    body = {"flow_runs": {"state": {"name": {"any_": ["Refused"]}}}, "limit": 50}
+    _, refused = post(f"{prefect_server}/flow_runs/filter", body)
+    assert {run["state_type"] for run in refused} == {"COMPLETED"}
+    names = [run["name"] for run in refused]
+    assert "lifecycle-small" in names
+    assert "promote-small" in names
+    assert "rollback-small" in names
+    _, failed = post(
+        f"{prefect_server}/flow_runs/filter",
+        {"flow_runs": {"name": {"any_": names}, "state": {"type": {"any_": ["CRASHED"]}}}},
+    )
+    assert failed == []
+
+
+def test_a_first_champion_cannot_be_rolled_back(versions: Versions):
+    answer = versions.told["nothing to go back to"]
+    assert answer.code == 4, answer.told()
+    assert "first champion" in answer.json["reason"]
+
+
+def test_force_and_rollback_move_the_champion_and_back(versions: Versions):
+    forced = versions.told["forced"]
+    assert forced.code == 0, forced.told()
+    assert versions.aliases("forced") == {"name": "small", "version": 2, "aliases": ["champion"]}
+    back = versions.told["rolled back"]
+    assert back.code == 0, back.told()
+    assert versions.aliases("rolled back") == {
+        "name": "small",
+        "version": 1,
+        "aliases": ["champion"],
+    }
+
+
+def test_a_better_version_becomes_champion_and_can_be_promoted_by_number(versions: Versions):
+    third = versions.told["third"]
+    assert third.code == 0, third.told()
+    assert versions.aliases("third")["version"] == 3
+    assert "champion" in versions.aliases("third")["aliases"]
+    assert versions.aliases("back once more")["version"] == 1
+    by_number = versions.told["by number"]
+    assert by_number.code == 0, by_number.told()
+    assert versions.aliases("by number") == {"name": "small", "version": 3, "aliases": ["champion"]}
+
+
+def test_what_does_not_exist_is_a_wrong_name(versions: Versions):
+    version, model = versions.told["no such version"], versions.told["no such model"]
+    assert version.code == 2, version.told()
+    assert "Versions: 1, 2, 3" in version.err
+    assert model.code == 2, model.told()
+    assert "did you mean 'small'?" in model.err
+
+
+def test_nothing_is_written_into_the_clone():
+    assert not (REPOSITORY / "mlruns").exists()
+    assert not (REPOSITORY / "mlflow.db").exists()
