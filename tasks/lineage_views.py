@@ -16,6 +16,7 @@ SHAPES = {  # Mermaid: how a node's text is enclosed
 COLOURS = {"corpus": "#d9ead3", "dataset": "#d9ead3", "stage": "#cfe2f3", "package": "#fff2cc"}
 PLAIN = "#eeeeee"
 TRAINED = ("tokenizer", "stage", "package")
+EDGE = 0.3  # from the middle of a box in the picture to its edge, in levels
 
 
 def text(trace: Trace) -> str:
@@ -37,7 +38,7 @@ def text(trace: Trace) -> str:
 
 def mermaid(trace: Trace) -> str:
     """A Mermaid flow chart; contracts are left to the reports, so that it stays readable."""
-    lines = ["flowchart LR"]
+    lines = ["flowchart TD"]
     names = {hop.manifest.key: f"n{i}" for i, hop in enumerate(_drawn(trace))}
     for hop in _drawn(trace):
         manifest = hop.manifest
@@ -57,47 +58,49 @@ def picture(trace: Trace) -> bytes:
     from tasks.plots import figure, png
 
     hops = _drawn(trace)
-    column = _columns(trace)
-    rows: dict[int, list[Hop]] = {}
+    depth = _depths(trace)
+    levels: dict[int, list[Hop]] = {}
     for hop in hops:
-        rows.setdefault(column[hop.manifest.key], []).append(hop)
-    # What is trained stands in one line at the top, texts and tokens below it.
+        levels.setdefault(depth[hop.manifest.key], []).append(hop)
+    # From top to bottom, because pages are narrow. What is trained stands in one line at the left,
+    # texts and tokens beside it.
     place: dict[str, tuple[int, int]] = {}
-    for x, some in rows.items():
-        below = 1
+    for y, some in levels.items():
+        beside = 1
         for hop in some:
-            top = hop.manifest.kind in TRAINED
-            place[hop.manifest.key] = (x, 0 if top else below)
-            below += not top
-    height = 1 + max(y for _, y in place.values())
-    drawn = figure(1.7 * (max(rows) + 2), 0.75 * height + 0.6)
+            trained = hop.manifest.kind in TRAINED
+            place[hop.manifest.key] = (0 if trained else beside, y)
+            beside += not trained
+    width = 1 + max(x for x, _ in place.values())
+    drawn = figure(1.9 * width, 0.62 * (max(levels) + 1) + 0.4)
     axes = drawn.add_subplot()
     for parent, child in _edges(trace):
+        (x, y), (to_x, to_y) = place[parent.key], place[child.key]
         axes.annotate(
             "",
-            xy=place[child.key],
-            xytext=place[parent.key],
-            arrowprops={"arrowstyle": "-|>", "color": "#888888", "shrinkA": 0, "shrinkB": 36},
+            xy=(to_x, to_y - EDGE),
+            xytext=(x, y + EDGE),
+            arrowprops={"arrowstyle": "-|>", "color": "#888888", "shrinkA": 0, "shrinkB": 0},
         )
     for hop in hops:
         manifest = hop.manifest
         axes.text(
             *place[manifest.key],
-            f"{_wrapped(manifest.name)}\n{manifest.key[:7]}",
+            f"{manifest.name}\n{manifest.key[:7]}",
             ha="center",
             va="center",
-            fontsize=7,
+            fontsize=8,
             bbox={
                 "boxstyle": "round,pad=0.35",
                 "facecolor": COLOURS.get(manifest.kind, PLAIN),
                 "edgecolor": "#666666",
             },
         )
-    axes.set_xlim(-0.6, max(rows) + 0.6)
-    axes.set_ylim(height - 0.4, -0.6)
+    axes.set_xlim(-0.5, width - 0.5)
+    axes.set_ylim(max(levels) + 0.5, -0.5)
     axes.axis("off")
-    drawn.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.9)
-    axes.set_title(f"{trace.version.name} version {trace.version.number}", fontsize=9)
+    drawn.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.94)
+    axes.set_title(f"{trace.version.name} version {trace.version.number}", fontsize=10)
     return png(drawn)
 
 
@@ -118,13 +121,13 @@ def _edges(trace: Trace) -> Iterator[tuple[Manifest, Manifest]]:
             yield drawn[key], child
 
 
-def _columns(trace: Trace) -> dict[str, int]:
+def _depths(trace: Trace) -> dict[str, int]:
     """How many hops each thing is from its furthest text."""
-    column: dict[str, int] = {}
+    depth: dict[str, int] = {}
     for hop in _drawn(trace):
         parents = [reference["key"] for reference in hop.manifest.inputs.values()]
-        column[hop.manifest.key] = 1 + max((column.get(key, -1) for key in parents), default=-1)
-    return column
+        depth[hop.manifest.key] = 1 + max((depth.get(key, -1) for key in parents), default=-1)
+    return depth
 
 
 def _of_kind(hop: Hop) -> str:
@@ -139,9 +142,3 @@ def _of_kind(hop: Hop) -> str:
 
 def _safe(label: str) -> str:
     return label.replace('"', "'").replace("<", "").replace(">", "")
-
-
-def _wrapped(name: str) -> str:
-    """A step's name over two lines: what it is, and which."""
-    first, _, rest = name.partition(" ")
-    return f"{first}\n{rest}" if rest else first

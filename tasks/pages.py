@@ -88,8 +88,15 @@ def show_evaluation(work: Work) -> None:
         for name in details["metrics"]
     ]
     head = ("metric", "this model", "TF-IDF + logistic regression", "majority class")
+    # Among rows of one label only the share of hits says something.
     slices = [
-        (name, *(f"{value:.4f}" for value in scores.values()))
+        (
+            name,
+            *(
+                "–" if name.startswith("label/") and metric != "accuracy" else f"{value:.4f}"
+                for metric, value in scores.items()
+            ),
+        )
         for name, scores in details["slices"].items()
     ]
     parts = [

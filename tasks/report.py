@@ -30,7 +30,7 @@ class StageRow:
         tokens_per_second: Measured while it trained.
         heldout: Held-out loss after it, by corpus.
         metric: The task metric after it, where one was measured.
-        gained: What it bought, in that metric or in loss.
+        gained: What it changed, by row of the table: ``loss on CORPUS`` or the metric's name.
     """
 
     stage: str
@@ -39,7 +39,7 @@ class StageRow:
     tokens_per_second: float | None = None
     heldout: Mapping[str, float] = field(default_factory=dict)
     metric: float | None = None
-    gained: str = ""
+    gained: Mapping[str, float] = field(default_factory=dict)
 
 
 def stage_card(
@@ -96,10 +96,11 @@ def gate_report(gate: Gate, outcome: str = "", reason: str = "") -> str:
     """A decision with every check, failed ones first."""
     decision = outcome or {"promote": "promoted", "refuse": "refused"}[gate.decision]
     against = (
-        "no champion"
+        "There is no champion to compare with."
         if gate.champion_version is None
-        else f"champion version {gate.champion_version}"
+        else f"Compared with champion version {gate.champion_version}."
     )
+    said = (reason or gate.reason).rstrip(".")
     rows = [
         (
             "passed" if check.passed else "**failed**",
@@ -112,7 +113,7 @@ def gate_report(gate: Gate, outcome: str = "", reason: str = "") -> str:
     ]
     parts = [
         f"### {gate.name} version {gate.version}: {decision}",
-        f"Compared with {against}. {reason or gate.reason}.".replace("..", "."),
+        f"{against} {said[:1].upper()}{said[1:]}.",
         markdown_table(("", "check", "expected", "found", ""), rows),
         *(f"> Warning: {warning}" for warning in gate.warnings),
     ]
@@ -155,7 +156,7 @@ def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = N
 
 
 def stage_table(rows: Sequence[StageRow], metric: str = "metric") -> str:
-    """The closing table as Markdown.
+    """The closing table as Markdown: a column a stage, so that it fits on a page.
 
     Args:
         rows: The stages in order.
@@ -169,9 +170,9 @@ def stage_table_for_terminal(rows: Sequence[StageRow], metric: str = "metric") -
     from rich.table import Table
 
     head, body = _stage_cells(rows, metric)
-    table = Table(box=None, header_style="bold", pad_edge=False)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2))
     for i, name in enumerate(head):
-        table.add_column(name, justify="left" if i in (0, 1, len(head) - 1) else "right")
+        table.add_column(name, justify="right" if i else "left")
     for cells in body:
         table.add_row(*cells)
     return table
@@ -187,22 +188,28 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _stage_cells(
     rows: Sequence[StageRow], metric: str
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    corpora = list(dict.fromkeys(corpus for row in rows for corpus in row.heldout))
-    losses = tuple(f"loss on {corpus}" for corpus in corpora)
-    head = ("stage", "status", "steps", "tokens/s", *losses, metric, "what it gained")
+    """Head and lines; in brackets what a stage changed, against the one before if not said."""
+    losses = {f"loss on {c}": c for c in dict.fromkeys(c for row in rows for c in row.heldout)}
+    before: dict[str, float] = {}
+
+    def measured(name: str, row: StageRow, value: float | None) -> str:
+        if value is None:
+            return "–"
+        change = row.gained.get(name, value - before[name] if name in before else None)
+        before[name] = value
+        return f"{value:.3f}" if change is None else f"{value:.3f} ({change:+.3f})"
+
     body = [
-        (
-            row.stage,
-            row.status,
-            _number(row.steps),
-            _number(row.tokens_per_second),
-            *(_number(row.heldout.get(corpus), 3) for corpus in corpora),
-            _number(row.metric, 3),
-            row.gained,
-        )
-        for row in rows
+        ("status", *(row.status for row in rows)),
+        ("steps", *(_number(row.steps) for row in rows)),
+        ("tokens/s", *(_number(row.tokens_per_second) for row in rows)),
     ]
-    return head, body
+    body += [
+        (name, *(measured(name, row, row.heldout.get(corpus)) for row in rows))
+        for name, corpus in losses.items()
+    ]
+    body.append((metric, *(measured(metric, row, row.metric) for row in rows)))
+    return ("stage", *(row.stage for row in rows)), body
 
 
 def _loss_picture(artifact: Artifact) -> str | None:

@@ -51,7 +51,7 @@ def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
             tokens_per_second=stage.get("tokens_per_second"),
             heldout=stage.get("heldout_loss", {}),
             metric=(stage.get("task_metric") or {}).get("value"),
-            gained=_in_words(stage.get("gained", {})),
+            gained=stage.get("gained", {}),
         )
         for stage in summary["stages"]
     ]
@@ -99,7 +99,3 @@ def _add_gains(stages: list[dict[str, Any]]) -> None:
         if metric:
             metric_before = metric["value"]
         stage["gained"] = gained
-
-
-def _in_words(gained: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:+.3f}" for name, value in gained.items())

@@ -296,7 +296,7 @@ def test_a_trace_is_complete_from_mlflow_alone(tracking: Tracking, home: Path, s
     kinds = {hop["kind"] for hop in found.to_json()["hops"]}
     assert {"corpus", "dataset", "contract", "tokenizer", "tokens", "package"} <= kinds
     assert "stage general" in text(found)
-    assert "flowchart LR" in mermaid(found)
+    assert "flowchart TD" in mermaid(found)
     assert picture(found).startswith(b"\x89PNG")
 
 

@@ -24,7 +24,7 @@ from tests.tasks.lifecycle import Lifecycle, history
 
 ROWS = [
     StageRow("general", "trained", 2000, 8100.4, {"encyclopedia": 4.21, "trials": 5.0}, 0.41),
-    StageRow("domain", "reused", 1000, 8300.0, {"trials": 3.9}, 0.45, "+0.04"),
+    StageRow("domain", "reused", 1000, 8300.0, {"trials": 3.9}, 0.45, {"macro_f1": 0.04}),
     StageRow("task", "skipped"),
 ]
 
@@ -67,7 +67,15 @@ def test_the_closing_table_reads_the_same_in_markdown_and_terminal():
     stream = StringIO()
     Console(file=stream, width=160).print(stage_table_for_terminal(ROWS, "macro_f1"))
     for text in (markdown, stream.getvalue()):
-        for part in ("general", "8,100", "4.210", "loss on trials", "macro_f1", "+0.04", "skipped"):
+        for part in (
+            "general",
+            "8,100",
+            "4.210",
+            "loss on trials",
+            "(-1.100)",
+            "0.450 (+0.040)",
+            "skipped",
+        ):
             assert part in text
     assert markdown_table(("a",), [("x|y\nz",)]).endswith("| x\\|y z |")
 
@@ -83,6 +91,6 @@ def test_a_lineage_diagram_is_a_picture_and_mermaid(
     version = Version("relations", 2, ancestry.root, None, None, ("champion",), {})
     diagram = lineage_diagram(Trace(version, hops, "store"))
     assert "data:image/png;base64," in diagram
-    assert "```mermaid\nflowchart LR" in diagram
+    assert "```mermaid\nflowchart TD" in diagram
     assert "stage finetune" in diagram
     assert len(diagram) < LARGEST
