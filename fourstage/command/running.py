@@ -13,6 +13,7 @@ from fourstage.command.output import (
     print_line,
     print_table,
 )
+from fourstage.command.prefect_server import require_prefect
 from fourstage.command.recipe import resolved_recipe
 from fourstage.errors import GateRefused, UnknownNameError
 from fourstage.settings import home, make_home
@@ -69,6 +70,7 @@ def handle_run(options: Namespace) -> int:
             f"{resolved.name} has {len(resolved.seeds)} seeds; `run` takes the first,"
             f" {resolved.seeds[0]}; `fourstage compare` takes them all"
         )
+    require_prefect()
     make_home()
     with (
         only_this_on_standard_output(options.json) as print_object,
@@ -176,6 +178,7 @@ def handle_compare(options: Namespace) -> int:
     """Run recipes over seeds and print the table."""
     for recipe in options.recipe:
         resolved_recipe(recipe, options)
+    require_prefect()
     make_home()
     with (
         only_this_on_standard_output(options.json) as print_object,
