@@ -11,7 +11,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from fourstage.errors import GateRefused
 from tasks.comparison_report import markdown
 from tasks.durable import store
-from tasks.gate import Gate
+from tasks.gate import Check, Gate
 from tasks.lineage import trace
 from tasks.plots import data_address
 from tasks.promote_model import Promotion
@@ -48,7 +48,8 @@ def show_contracts(work: Work) -> None:
     head = ("data", "verdict", "rows", "quarantined", "why")
     parts = ["## Contracts", markdown_table(head, rows)]
     parts += [contract_card(a) for _, a in contracts if a.details["verdict"] != "green"]
-    _post("contracts", "\n\n".join(parts), "What the data promise, and whether they keep it")
+    about = "What the data promise, and whether they keep it"
+    _post_for(work, "contracts", "\n\n".join(parts), about)
 
 
 def show_stage(work: Work, stage: str) -> None:
@@ -69,7 +70,7 @@ def show_stage(work: Work, stage: str) -> None:
         | {name: found["before"]["loss"] for name, found in heldout.items() if found},
         measured.details["heldout_loss"],
     )
-    _post(f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
+    _post_for(work, f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
 
 
 def _losses_before(work: Work, stage: str) -> dict[str, float]:
@@ -107,7 +108,7 @@ def show_evaluation(work: Work) -> None:
     ]
     if slices:
         parts.append(markdown_table(("slice", *details["metrics"]), slices))
-    _post("evaluation", "\n\n".join(parts), "Scores on the gate's rows")
+    _post_for(work, "evaluation", "\n\n".join(parts), "Scores on the gate's rows")
 
 
 def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
@@ -154,12 +155,32 @@ def show_comparison(table: Mapping[str, Any], picture: bytes) -> None:
 
 
 def show_summary(work: Work) -> dict[str, Any]:
-    """Post the closing table; the whole run as plain JSON."""
+    """Post the closing table and, on the lifecycle's own page, what its parts posted on theirs.
+
+    Returns:
+        The whole run as plain JSON.
+    """
     summary = summarise(work)
     metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else "metric"
     table = stage_table(stage_rows(summary), metric)
     _post("stages", f"## What each stage bought\n\n{table}", "What each stage bought")
+    for key, (page, about) in work.pages.items():
+        _post(key, page, about)
+    if summary["gate"] and summary["model"]:
+        decision, model = summary["gate"], summary["model"]
+        checks = tuple(Check(**check) for check in decision["checks"])
+        warnings = tuple(decision["warnings"])
+        champion = decision["champion_version"]
+        gate = Gate(model["name"], model["version"], champion, checks, warnings)
+        refused = "refused" if decision["decision"] == "refuse" else ""
+        _post("gate", gate_report(gate, refused, decision["reason"]), "The gate's decision")
+        show_lineage(work.tracking, model["name"], model["version"])
     return summary
+
+
+def _post_for(work: Work, key: str, page: str, about: str) -> None:
+    work.pages[key] = (page, about)
+    _post(key, page, about)
 
 
 def _model(tracking: Tracking, name: str, number: int) -> dict[str, Any]:

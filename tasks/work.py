@@ -63,6 +63,7 @@ class Work:
         status: ``made`` or ``reused`` by step name.
         told: What the flows found out for the summary: gate and model.
         last: Artifacts of the recipe's last finished run, where this one refreshes it.
+        pages: Markdown and description by key, posted so far; the lifecycle's page has them all.
         accepted: Stages that are reused although the code that made them has changed since.
     """
 
@@ -75,6 +76,7 @@ class Work:
     status: dict[str, str] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
     last: dict[str, Artifact] = field(default_factory=dict)
+    pages: dict[str, tuple[str, str]] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
 
     def make(self, name: str) -> Artifact:
