@@ -10,6 +10,8 @@ from fourstage.errors import EnvironmentFault
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
+OWNER = "FOURSTAGE_OWNER"
+
 # The word `true`: Prefect accepts 1/true/yes, MLflow only `true`.
 PRIVATE_ENVIRONMENT = {
     "DO_NOT_TRACK": "true",
@@ -36,6 +38,8 @@ def make_private() -> None:
     """Turn telemetry off and quiet the frameworks, wherever the user has not said otherwise."""
     for name, value in PRIVATE_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    # What this process starts, and a kill leaves behind, says by this whose it was.
+    os.environ[OWNER] = str(os.getpid())
     # Prefect reads its home on import; under ours, one folder holds everything a run leaves behind.
     os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
 

@@ -1,16 +1,25 @@
-"""Runs whose process is gone: a kill leaves them RUNNING, and the next start closes them."""
+"""What a kill leaves behind, and the next start closes.
+
+Runs of MLflow and Prefect that stay RUNNING though their process is gone, and the server that
+Prefect embeds in a run where no other is asked for.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+from uuid import UUID
+
+from fourstage.settings import OWNER
 
 if TYPE_CHECKING:
     from tasks.tracking import Tracking
 
 HOST = "fourstage.host"
 PROCESS = "fourstage.pid"
+FLOW_RUN = "prefect.flow_run_id"
 STARTED = (
     "fourstage.process_started"  # pids are used again; with its start time one is unmistakable
 )
@@ -41,10 +50,10 @@ def alive(tags: dict[str, str]) -> bool:
 
 
 def janitor(tracking: Tracking) -> list[str]:
-    """Close the RUNNING runs of this machine whose process is gone.
+    """Close the RUNNING runs of this machine whose process is gone, MLflow's and Prefect's.
 
     Returns:
-        Ids of the runs that became KILLED.
+        Ids of the MLflow runs that became KILLED.
     """
     from tasks.tracking import experiment_ids, finish_run
 
@@ -53,7 +62,64 @@ def janitor(tracking: Tracking) -> list[str]:
         filter_string=f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{socket.gethostname()}'",
         max_results=1000,
     )
-    closed = [run.info.run_id for run in running if not alive(run.data.tags)]
-    for run_id in closed:
-        finish_run(tracking, run_id, "KILLED")
-    return closed
+    left = [run for run in running if not alive(run.data.tags)]
+    for run in left:
+        finish_run(tracking, run.info.run_id, "KILLED")
+    _crash({run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags})
+    return [run.info.run_id for run in left]
+
+
+def end_embedded_servers() -> list[int]:
+    """End Prefect's embedded servers of this user whose run is gone.
+
+    Returns:
+        Ids of the processes that were ended.
+    """
+    import psutil
+
+    ended = []
+    for process in psutil.process_iter():
+        try:
+            variables = process.environ()
+            if variables.get("PREFECT__SERVER_EPHEMERAL") != "1" or OWNER not in variables:
+                continue
+            if not _lives(int(variables[OWNER]), process.create_time()):
+                process.terminate()
+                ended.append(process.pid)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
+            continue  # gone meanwhile, or somebody else's
+    return ended
+
+
+def _lives(owner: int, started: float) -> bool:
+    """Whether the owner of something still runs; a later process may have its pid."""
+    import psutil
+
+    try:
+        process = psutil.Process(owner)
+        return process.create_time() <= started and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _crash(flow_runs: Iterable[str]) -> None:
+    """Let Prefect know that flow runs, and those they called, are no longer running."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import (
+        FlowRunFilter,
+        FlowRunFilterId,
+        FlowRunFilterParentFlowRunId,
+    )
+    from prefect.states import Crashed
+
+    ids = sorted(UUID(name) for name in flow_runs)
+    if not ids:
+        return
+    state = Crashed(message="Its process ended without a word; the next start found it gone.")
+    with get_client(sync_client=True) as client:
+        called = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=ids))
+        themselves = FlowRunFilter(id=FlowRunFilterId(any_=ids))
+        for chosen in (called, themselves):
+            for run in client.read_flow_runs(flow_run_filter=chosen):
+                if run.state is None or not run.state.is_final():
+                    client.set_flow_run_state(run.id, state, force=True)

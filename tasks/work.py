@@ -24,7 +24,7 @@ from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.narration import tell_step
-from tasks.orphans import janitor
+from tasks.orphans import FLOW_RUN, end_embedded_servers, janitor
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
@@ -206,6 +206,7 @@ def work_on(
     if name in _open:
         yield _open[name]
         return
+    end_embedded_servers()
     plan = plan_recipe(recipe, overrides, smoke, seed)
     tracking = connect()
     janitor(tracking)
@@ -232,7 +233,7 @@ def flow_tags() -> dict[str, str]:
 
     tags = {}
     if flow_run.id:
-        tags["prefect.flow_run_id"] = str(flow_run.id)
+        tags[FLOW_RUN] = str(flow_run.id)
     if flow_run.ui_url:
         tags["prefect.flow_run_url"] = str(flow_run.ui_url)
     return tags
