@@ -98,7 +98,9 @@ def check(
             for position in found[item.id].positions:
                 broken_by.setdefault(position, []).append(item.id)
     unread = unread or {}
-    quarantined = {location: (reason,) for location, reason in unread.items()}
+    quarantined: dict[str, tuple[str, ...]] = {
+        location: (reason,) for location, reason in unread.items()
+    }
     positions = sorted(broken_by)
     for position, name in zip(positions, _row_names(profile, positions), strict=True):
         earlier = quarantined.get(name, ())  # of another row with the same id
