@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -187,3 +188,21 @@ def test_mlflow_has_nothing_running_after_a_signal_or_after_the_start_that_follo
     assert story.mlflow_running["deadline"] == 0
     assert statuses(story.disturbed.home)["RUNNING"] == 0
     assert statuses(story.disturbed.home)["KILLED"] >= 3
+
+
+def test_prefect_has_nothing_running_either(story: Story, prefect_server: str):
+    def names(kind: str) -> list[str]:
+        body = {"flow_runs": {"state": {"type": {"any_": [kind]}}}, "limit": 200}
+        request = urllib.request.Request(
+            f"{prefect_server}/flow_runs/filter",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return [run["name"] for run in json.load(answer) if "long" in run["name"]]
+
+    assert names("RUNNING") == []
+    # Two by a signal and one found dead by the next start, each with the flow of its stage.
+    crashed = names("CRASHED")
+    assert sum(name.startswith("lifecycle-") for name in crashed) == 3
+    assert sum(name.startswith("pretrain-") for name in crashed) == 3
