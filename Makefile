@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test check up bench schema lock .venv
+.PHONY: help demo test test-all check up bench schema lock .venv
 
 help: ## this list
 	@grep -E '^[a-z.]+:.*##' Makefile | sed 's/:.*##/ \t/'
@@ -11,7 +11,10 @@ help: ## this list
 demo: .venv/ready ## four stages end to end, offline, in minutes
 	$(BIN)/fourstage run recipes/quickstart.yaml
 
-test: .venv/ready-dev ## every test but those that need a GPU
+test: .venv/ready-dev ## the default suite
+	$(BIN)/python -m pytest -m "not gpu and not slow"
+
+test-all: .venv/ready-dev ## the slow ones too: whole lifecycles, kills, schedules, servers
 	$(BIN)/python -m pytest -m "not gpu"
 
 check: .venv/ready-dev ## format, lint, types, direction of imports

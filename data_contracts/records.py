@@ -27,7 +27,7 @@ class Row:
     """One labelled text, or pair of texts.
 
     Attributes:
-        id: Unique within its split.
+        id: Unique within its split as read, within the dataset once prepared.
         text: The text, or the first of a pair.
         text_pair: The second of a pair, or None.
         label: As text; what kind of value it was in the file is `label_type`.

@@ -46,7 +46,7 @@ from models.training.interruption import Interruption
 from models.training.job import Budget, Outcome, Phase, Report, Silence, TrainingJob
 from models.training.optimizer import LayerwiseAdamW, make_optimizer
 from models.training.precision import resolve_precision
-from models.training.stage_model import Means, StageModel, total_loss
+from models.training.stage_model import LossWeights, Means, StageModel, total_loss
 from models.training.traced_model import jit_compile
 from models.weights import load_weights, save_weights
 
@@ -170,6 +170,8 @@ class _Run:
             layer_decay=job.remedies.get("layer_decay"),
         )
         self.model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
+        self.loss_weights = LossWeights(self.model)
+        self.loss_weights.ready()
         self._build(self.feeds[0])
         self.measures = self._heldout()
         self.selection = self._selection()
@@ -193,7 +195,7 @@ class _Run:
 
     def _build(self, feed: Batches) -> None:
         """Build on symbols: real values would draw from the generators."""
-        batch = next(self._parts(feed.batch(0)))
+        batch = feed.batch(0)
         self.model(
             {key: keras.KerasTensor(value.shape, str(value.dtype)) for key, value in batch.items()}
         )
@@ -287,9 +289,9 @@ class _Run:
         """One optimizer update: a batch in `accumulation` parts."""
         state = self.state
         if phase != self._compiled_for:
-            self.model.trace_for(
-                next(self._parts(batch)), lengths_vary=self.feeds[phase].feeds[0].index.by_length
-            )
+            lengths_vary = self.feeds[phase].feeds[0].index.by_length
+            self.loss_weights.trace_for(batch, lengths_vary=lengths_vary)
+            self.model.trace_for(next(self._parts(batch)), lengths_vary=lengths_vary)
         started = time.perf_counter()
         means = Means()
         for part in self._parts(batch):
@@ -310,10 +312,11 @@ class _Run:
         self._compiled_for = phase
 
     def _parts(self, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """The batch cut along its rows."""
-        rows = len(next(iter(batch.values()))) // self.job.accumulation
-        for start in range(0, rows * self.job.accumulation, rows):
-            yield {key: value[start : start + rows] for key, value in batch.items()}
+        """The batch, cut along its rows where memory has to be saved."""
+        if self.job.accumulation == 1:
+            yield dict(batch)
+        else:
+            yield from self.loss_weights.parts(batch, self.job.accumulation)
 
     def _log(self, total: int) -> None:
         state = self.state

@@ -10,10 +10,11 @@ is compiled in as ``loss=…`` and no step is custom: Keras's own runs on every 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 from models.training.traced_model import TracedModel
 
@@ -21,6 +22,7 @@ from models.training.traced_model import TracedModel
 ops: Any = keras.ops
 
 LOSS = "loss"
+WHOLE = "whole_weight/"  # + objective: a part's share of its batch's weight; sorts behind features
 
 
 class StageModel(TracedModel):
@@ -76,12 +78,17 @@ class StageModel(TracedModel):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Σ factor · sum / weight; an objective with nothing to score in this batch adds 0."""
+        """Σ factor · sum / weight; an objective with nothing to score in this batch adds 0.
+
+        For a part of a batch, the weight is the batch's divided by the number of its parts: so the
+        mean over the parts' gradients is the batch's gradient, however uneven the parts.
+        """
         total = 0.0
         for name in self.objectives:
             if LOSS not in y_pred[name]:
                 continue
             score, weight = y_pred[name][LOSS]
+            weight = (x or {}).get(WHOLE + name, weight)
             total = total + self.factors[name] * ops.divide_no_nan(score, weight)
         return total
 
@@ -94,6 +101,39 @@ class StageModel(TracedModel):
                 flat[f"{name}/{score}/sum"] = total
                 flat[f"{name}/{score}/weight"] = weight
         return flat
+
+
+class LossWeights(TracedModel):
+    """The weights of a stage's losses alone, {objective: ()}; needs nothing of the network's work.
+
+    Weights come from targets, not from predictions, so that the compiled graph is pruned to them.
+
+    Args:
+        stage: Shares its network and scorers.
+    """
+
+    def __init__(self, stage: StageModel):
+        super().__init__(name="loss_weights", dtype="float32", autocast=False)
+        self.stage = stage
+
+    def build(self, input_shape: Any = None) -> None:
+        """The stage comes built."""
+        self.built = True
+
+    def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
+        """Sums of weights."""
+        scores = self.stage(batch, training=False)
+        return {name: found[LOSS][1] for name, found in scores.items() if LOSS in found}
+
+    def parts(self, batch: Mapping[str, np.ndarray], count: int) -> Iterator[dict[str, np.ndarray]]:
+        """The batch cut along its rows into equal parts that know their shares of its weight."""
+        whole = {
+            WHOLE + name: np.asarray(weight / count, np.float32)
+            for name, weight in self.predict_on_batch(dict(batch)).items()
+        }
+        rows = len(next(iter(batch.values()))) // count
+        for start in range(0, rows * count, rows):
+            yield {key: value[start : start + rows] for key, value in batch.items()} | whole
 
 
 class Means:

@@ -80,7 +80,7 @@ class Person:
             start_new_session=True,
         )
 
-    def types(self, *words: str, seconds: float = 400, **environment: str) -> Answer:
+    def types(self, *words: str, seconds: float = 900, **environment: str) -> Answer:
         """Run ``fourstage WORDS`` and wait."""
         began = time.monotonic()
         return answer_of(self.start(*words, **environment), began, seconds)
@@ -103,7 +103,7 @@ class Person:
         return answer_of(process, began, seconds)
 
 
-def answer_of(process: subprocess.Popen[str], began: float, seconds: float = 400) -> Answer:
+def answer_of(process: subprocess.Popen[str], began: float, seconds: float = 900) -> Answer:
     """Wait for a process; one that takes too long is ended and is an error."""
     try:
         out, err = process.communicate(timeout=seconds)

@@ -21,6 +21,8 @@ import pytest
 from tests.flows.own_project import Project, recipe
 from tests.flows.person import Answer, Person, answer_of, living
 
+pytestmark = pytest.mark.slow
+
 STEPS = 1000
 LONGEST = 25  # seconds from signal to exit; Prefect's worker kills after 30
 

@@ -18,6 +18,8 @@ from fourstage.settings import REPOSITORY
 from tests.flows.conftest import Story, free_port, wait_for
 from tests.flows.person import Answer, Listener, end, living
 
+pytestmark = pytest.mark.slow
+
 STAGES = ["general", "domain", "task", "finetune"]
 MODEL = "python-libraries-smoke"
 STAGE_KEYS = {"stage", "status", "key", "weights_digest", "steps", "seconds"}

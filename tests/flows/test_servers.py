@@ -11,6 +11,8 @@ import pytest
 from tests.flows.own_project import recipe, stages
 from tests.flows.person import living
 
+pytestmark = pytest.mark.slow
+
 NOBODY = "http://127.0.0.1:9"  # the port of `discard`, where nobody listens
 
 

@@ -1,0 +1,67 @@
+"""Non-inferiority: what it must accept, what it must refuse, what it can't decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fourstage.errors import ContractViolation
+from models.evaluation.bootstrap import compare
+
+
+def rows(n: int, shares: tuple[float, float], seed: int = 0):
+    """Labels and two models with the given accuracies, erring apart from each other."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n)
+    said = [np.where(rng.random(n) < share, labels, (labels + 1) % 3) for share in shares]
+    return labels, *said
+
+
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1"])
+def test_a_clearly_better_model_passes_and_a_clearly_worse_one_does_not(metric):
+    labels, better, worse = rows(1000, (0.9, 0.7))
+    found = compare(labels, better, worse, 3, metric=metric, margin=0.01, resamples=500)
+    assert found.non_inferior
+    assert found.low > 0.1
+    found = compare(labels, worse, better, 3, metric=metric, margin=0.01, resamples=500)
+    assert not found.non_inferior
+    assert found.difference == pytest.approx(-0.2, abs=0.05)
+
+
+def test_a_model_is_not_worse_than_itself_whatever_the_margin():
+    labels, model, _ = rows(50, (0.8, 0.5))
+    found = compare(labels, model, model, 3, metric="macro_f1", margin=0.0, resamples=100)
+    assert found.non_inferior
+    assert found.disagreements == 0
+    assert found.smallest_margin == 0.0
+
+
+def test_the_smallest_margin_shrinks_with_more_rows_and_says_what_is_too_fine():
+    small = compare(*rows(100, (0.8, 0.8)), 3, metric="accuracy", margin=0.01, resamples=500)
+    large = compare(*rows(10_000, (0.8, 0.8)), 3, metric="accuracy", margin=0.02, resamples=500)
+    assert not small.decidable
+    assert large.decidable
+    # Normal approximation: 1.645 standard errors of a mean of paired differences.
+    expected = 1.645 * np.sqrt(2 * 0.8 * 0.2 / 10_000)
+    assert large.smallest_margin == pytest.approx(expected, rel=0.15)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    outside = sum(
+        compare(*rows(200, (0.8, 0.8), seed), 3, metric="accuracy", resamples=300).low > 0
+        for seed in range(200)
+    )
+    assert 2 <= outside <= 20  # 5 % of 200 are 10
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    data = rows(200, (0.8, 0.75))
+    one, two = (compare(*data, 3, metric="macro_f1", resamples=200, seed=4) for _ in range(2))
+    assert one == two
+    other = compare(*data, 3, metric="macro_f1", resamples=200, seed=5)
+    assert other.low != one.low
+
+
+def test_predictions_for_other_rows_are_refused():
+    with pytest.raises(ContractViolation, match="expected predictions for the same rows"):
+        compare(np.zeros(3, int), np.zeros(3, int), np.zeros(2, int), 2, metric="accuracy")

@@ -1,0 +1,77 @@
+"""Held-out loss, probe and predictions of a stage's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fourstage.errors import RecipeError
+from models.evaluation.heldout import heldout_losses
+from models.evaluation.predict import predict
+from models.evaluation.probe import probe
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from models.training.gradient import train
+from models.training.job import Budget
+from tests.models.training.memory import Corpus, Rows, finetuning, pretraining, tokenizer
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("measured")
+    train(pretraining(heldout={}, budget=Budget("steps", 2)), folder / "general")
+    job = finetuning(folder / "general", budget=Budget("steps", 3), select=None)
+    train(job, folder / "finetune")
+    return folder / "general", folder / "finetune"
+
+
+def test_heldout_loss_is_the_same_number_each_time_and_near_ln_v_at_first(folders):
+    corpora = {"a": Corpus(20, 3), "b": Corpus(20, 4)}
+    one, two = (heldout_losses(folders[0], tokenizer(), corpora) for _ in range(2))
+    assert one == two
+    assert one["a"]["loss"] == pytest.approx(np.log(205), rel=0.1)
+    assert heldout_losses(folders[0], tokenizer(), {"a": corpora["a"]})["a"] == one["a"]
+
+
+def test_a_stage_without_the_head_says_which_it_has(folders):
+    with pytest.raises(RecipeError, match=r"no head 'sequence_classification'.*masked_lm"):
+        heldout_losses(
+            folders[0], tokenizer(), {"a": Corpus(9)}, objective="sequence_classification"
+        )
+
+
+def test_another_tokenizer_is_refused(folders):
+    other = WordPiece([*SPECIAL_TOKENS, "x"], lowercase=True)
+    with pytest.raises(RecipeError, match="trained with tokenizer"):
+        predict(folders[1], other, Rows(5))
+
+
+def test_predictions_are_in_the_order_of_the_rows_and_do_not_depend_on_their_neighbours(folders):
+    rows = Rows(150, 9)
+    found = predict(folders[1], tokenizer(), rows)
+    assert found.label_ids.shape == (150,)
+    assert found.label_names == ("low", "high")
+    np.testing.assert_array_equal(found.label_ids, found.probabilities.argmax(axis=1))
+
+    class Some:
+        labels = rows.labels[40:60]
+
+        def __len__(self):
+            return 20
+
+        def row(self, i):
+            return rows.row(40 + i)
+
+    some = predict(folders[1], tokenizer(), Some())
+    np.testing.assert_allclose(some.probabilities, found.probabilities[40:60], atol=1e-6)
+
+
+def test_a_probe_scores_and_is_reproducible(folders):
+    scores = [
+        probe(folders[0], tokenizer(), Rows(200, 1), Rows(100, 2), 2, metrics=["accuracy"])
+        for _ in range(2)
+    ]
+    assert scores[0] == scores[1]
+    # Mean vectors of a random network tell bags of words apart.
+    assert scores[0]["accuracy"] > 0.8

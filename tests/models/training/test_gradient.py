@@ -1,0 +1,358 @@
+"""The training loop: interrupted anywhere it ends with the same bits; it learns; it says no."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
+from models.evaluation.classification import macro_f1
+from models.evaluation.heldout import heldout_losses
+from models.evaluation.predict import predict
+from models.training import checkpoint
+from models.training.gradient import train
+from models.training.job import Budget, Phase
+from tests.models.training.memory import (
+    NETWORK,
+    Corpus,
+    Recorder,
+    Rows,
+    finetuning,
+    pretraining,
+    tokenizer,
+)
+
+STILL = NETWORK | {"dropout": 0.0}
+
+
+class Killed(BaseException):
+    """As `kill -9`: nothing is written any more."""
+
+
+class KillingAt(Recorder):
+    """A report in which the process dies after an update."""
+
+    def __init__(self, step: int, how=Killed):
+        super().__init__()
+        self.step, self.how = step, how
+
+    def progress(self, step, total, scalars):
+        super().progress(step, total, scalars)
+        if step == self.step:
+            if self.how is Killed:
+                raise Killed
+            os.kill(os.getpid(), self.how)
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*.safetensors"))
+        if "checkpoints" not in path.parts
+    }
+
+
+def lasting(rows: list[dict]) -> list[dict]:
+    """Rows without what a clock has a part in."""
+    return [{k: v for k, v in row.items() if k != "tokens_per_second"} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def general(tmp_path_factory) -> tuple[Path, list[dict], object]:
+    folder, report = tmp_path_factory.mktemp("general"), Recorder()
+    outcome = train(pretraining(), folder, report)
+    return folder, report.rows, outcome
+
+
+def test_a_stage_leaves_its_files_and_its_numbers(general):
+    folder, rows, outcome = general
+    assert {p.name for p in folder.iterdir()} == {
+        "checkpoints",
+        "config.json",
+        "heads",
+        "history.json",
+        "metrics.json",
+        "network.safetensors",
+    }
+    assert sorted(weights(folder)) == [
+        "heads/masked_lm.safetensors",
+        "heads/next_sentence.safetensors",
+        "network.safetensors",
+    ]
+    config = json.loads((folder / "config.json").read_text())
+    assert config["family"] == "bert"
+    assert config["sequence_length"] == 32
+    assert config["precision"] == "float32"
+    assert config["tokenizer_digest"] == tokenizer().digest
+    assert outcome.steps == 12
+    assert outcome.tokens > 12 * 8 * 10
+    assert set(outcome.metrics["heldout"]["a"]) == {"before", "after"}
+    assert outcome.passes["a"] > outcome.passes["b"] > 0
+    assert [row["step"] for row in rows] == list(range(1, 13))
+    assert {"loss", "masked_lm/loss", "next_sentence/accuracy", "learning_rate"} <= set(rows[0])
+    names = set(load_file(folder / "network.safetensors"))
+    assert "embeddings/token/embeddings" in names or any("token" in name for name in names)
+
+
+def test_killed_again_and_again_it_ends_with_the_same_bits_and_logs_each_step_once(
+    general, tmp_path
+):
+    folder, rows, _ = general
+    logged: list[dict] = []
+    for step in sorted(np.random.default_rng(11).choice(np.arange(1, 12), 3, replace=False)):
+        report = KillingAt(int(step))
+        with pytest.raises(Killed):
+            train(pretraining(), tmp_path, report)
+        logged += report.rows
+    report = Recorder()
+    train(pretraining(), tmp_path, report)
+    assert weights(tmp_path) == weights(folder)
+    assert lasting(logged + report.rows) == lasting(rows)
+    assert (tmp_path / "config.json").read_bytes() == (folder / "config.json").read_bytes()
+
+
+PROGRAM = """
+import signal, sys
+from pathlib import Path
+from fourstage.errors import Interrupted
+from models.training.gradient import train
+from tests.models.training.memory import pretraining
+from tests.models.training.test_gradient import KillingAt
+before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+try:
+    train(pretraining(checkpoint_every=100), Path(sys.argv[1]), KillingAt(7, signal.SIGTERM))
+except Interrupted as error:
+    print(error)
+    assert before == [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    sys.exit(error.exit_code)
+"""
+
+
+def test_sigterm_leaves_a_checkpoint_of_that_step_and_the_rest_is_bit_identical(general, tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 143, ran.stderr[-2000:]
+    assert "stopped by SIGTERM at step 7 of 12" in ran.stdout
+    assert checkpoint.written_steps(tmp_path / "checkpoints") == [7]
+    train(pretraining(checkpoint_every=100), tmp_path)
+    assert weights(tmp_path) == weights(general[0])
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(general, tmp_path):
+    with pytest.raises(Killed):
+        train(pretraining(), tmp_path, KillingAt(9))
+    assert checkpoint.written_steps(tmp_path / "checkpoints") == [4, 8]
+    path = tmp_path / "checkpoints" / "step-000000008" / checkpoint.ARRAYS
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    report = Recorder()
+    train(pretraining(), tmp_path, report)
+    assert weights(tmp_path) == weights(general[0])
+    assert [row["step"] for row in report.rows] == [9, 10, 11, 12]  # the first 8 were handed on
+
+
+def test_a_deadline_and_ctrl_c_stop_with_a_checkpoint(tmp_path):
+    job = pretraining(deadline_seconds=0.0, heldout={})
+    with pytest.raises(Interrupted, match="the deadline at step 1 of 12") as caught:
+        train(job, tmp_path)
+    assert caught.value.exit_code == 1
+    assert checkpoint.written_steps(tmp_path / "checkpoints") == [1]
+    with pytest.raises(Interrupted, match="SIGINT at step 3") as caught:
+        train(pretraining(heldout={}), tmp_path, KillingAt(3, signal.SIGINT))
+    assert caught.value.exit_code == 130
+    assert checkpoint.written_steps(tmp_path / "checkpoints") == [1, 3]
+
+
+@pytest.fixture(scope="module")
+def finetuned(general, tmp_path_factory) -> tuple[Path, object]:
+    folder = tmp_path_factory.mktemp("finetune")
+    return folder, train(finetuning(general[0], accumulation=2), folder)
+
+
+def test_a_finetune_stage_with_accumulation_resumes_to_the_same_bits(general, finetuned, tmp_path):
+    job = finetuning(general[0], accumulation=2)
+    for step in (8, 19):
+        with pytest.raises(Killed):
+            train(job, tmp_path, KillingAt(step))
+    outcome = train(job, tmp_path)
+    assert weights(tmp_path) == weights(finetuned[0])
+    assert outcome.metrics["selection"] == finetuned[1].metrics["selection"]
+
+
+def test_the_kept_weights_are_those_of_the_best_evaluation(finetuned):
+    folder, outcome = finetuned
+    selection = outcome.metrics["selection"]
+    dev = finetuning().rows["dev"]
+    found = predict(folder, tokenizer(), dev)
+    assert macro_f1(dev.labels, found.label_ids, 2) == pytest.approx(selection["value"])
+    assert selection["value"] == max(row["macro_f1"] for row in selection["evaluations"])
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_heads_that_a_stage_has_no_use_for_are_handed_on(general, finetuned):
+    handed, own = weights(finetuned[0]), weights(general[0])
+    for name in ("heads/masked_lm.safetensors", "heads/next_sentence.safetensors"):
+        assert handed[name] == own[name]
+    losses = heldout_losses(finetuned[0], tokenizer(), {"a": Corpus(10, 3)})
+    assert losses["a"]["loss"] > 0
+
+
+def test_heldout_loss_after_a_stage_is_the_loss_before_the_next(general, tmp_path):
+    after = general[2].metrics["heldout"]["a"]["after"]
+    folder_alone = heldout_losses(general[0], tokenizer(), {"a": Corpus(10, 3)})["a"]
+    assert folder_alone == pytest.approx(after, rel=1e-5)
+    job = pretraining(
+        stage="domain", initial=general[0], budget=Budget("steps", 1), phases=[Phase(32)]
+    )
+    outcome = train(job, tmp_path)
+    assert outcome.metrics["heldout"]["a"]["before"] == after
+
+
+def test_patience_stops_early(general, tmp_path):
+    job = pretraining(
+        stage="task",
+        initial=general[0],
+        phases=[Phase(32)],
+        objectives={"masked_lm": {}},
+        budget=Budget("steps", 100),
+        optimizer={"adamw": {"peak_learning_rate": 1e-12, "warmup": 0.0}},
+        stop={"patience": 2, "metric": None},
+        network=NETWORK,
+    )
+    outcome = train(job, tmp_path)
+    selection = outcome.metrics["selection"]
+    assert selection["stopped_early"]
+    assert outcome.steps < 100
+    assert selection["value"] == min(row["heldout_loss"] for row in selection["evaluations"])
+
+
+def test_it_learns(tmp_path):
+    job = pretraining(
+        budget=Budget("steps", 250),
+        phases=[Phase(32)],
+        objectives={"masked_lm": {}},
+        batch_size=16,
+        network=STILL,
+        corpora={"a": (Corpus(300, 1), 1.0)},
+        optimizer={"adamw": {"peak_learning_rate": 1e-2, "warmup": 0.1, "beta_2": 0.98}},
+    )
+    outcome = train(job, tmp_path)
+    heldout = outcome.metrics["heldout"]["a"]
+    assert heldout["before"]["loss"] == pytest.approx(np.log(205), rel=0.1)
+    assert heldout["after"]["loss"] < heldout["before"]["loss"] - 0.5
+
+
+def test_parts_of_a_batch_add_up_to_the_batch(tmp_path):
+    """However uneven: windows with separators have fewer positions to predict, NSP one a row."""
+    outcomes = []
+    for parts in (1, 2, 4):
+        job = pretraining(
+            accumulation=parts,
+            network=STILL,
+            phases=[Phase(32)],
+            budget=Budget("steps", 6),
+            heldout={},
+        )
+        report = Recorder()
+        outcome = train(job, tmp_path / str(parts), report)
+        outcomes.append((outcome, report.rows))
+    for outcome, rows in outcomes[1:]:
+        assert outcome.steps == 6
+        assert outcome.tokens == outcomes[0][0].tokens
+        for row, whole in zip(rows, outcomes[0][1], strict=True):
+            assert row["loss"] == pytest.approx(whole["loss"], rel=1e-5)
+            assert row["gradient_norm"] == pytest.approx(whole["gradient_norm"], rel=1e-3)
+
+
+def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(tmp_path):
+    job = pretraining(
+        heldout={},
+        phases=[Phase(32)],
+        checkpoint_every=1,
+        budget=Budget("steps", 50),
+        optimizer={"adamw": {"peak_learning_rate": 1e30, "warmup": 0.9, "clip_norm": 0.0}},
+    )
+    with pytest.raises(EnvironmentFault, match="expected a finite number; the checkpoint of step"):
+        train(job, tmp_path)
+    found, _ = checkpoint.newest(tmp_path / "checkpoints")
+    assert found is not None
+    assert all(np.isfinite(array).all() for array in found.arrays)
+    assert not (tmp_path / "network.safetensors").exists()
+
+
+def test_python_and_numpy_draw_on_as_if_nothing_had_been_trained(tmp_path):
+    import random
+
+    random.seed(3)
+    np.random.seed(3)
+    expected = random.Random(3).random()
+    train(pretraining(heldout={}, budget=Budget("steps", 1), phases=[Phase(16)]), tmp_path)
+    assert random.random() == expected
+    assert np.random.random() == np.random.RandomState(3).random_sample()
+
+
+@pytest.mark.parametrize(
+    ("job", "error", "message"),
+    [
+        (lambda: pretraining(phases=[Phase(64)]), RecipeError, "64 tokens, but .* ends at 32"),
+        (lambda: pretraining(corpora={"a": (Corpus(1), 1.0)}), ContractViolation, "fewer than"),
+        (lambda: pretraining(accumulation=3), RecipeError, "8 rows cannot be cut into 3"),
+        (lambda: pretraining(remedies={"ewc": {}}), RecipeError, "not supported yet: ewc"),
+        (lambda: pretraining(corpora={}), RecipeError, "no corpora"),
+        (lambda: finetuning(rows={"dev": Rows(9)}), ContractViolation, "no training rows"),
+        (lambda: finetuning(rows={"train": Rows(50)}), RecipeError, "no rows 'dev'"),
+        (
+            lambda: finetuning(select={"metric": "micro_f2"}),
+            RecipeError,
+            "expected one of accuracy",
+        ),
+        (lambda: pretraining(budget=Budget("tokens", 3)), RecipeError, "less than one update"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(job, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        train(job(), tmp_path)
+
+
+BACKENDS = """
+import json, sys
+from pathlib import Path
+from models.training.gradient import train
+from models.training.job import Budget, Phase
+from tests.models.training.memory import Recorder, pretraining, NETWORK
+report = Recorder()
+job = pretraining(
+    network=NETWORK | {"dropout": 0.0}, initial=Path(sys.argv[1]), budget=Budget("steps", 20),
+    heldout={},
+)
+train(job, Path(sys.argv[2]), report)
+print(json.dumps([row["loss"] for row in report.rows]))
+"""
+
+
+def test_twenty_steps_on_tensorflow_and_on_jax_have_equal_losses(general, tmp_path):
+    losses = {}
+    for backend in ("tensorflow", "jax"):
+        ran = subprocess.run(
+            [sys.executable, "-c", BACKENDS, str(general[0]), str(tmp_path / backend)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"KERAS_BACKEND": backend},
+        )
+        assert ran.returncode == 0, ran.stderr[-3000:]
+        losses[backend] = json.loads(ran.stdout.splitlines()[-1])
+    assert len(losses["jax"]) == 20
+    np.testing.assert_allclose(losses["jax"], losses["tensorflow"], rtol=1e-4)
+    names = [set(load_file(tmp_path / b / "network.safetensors")) for b in losses]
+    assert names[0] == names[1]

@@ -1,0 +1,145 @@
+"""AdamW against NumPy, the learning rate against formulas, and who is decayed."""
+
+from __future__ import annotations
+
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from fourstage.errors import RecipeError
+from models.families.bert import Bert
+from models.training.optimizer import (
+    WarmupThenDecay,
+    is_decayed,
+    layer_depths,
+    make_optimizer,
+)
+from tests.models.training.memory import NETWORK
+
+
+def reference_rate(step: int, peak: float, total: int, warmup: int, decay: str) -> float:
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step - warmup) / max(total - warmup, 1), 1.0)
+    return {
+        "linear": peak * (1 - progress),
+        "cosine": peak * 0.5 * (1 + math.cos(math.pi * progress)),
+        "constant": peak,
+        "inverse_square_root": peak * math.sqrt(max(warmup, 1) / max(step + 1, warmup, 1)),
+    }[decay]
+
+
+@pytest.mark.parametrize("decay", ["linear", "cosine", "constant", "inverse_square_root"])
+@pytest.mark.parametrize(("total", "warmup"), [(100, 6), (10, 0), (7, 7), (1, 0)])
+def test_the_learning_rate_follows_its_formula(decay, total, warmup):
+    schedule = WarmupThenDecay(5e-4, total, warmup, decay)
+    found = [float(schedule(step)) for step in range(total)]
+    expected = [reference_rate(step, 5e-4, total, warmup, decay) for step in range(total)]
+    # 1 + cos cancels near the end: float32 resolves the rate to peak * 2^-24 there.
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=5e-4 * 2**-24)
+    assert min(found) > 0
+
+
+def test_warmup_is_a_share_below_one_and_steps_from_one_on():
+    share = make_optimizer({"adamw": {"warmup": 0.1}}, total_steps=50)
+    steps = make_optimizer({"adamw": {"warmup": 5}}, total_steps=50)
+    assert share._learning_rate.warmup_steps == steps._learning_rate.warmup_steps == 5
+
+
+class NumPyAdamW:
+    """Loshchilov and Hutter 2019, algorithm 2, with the bias corrections in the rate."""
+
+    def __init__(self, weights, rates, decayed, decay=0.01, beta_1=0.9, beta_2=0.98, clip=1.0):
+        self.w = [w.astype(np.float64) for w in weights]
+        self.m = [np.zeros_like(w) for w in self.w]
+        self.v = [np.zeros_like(w) for w in self.w]
+        self.rates, self.decayed, self.decay = rates, decayed, decay
+        self.beta_1, self.beta_2, self.clip, self.t = beta_1, beta_2, clip, 0
+
+    def step(self, grads, rate):
+        self.t += 1
+        norm = math.sqrt(sum(float((g.astype(np.float64) ** 2).sum()) for g in grads))
+        grads = [g * self.clip / max(norm, self.clip) for g in grads]
+        correction = math.sqrt(1 - self.beta_2**self.t) / (1 - self.beta_1**self.t)
+        for i, g in enumerate(grads):
+            own = rate * self.rates[i]
+            if self.decayed[i]:
+                self.w[i] = self.w[i] * (1 - own * self.decay)
+            self.m[i] += (g - self.m[i]) * (1 - self.beta_1)
+            self.v[i] += (g**2 - self.v[i]) * (1 - self.beta_2)
+            self.w[i] = self.w[i] - own * correction * self.m[i] / (np.sqrt(self.v[i]) + 1e-6)
+        return norm
+
+
+@pytest.mark.parametrize("layer_decay", [1.0, 0.5])
+def test_ten_updates_equal_numpy(layer_decay):
+    rng = np.random.default_rng(0)
+    shapes = {
+        "net/embeddings/token/table": (7, 4),
+        "net/block_0/norm/gamma": (4,),
+        "net/block_0/dense/kernel": (4, 4),
+        "net/block_1/dense/bias": (4,),
+        "net/pooler/kernel": (4, 2),
+    }
+    values = [rng.normal(size=shape).astype(np.float32) for shape in shapes.values()]
+    variables = [keras.Variable(v) for v in values]
+    for variable, path in zip(variables, shapes, strict=True):
+        variable._path = path
+    settings = {"peak_learning_rate": 0.05, "warmup": 2, "beta_2": 0.98}
+    optimizer = make_optimizer({"adamw": settings}, total_steps=10, layer_decay=layer_decay)
+    optimizer.build(variables)
+    # embeddings 0, block_0 1, block_1 2, pooler 3
+    rates = [layer_decay**3, layer_decay**2, layer_decay**2, layer_decay, 1.0]
+    reference = NumPyAdamW(values, rates, [True, False, True, False, True])
+    for step in range(10):
+        grads = [rng.normal(size=v.shape).astype(np.float32) for v in values]
+        norm = reference.step(grads, reference_rate(step, 0.05, 10, 2, "linear"))
+        optimizer.apply([keras.ops.convert_to_tensor(g) for g in grads], variables)
+        assert float(optimizer.gradient_norm.numpy()) == pytest.approx(norm, rel=1e-5)
+    for variable, expected in zip(variables, reference.w, strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_layer_norms_and_biases_are_not_decayed_and_all_else_is():
+    network = Bert(vocabulary_size=50, **NETWORK)
+    decayed = {v.path for v in network.trainable_variables if is_decayed(v)}
+    spared = {v.path for v in network.trainable_variables} - decayed
+    assert spared
+    assert all(path.endswith(("/gamma", "/beta", "/bias")) for path in spared), spared
+    assert not [p for p in decayed if p.endswith(("/gamma", "/beta", "/bias"))]
+    assert any(path.endswith("/kernel") for path in decayed)
+
+
+def test_depth_follows_from_the_path():
+    paths = [
+        "bert/embeddings/x",
+        "bert/block_0/y",
+        "bert/block_11/z",
+        "bert/pooler/k",
+        "masked_lm/b",
+    ]
+    assert layer_depths(paths) == [0, 1, 12, 13, 13]
+
+
+def test_no_clipping_leaves_the_gradient_alone_and_still_reports_its_norm():
+    variable = keras.Variable(np.zeros((2, 2), np.float32))
+    optimizer = make_optimizer({"adamw": {"clip_norm": 0}}, total_steps=10)
+    optimizer.build([variable])
+    optimizer.apply([keras.ops.ones((2, 2)) * 100.0], [variable])
+    assert float(optimizer.gradient_norm.numpy()) == pytest.approx(200.0)
+    np.testing.assert_allclose(optimizer._momentums[0].numpy(), 10.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"lamb": {}}, "expected adamw, got lamb"),
+        ({"adamw": {"groups": [{"match": "x"}]}}, "not supported yet: groups"),
+        ({"adamw": {"decay": "steep"}}, "expected one of linear"),
+    ],
+)
+def test_what_is_not_supported_is_refused(mapping, message):
+    with pytest.raises(RecipeError, match=message):
+        make_optimizer(mapping, total_steps=10)

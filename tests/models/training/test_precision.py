@@ -1,0 +1,27 @@
+"""Precision: asked for, or by the machine's description."""
+
+from __future__ import annotations
+
+import pytest
+
+from fourstage.errors import RecipeError
+from models.training.precision import cpu_flags, policy, resolve_precision
+
+
+def test_what_is_asked_for_is_given():
+    assert resolve_precision("float32") == "float32"
+    assert resolve_precision("bfloat16") == "bfloat16"
+    assert resolve_precision("auto") == resolve_precision(None)
+    assert policy("bfloat16") == "mixed_bfloat16"
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(RecipeError, match="precision: expected one of auto"):
+        resolve_precision("float16")
+
+
+def test_flags_are_those_of_the_first_core(tmp_path):
+    path = tmp_path / "cpuinfo"
+    path.write_text("processor : 0\nflags\t\t: fpu avx2 amx_bf16\nprocessor : 1\nflags : none\n")
+    assert cpu_flags(path) == {"fpu", "avx2", "amx_bf16"}
+    assert cpu_flags(tmp_path / "absent") == set()
