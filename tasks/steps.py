@@ -43,7 +43,7 @@ CODE = {
     "tokenizer": ("tasks.train_tokenizer", "models.tokenizers.wordpiece"),
     "tokens": ("tasks.tokenize_corpus", "tasks.train_tokenizer", "corpora.shards"),
     "rows": ("tasks.tokenize_corpus", "tasks.train_tokenizer", "corpora.shards"),
-    "stage": ("tasks.train_stage", "models.training.gradient", "models.tokenizers.wordpiece"),
+    "stage": ("tasks.training_job", "models.training.gradient", "models.tokenizers.wordpiece"),
     "measurement": ("tasks.evaluate_model", "models.evaluation.heldout", "corpora.shards"),
     "evaluation": ("tasks.evaluate_model", "models.evaluation.predict"),
     "package": ("tasks.package_model", "models.interchange.saved_model"),

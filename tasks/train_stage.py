@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import Interrupted
+from fourstage.terminal import say
 from tasks.artifacts import NOTES
 from tasks.durable import durable
 from tasks.progress import StageReport
 from tasks.steps import Bound
-from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
+from tasks.training_job import training_job
 
 
 @durable()
@@ -29,6 +29,7 @@ def train_stage(
             outcome = train(training_job(step, seconds_left), folder, report)
         except Interrupted as interruption:
             if interruption.signal_number:
+                say(str(interruption))
                 _die_of(interruption.signal_number)
             raise
     notes = folder / NOTES
@@ -47,55 +48,6 @@ def train_stage(
         "weights_digest": hash_file(folder / "network.safetensors"),
         "run_id": report.run_id,
     }
-
-
-def training_job(step: Bound, seconds_left: float | None = None) -> Any:
-    """Everything the training loop needs, from a step and its inputs."""
-    from corpora.shards import TokenisedCorpus, TokenisedRows
-    from models.training.job import Budget, Phase, TrainingJob
-
-    stage = step.step.given["stage"]
-    settings = step.step.settings
-    tokens = {name: step.inputs[f"tokens {name}"] for name in stage.corpora}
-    before = step.inputs.get("stage before")
-    rows: dict[str, Any] = {}
-    label_names: tuple[str, ...] = ()
-    if stage.dataset:
-        dataset = step.inputs[f"tokens {stage.dataset}"]
-        rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
-        label_names = tuple(dataset.details["labels"])
-    return TrainingJob(
-        stage=stage.kind,
-        family=stage.family,
-        network=stage.network,
-        tokenizer=load_tokenizer(step.inputs["tokenizer"]),
-        phases=[Phase(p.sequence_length, p.share, p.batch_size) for p in stage.phases],
-        batch_size=stage.batch_size,
-        budget=Budget(stage.budget.unit, stage.budget.amount),
-        optimizer={stage.optimizer.name: stage.optimizer.settings},
-        objectives=stage.objectives,
-        weights=stage.weights,
-        head={stage.head: stage.head_settings} if stage.head else None,
-        corpora={
-            name: (TokenisedCorpus(tokens[name].path(DOCUMENTS), "train"), share)
-            for name, share in stage.corpora.items()
-        },
-        heldout={
-            name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
-            for name, artifact in tokens.items()
-        },
-        dataset=stage.dataset or "rows",
-        rows=rows,
-        label_names=label_names,
-        accumulation=stage.micro_batches,
-        stop=stage.stop,
-        select=stage.select,
-        precision=settings["precision"],
-        initial=before.folder if before else None,
-        seed=stage.seed,
-        folders=step.step.given["folders"],
-        deadline_seconds=seconds_left,
-    )
 
 
 def _die_of(signal_number: int) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from fourstage.errors import (
     ContractViolation,
@@ -19,7 +20,12 @@ from fourstage.errors import (
 
 TRACEBACK = "FOURSTAGE_TRACEBACK"
 INTERRUPTED = 128 + signal.SIGINT
+ENDED = 128 + signal.SIGTERM
 BROKEN_PIPE = 128 + signal.SIGPIPE
+
+
+class _Ended(BaseException):
+    """SIGTERM, as an exception: left to the system it would leave our servers behind."""
 
 
 def exit_code_of(command: Callable[[], int]) -> int:
@@ -29,6 +35,8 @@ def exit_code_of(command: Callable[[], int]) -> int:
     and nobody else, and the values in it could be a user's text.
     """
     sys.excepthook = _say_internal_error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _end)
     try:
         code = command()
         sys.stdout.flush()
@@ -40,6 +48,9 @@ def exit_code_of(command: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         _ignore_interrupts()
         return _said("interrupted; run the same command again to go on", INTERRUPTED)
+    except _Ended:
+        _ignore_interrupts()
+        return _said("ended by SIGTERM; run the same command again to go on", ENDED)
     except BrokenPipeError:
         # The reader of our output has gone, as with `| head`; nothing more can be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,9 +70,14 @@ def _said(message: str, code: int) -> int:
     return code
 
 
+def _end(number: int, frame: FrameType | None) -> None:
+    raise _Ended
+
+
 def _ignore_interrupts() -> None:
-    """A second Ctrl-C while we are leaving must not end in a stack trace."""
+    """A second Ctrl-C or SIGTERM while we are leaving must not end in a stack trace."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _say_internal_error(
