@@ -22,6 +22,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras.src.random import seed_generator  # Keras has no public way to hand it a generator
 
 from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
 from models import features as keys
@@ -83,12 +84,18 @@ def train(job: TrainingJob, folder: Path, report: Report | None = None) -> Outco
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Keras draws the seeds of initial weights and dropout from Python's global generator."""
-    python, numpy = random.getstate(), np.random.get_state()
+    """Give Keras a generator of its own for the seeds of initial weights and dropout.
+
+    It draws them from Python's global one, of which the threads of Prefect and MLflow draw as well,
+    whenever a retry wants a random delay: the same seed would then give other weights.
+    """
+    python, numpy, shared = random.getstate(), np.random.get_state(), seed_generator.python_random
     keras.utils.set_random_seed(seed)
+    seed_generator.python_random = random.Random(seed)  # type: ignore[assignment]
     try:
         yield
     finally:
+        seed_generator.python_random = shared
         random.setstate(python)
         np.random.set_state(numpy)
 
