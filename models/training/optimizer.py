@@ -118,6 +118,10 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self.rates = tuple(self.layer_decay ** (max(depths) - depth) for depth in depths)
         self.decayed = tuple(is_decayed(variable) for variable in var_list)
 
+    def _get_current_learning_rate(self) -> Any:
+        """The rate of this update; Keras would ask for that of this micro-batch."""
+        return self._learning_rate(self.iterations)
+
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         """As in Keras, with the sparse gradients of embedding tables made dense first."""
         if keras.backend.backend() == "tensorflow":

@@ -19,7 +19,7 @@ def test_the_second_text_of_a_pair_is_a_feature_of_its_own():
     first = ["one text here"] * 20
     second = ["agrees with it", "denies all that"] * 10
     found = tfidf_predictions(
-        first, [1, 0] * 10, first[:2], pairs=(second, ["it agrees", "it denies"])
+        first, [1, 0] * 10, first[:2], pairs=(second, ["it agrees", "who denies"])
     )
     assert found.tolist() == [1, 0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,11 @@ def test_heldout_loss_is_the_same_number_each_time_and_near_ln_v_at_first(folder
     assert heldout_losses(folders[0], tokenizer(), {"a": corpora["a"]})["a"] == one["a"]
 
 
-def test_a_stage_without_the_head_says_which_it_has(folders):
-    with pytest.raises(RecipeError, match=r"no head 'sequence_classification'.*masked_lm"):
-        heldout_losses(
-            folders[0], tokenizer(), {"a": Corpus(9)}, objective="sequence_classification"
-        )
+def test_a_stage_without_the_head_says_which_it_has(folders, tmp_path):
+    headless = shutil.copytree(folders[0], tmp_path / "general")
+    (headless / "heads" / "next_sentence.safetensors").unlink()
+    with pytest.raises(RecipeError, match=r"no head 'next_sentence'.*it has masked_lm"):
+        heldout_losses(headless, tokenizer(), {"a": Corpus(9)}, objective="next_sentence")
 
 
 def test_another_tokenizer_is_refused(folders):

@@ -305,7 +305,11 @@ def test_python_and_numpy_draw_on_as_if_nothing_had_been_trained(tmp_path):
     ("job", "error", "message"),
     [
         (lambda: pretraining(phases=[Phase(64)]), RecipeError, "64 tokens, but .* ends at 32"),
-        (lambda: pretraining(corpora={"a": (Corpus(1), 1.0)}), ContractViolation, "fewer than"),
+        (
+            lambda: pretraining(corpora={"a": (Corpus(1), 1.0)}, objectives={"masked_lm": {}}),
+            ContractViolation,
+            "fewer than",
+        ),
         (lambda: pretraining(accumulation=3), RecipeError, "8 rows cannot be cut into 3"),
         (lambda: pretraining(remedies={"ewc": {}}), RecipeError, "not supported yet: ewc"),
         (lambda: pretraining(corpora={}), RecipeError, "no corpora"),
