@@ -16,6 +16,7 @@ from typing import Any
 
 from prefect import Task
 from prefect.context import TaskRunContext
+from prefect.utilities.annotations import quote
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
@@ -83,7 +84,8 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
         say(f"{step.step.name}: {before.reason}")
     runner = durable_task.with_options(refresh_cache=isinstance(before, Missing))
     runner.version = step.preimage["code"][:12]
-    runner(step, **extra)
+    # Quoted: Prefect would look into every part of the step for futures, a second for all steps.
+    runner(quote(step), **extra)
     after = store().find(kind, key)
     if isinstance(after, Missing):
         raise EnvironmentFault(
@@ -107,7 +109,7 @@ def _cache_key(context: TaskRunContext, parameters: Mapping[str, Any]) -> str:
 def _label() -> str:
     from prefect.runtime import task_run
 
-    return task_run.parameters["step"].label
+    return task_run.parameters["step"].unquote().label
 
 
 def _environment_fault(step: Bound, folder: Path, error: OSError) -> EnvironmentFault:
