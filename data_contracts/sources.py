@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from data_contracts.records import SPLITS, Split
-from data_contracts.strict_yaml import kind_of, read_mapping
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.strict_yaml import kind_of, read_document
 
 BUILT_IN = Path(__file__).parent / "sources"
 ALL = "all"  # the key of `Source.patterns` where the files are not listed by split
@@ -349,7 +349,10 @@ def read_source(path: Path, project: Path | None = None) -> Source:
         RecipeError: It is not a valid source.
     """
     where = f"sources/{path.name}"
-    source = parse_source(read_mapping(path, where), where)
+    facts = read_document(path, where).value
+    if not isinstance(facts, dict):
+        raise RecipeError(f"{where}: expected a mapping of keys to values, got {kind_of(facts)}.")
+    source = parse_source(facts, where)
     if source.name != path.stem:
         raise RecipeError(
             f"{where}: name: expected the file's own, {path.stem!r}, got {source.name!r}."
@@ -423,7 +426,10 @@ def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:
     if expected is None:
         context = error.get("ctx") or {}
         expected = str(context.get("expected") or error["msg"])
-    return f"{prefix}expected {expected}, got {kind_of(error['input'])}."
+    got, read_so = error["input"], ""
+    if isinstance(got, bool):
+        read_so = " (YAML reads yes, no, on and off so: quote a word you mean)"
+    return f"{prefix}expected {expected}, got {kind_of(got)}{read_so}."
 
 
 _EXPECTED = {

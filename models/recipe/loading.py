@@ -11,13 +11,13 @@ from pydantic import ValidationError
 
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.settings import REPOSITORY, search_folders
+from fourstage.strict_yaml import Document, kind_of, parse_document, read_document
 from models.recipe import parts
-from models.recipe.messages import faults_of, kind_of, raise_all, source_of
+from models.recipe.messages import faults_of, raise_all, source_of
 from models.recipe.paths import Path as Place
 from models.recipe.paths import parse_path, path_text
 from models.recipe.schema import Recipe
 from models.recipe.smoke import shrink
-from models.recipe.strict_yaml import Document, parse_document, read_document
 
 # Of these a value of the parent holds where the child's mapping has none; anything else is
 # replaced.

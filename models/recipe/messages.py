@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.strict_yaml import kind_of
 from models.recipe.paths import Path, path_text
 from models.recipe.schema import Part, Recipe
 
@@ -77,24 +78,6 @@ def source_of(path: Path, where: Mapping[Path, str]) -> str:
         return where[path]
     inside = {place for given, place in where.items() if given[: len(path)] == path}
     return inside.pop() if len(inside) == 1 else where[()]
-
-
-def kind_of(value: Any) -> str:
-    """What a value is, for a message; short."""
-    match value:
-        case None:
-            return "nothing"
-        case bool():
-            return f"`{str(value).lower()}`"
-        case int() | float():
-            return f"the number {str(value)[:40]}"
-        case str():
-            return f"the text {value[:60]!r}"
-        case list() | tuple():
-            return f"a list of {len(value)}"
-        case Mapping():
-            return "a mapping"
-    return f"a {type(value).__name__}"
 
 
 def _fault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from models.recipe.messages import kind_of
+from fourstage.strict_yaml import kind_of
 from models.signatures import Setting
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fourstage.errors import RecipeError
+from fourstage.strict_yaml import kind_of
 from models import catalogue
 from models.recipe import defaults, parts
 from models.recipe.ledger import Ledger
-from models.recipe.messages import kind_of
 from models.recipe.resolved import ResolvedBudget, ResolvedOptimizer, ResolvedPhase, ResolvedStage
 from models.recipe.schema import STAGE_KINDS, Stage
 

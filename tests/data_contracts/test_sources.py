@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_contracts.sources import load_source, parse_source, source_names
-from data_contracts.strict_yaml import parse_mapping
 from fourstage.errors import RecipeError, UnknownNameError
 
 SMALLEST = {"name": "mine", "language": "en", "licence": "CC0-1.0", "fields": {"text": "text"}}
@@ -40,10 +38,10 @@ def test_the_smallest_corpus_and_dataset_work_as_they_are():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("name: no", "name: expected text, got false (YAML reads yes, no, on and off so: quote"),
+        ("name: no", "name: expected text, got `false` (YAML reads yes, no, on and off so: quote"),
         ("name: other", "name: expected the file's own, 'mine', got 'other'"),
         ("name: ../mine", "name: expected letters, digits"),
-        ("language: no", "language: expected text, got false"),
+        ("language: no", "language: expected text, got `false`"),
         ("language: English", "language: expected a code such as en or zh, got 'English'"),
         ("licence: ''", "licence: expected an SPDX name"),
         ("licence: 3", "licence: expected text, got the number 3"),
@@ -70,8 +68,7 @@ def test_the_smallest_corpus_and_dataset_work_as_they_are():
         ("origin: {url: c.jsonl, sha256: x}", "origin: expected an address with https://"),
         ("origin: {url: 'https://x', sha256: abc}", "origin: expected a sha256 of 64 hexadecimal"),
         ("origin: {url: 'https://x', shaa256: abc}", "origin.shaa256: 'shaa256' is not a key here"),
-        ("x: &a [1]", "anchors and aliases are not used here"),
-        ("x: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
+        ("x: !!python/object/apply:os.getcwd []", "tag .* is not allowed"),
         ("1: 2", "a key must be text, got '1'"),
         ("name: mine\nname: mine", "the key 'name' stands twice, in lines"),
         ("x: {" * 60, "line 6"),
@@ -130,9 +127,8 @@ def test_dates_and_a_byte_order_mark_are_no_surprise(tmp_path: Path):
     folder.mkdir()
     (folder / "mine.yaml").write_bytes(b"\xef\xbb\xbf" + MINIMAL.encode())
     assert load_source("mine", [tmp_path]).language == "en"
-    assert parse_mapping("day: 2020-01-01", "x") == {"day": "2020-01-01"}
     (folder / "mine.yaml").write_bytes(b"name: caf\xe9")
-    with pytest.raises(RecipeError, match="not UTF-8 at byte 9"):
+    with pytest.raises(RecipeError, match="line 1: not UTF-8"):
         load_source("mine", [tmp_path])
 
 
@@ -170,14 +166,3 @@ def test_any_mapping_is_a_source_or_a_recipe_error(raw: dict[str, Any]):
     except RecipeError as error:
         message = str(error)
     assert message.startswith("source: ")
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.text(max_size=200) | st.builds(lambda v: yaml.safe_dump(v), VALUES))
-def test_any_text_is_a_mapping_or_a_recipe_error(text: str):
-    message = "x: "
-    try:
-        parse_mapping(text, "x")
-    except RecipeError as error:
-        message = str(error)
-    assert message.startswith("x: ")

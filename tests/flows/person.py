@@ -64,7 +64,8 @@ class Person:
     def variables(self, **more: str) -> dict[str, str]:
         """The environment, with nothing of whoever runs the tests."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-        own = {"FOURSTAGE_HOME": str(self.home), "PYTHONPATH": str(REPOSITORY)}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{clean.get('PATH', '')}"  # activated
+        own = {"FOURSTAGE_HOME": str(self.home), "PYTHONPATH": str(REPOSITORY), "PATH": path}
         return clean | own | self.environment | more
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:

@@ -15,7 +15,6 @@ from typing import Any
 import yaml
 
 from fourstage.errors import RecipeError
-from models.recipe.paths import path_text
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
@@ -57,8 +56,8 @@ def read_document(path: Path, where: str) -> Document:
         raise RecipeError(f"{where}: not a path") from error
     if len(data) > MAX_BYTES:
         raise RecipeError(
-            f"{where}: expected a recipe of at most {MAX_BYTES // 1024} KiB, got more; "
-            "a recipe names data, it does not hold them"
+            f"{where}: expected at most {MAX_BYTES // 1024} KiB of YAML, got more; name data in it,"
+            " do not put them there"
         )
     try:
         text = data.decode("utf-8-sig")
@@ -89,6 +88,24 @@ def parse_document(text: str, where: str) -> Document:
     return document
 
 
+def kind_of(value: Any) -> str:
+    """What a value is, for a message; short."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case int() | float():
+            return f"the number {str(value)[:40]}"
+        case str():
+            return f"the text {value[:60]!r}"
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case dict():
+            return "a mapping"
+    return f"a {type(value).__name__}"
+
+
 def _code(character: Any) -> int:
     return ord(character) if isinstance(character, str) else int(character)
 
@@ -105,7 +122,7 @@ def _check_events(text: str, where: str) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             raise RecipeError(
-                f"{where}: line {line}: the tag {tag[:60]!r} is not allowed; a recipe holds "
+                f"{where}: line {line}: the tag {tag[:60]!r} is not allowed; write "
                 "plain values only"
             )
         if isinstance(event, yaml.AliasEvent):
@@ -162,7 +179,7 @@ class _Builder:
             key = key_node.value
             if key in lines:
                 raise RecipeError(
-                    f"{self.where}: the key {path_text((*path, key))!r} stands twice, in lines "
+                    f"{self.where}: the key {key[:80]!r} stands twice, in lines "
                     f"{lines[key]} and {line}; keep one"
                 )
             lines[key] = line
