@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from tasks.ancestry import FILE, Ancestry, BrokenLineage, Manifest, from_json, gather
+from tasks.ancestry import FILE, Ancestry, BrokenLineage, Manifest, from_json, gather, join
 from tasks.register_model import (
     ANCESTRY_TAG,
+    EVALUATION_TAG,
     Version,
     aliases,
     registered_names,
@@ -252,7 +253,12 @@ def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tu
             " and there is no store to ask."
         )
     try:
-        return gather(store_root, {"kind": "package", "key": found.key}), "store"
+        package = gather(store_root, {"kind": "package", "key": found.key})
+        evaluation = found.tags.get(EVALUATION_TAG)
+        if evaluation is None:
+            return package, "store"
+        # What only the evaluation read belongs to the way as well: measurements, their contracts.
+        return join(package, gather(store_root, {"kind": "evaluation", "key": evaluation})), "store"
     except BrokenLineage as error:
         raise BrokenLineage(
             f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"
