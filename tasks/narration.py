@@ -34,6 +34,11 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
     console = Console(file=terminal(), width=None if terminal().isatty() else 160)
     console.print()
     console.print(stage_table_for_terminal(stage_rows(summary), metric))
+    if all(stage["status"] == "reused" for stage in summary["stages"]):
+        console.print(
+            "Nothing was trained: every stage was finished before, from the same data, settings and"
+            " code."
+        )
     if metric:
         console.print(
             f"[dim]{metric} before finetune is a linear probe's on frozen features;"

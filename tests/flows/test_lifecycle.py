@@ -89,6 +89,7 @@ def test_the_same_command_again_trains_nothing_and_is_quick(story: Story):
     assert after["metrics"] == before["metrics"]
     assert after["model"] == before["model"]
     assert story.second.seconds < 60
+    assert "Nothing was trained: every stage was finished before" in story.second.err
     assert not re.search(r"^\w.* (made|trained) ", story.second.err, re.MULTILINE)
 
 
