@@ -139,7 +139,9 @@ def test_each_start_goes_on_from_the_step_before(story: Story):
     last = [story.checkpoints[name][-1] for name in names]
     assert last == sorted(last)
     assert 0 < last[0] < last[1] < last[2] < STEPS
-    assert all(len(found) <= 2 for found in story.checkpoints.values())  # the last two are kept
+    for name, found in story.checkpoints.items():
+        # The last two are kept; a kill may come before the third is removed.
+        assert len(found) <= (3 if name == "killed" else 2), name
 
 
 def test_weights_are_those_of_an_undisturbed_run_to_the_bit(story: Story):
