@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pyarrow
 import pyarrow.parquet
@@ -33,7 +33,7 @@ class TableWriter:
         self._bytes = 0
         self._rows = 0
 
-    def __enter__(self) -> TableWriter:
+    def __enter__(self) -> Self:
         descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._sink = os.fdopen(descriptor, "wb")
         if self.path.suffix == ".parquet":

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import pyarrow
@@ -36,7 +35,7 @@ ROWS = pyarrow.schema(
 )
 
 
-class TokenWriter:
+class TokenWriter(TableWriter):
     """Writes tokenised documents.
 
     Args:
@@ -44,13 +43,9 @@ class TokenWriter:
     """
 
     def __init__(self, path: Path):
-        self._table = TableWriter(Path(path), TOKENS)
+        super().__init__(Path(path), TOKENS)
 
-    def __enter__(self) -> TokenWriter:
-        self._table.__enter__()
-        return self
-
-    def add(
+    def add_document(
         self,
         id: str,  # noqa: A002 (the column's name)
         split: str,
@@ -76,7 +71,7 @@ class TokenWriter:
                 "starts, "
                 f"got {int(sentences.sum())} and {len(starts)}"
             )
-        self._table.add(
+        self.add(
             {
                 "id": id,
                 "split": split,
@@ -87,16 +82,8 @@ class TokenWriter:
             5 * len(tokens) + 4 * len(sentences) + 64,
         )
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._table.__exit__(kind, error, trace)
 
-
-class RowWriter:
+class RowWriter(TableWriter):
     """Writes tokenised labelled rows.
 
     Args:
@@ -104,13 +91,9 @@ class RowWriter:
     """
 
     def __init__(self, path: Path):
-        self._table = TableWriter(Path(path), ROWS)
+        super().__init__(Path(path), ROWS)
 
-    def __enter__(self) -> RowWriter:
-        self._table.__enter__()
-        return self
-
-    def add(
+    def add_row(
         self,
         id: str,  # noqa: A002 (the column's name)
         split: str,
@@ -131,7 +114,7 @@ class RowWriter:
         pair = None
         if pair_token_ids is not None:
             pair = np.ascontiguousarray(pair_token_ids, dtype=np.int32)
-        self._table.add(
+        self.add(
             {
                 "id": id,
                 "split": split,
@@ -141,14 +124,6 @@ class RowWriter:
             },
             4 * len(tokens) + (0 if pair is None else 4 * len(pair)) + 64,
         )
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._table.__exit__(kind, error, trace)
 
 
 class _Mapped:

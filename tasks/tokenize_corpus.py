@@ -54,7 +54,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
             second = tokenizer.encode([row.text_pair or "" for row in some])
             for row, ids, pair_ids in zip(some, first, second, strict=True):
                 pair = None if row.text_pair is None else pair_ids
-                writer.add(row.id, row.split, ids, pair, labels.get(row.label, -1))
+                writer.add_row(row.id, row.split, ids, pair, labels.get(row.label, -1))
     # A sentence that stands in several rows is one document; train wins over dev.
     documents: dict[str, tuple[str, str, str]] = {}
     for split, role in (("train", "train"), ("dev", "heldout")):
@@ -95,7 +95,7 @@ def _write(
             for (name, _, split), parts in zip(some, sentences, strict=True):
                 ids, lengths = _joined([next(encoded) for _ in parts])
                 units = tokenizer.unit_starts(ids)
-                writer.add(name, split, ids, lengths, units)
+                writer.add_document(name, split, ids, lengths, units)
                 profile["id"].append(name)
                 profile["split"].append(split)
                 profile["num_tokens"].append(len(ids))

@@ -21,7 +21,9 @@ def write_corpus(path: Path, count: int) -> list[tuple[np.ndarray, np.ndarray, n
             tokens = rng.integers(0, 8000, size=lengths.sum()).astype(np.int32)
             starts = rng.random(len(tokens)) < 0.7
             documents.append((tokens, lengths, starts))
-            writer.add(f"d{i}", "heldout" if i % 10 == 3 else "train", tokens, lengths, starts)
+            writer.add_document(
+                f"d{i}", "heldout" if i % 10 == 3 else "train", tokens, lengths, starts
+            )
     return documents
 
 
@@ -62,9 +64,9 @@ def test_documents_are_views_and_travel_to_workers_as_a_path(tmp_path: Path):
 def test_rows_come_back_with_pairs_and_labels(tmp_path: Path):
     path = tmp_path / "rows.arrow"
     with RowWriter(path) as writer:
-        writer.add("a", "train", np.array([1, 2, 3]), None, 1)
-        writer.add("b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), 0)
-        writer.add("c", "train", np.array([], dtype=np.int32), np.array([], dtype=np.int32), -1)
+        writer.add_row("a", "train", np.array([1, 2, 3]), None, 1)
+        writer.add_row("b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), 0)
+        writer.add_row("c", "train", np.array([], dtype=np.int32), np.array([], dtype=np.int32), -1)
     rows = TokenisedRows(path)
     assert rows.ids == ["a", "b", "c"]
     assert rows.labels.tolist() == [1, 0, -1]
@@ -92,7 +94,7 @@ def test_an_empty_file_is_a_corpus_of_none(tmp_path: Path):
 def test_a_file_appears_only_when_it_is_whole(tmp_path: Path):
     def write_and_fail() -> None:
         with TokenWriter(tmp_path / "t.arrow") as writer:
-            writer.add("a", "train", np.array([1]), np.array([1]), np.array([True]))
+            writer.add_document("a", "train", np.array([1]), np.array([1]), np.array([True]))
             assert not (tmp_path / "t.arrow").exists()
             raise RuntimeError
 
@@ -103,7 +105,7 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path: Path):
 
 def test_sentence_lengths_that_do_not_sum_are_refused(tmp_path: Path):
     with TokenWriter(tmp_path / "t.arrow") as writer, pytest.raises(ValueError, match="sum to 2"):
-        writer.add("a", "train", np.array([1, 2]), np.array([1]), np.array([True, True]))
+        writer.add_document("a", "train", np.array([1, 2]), np.array([1]), np.array([True, True]))
 
 
 def test_another_file_is_refused_by_its_columns(tmp_path: Path):
