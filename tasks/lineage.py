@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.terminal import say
 from tasks.ancestry import FILE, Ancestry, BrokenLineage, Manifest, from_json, gather, join
 from tasks.register_model import (
-    ANCESTRY_TAG,
     EVALUATION_TAG,
     Version,
     aliases,
@@ -203,12 +202,15 @@ def trace(tracking: Tracking, uri: str, store_root: Path | None = None) -> Trace
 
 
 @answered
-def impact(tracking: Tracking, prefix: str) -> list[Impact]:
+def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> list[Impact]:
     """Versions that saw a text, tokenizer or weights; named by a digest or its beginning.
+
+    A version whose lineage is lost is said, since it may have seen it too.
 
     Args:
         tracking: The server.
         prefix: At least 6 hex digits of a key, digest, snapshot or origin.
+        store_root: ``$FOURSTAGE_HOME/store``, where there is one.
 
     Raises:
         RecipeError: If it is not the beginning of a digest.
@@ -222,11 +224,14 @@ def impact(tracking: Tracking, prefix: str) -> list[Impact]:
     found: list[Impact] = []
     for name in registered_names(tracking):
         for candidate in tracking.client.search_model_versions(f"name = '{name}'"):
-            known: Mapping[str, str] = json.loads(candidate.tags.get(ANCESTRY_TAG, "{}"))
+            facts = version(tracking, name, int(candidate.version))
+            try:
+                known = _ancestry(tracking, facts, store_root)[0].digests()
+            except BrokenLineage as error:
+                say(f"not known of {name} version {candidate.version}: {error}")
+                continue
             matches = [(whole, what) for whole, what in known.items() if whole.startswith(prefix)]
-            for whole, what in matches[:1]:
-                facts = version(tracking, name, int(candidate.version))
-                found.append(Impact(facts, what, whole))
+            found += [Impact(facts, what, whole) for whole, what in matches[:1]]
     return sorted(found, key=lambda each: (each.version.name, each.version.number))
 
 

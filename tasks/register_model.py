@@ -24,13 +24,11 @@ CHALLENGER = "challenger"
 PREVIOUS = "previous"
 SMOKE = "-smoke"
 SMOKE_TAG = "fourstage.smoke"
-ANCESTRY_TAG = "fourstage.ancestry"  # every digest the version comes from, for `impact`
 METRICS_TAG = "fourstage.metrics"
 MODEL_TAG = "fourstage.model_id"
 EVALUATION_TAG = "fourstage.evaluation_key"
 MODEL_CODE = Path(__file__).with_name("text_model.py")
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
-TAG_LENGTH = 100_000  # characters of a version's tag, MLflow's limit
 
 
 @dataclass(frozen=True)
@@ -237,8 +235,7 @@ def _log_package(
         known = {used.model_id for used in run.inputs.model_inputs} if run.inputs else set()
         if parent_model.model_id not in known:
             client.log_inputs(run_id, models=[LoggedModelInput(parent_model.model_id)])
-    # The ancestry is a tag of versions only; a model's tags are shorter and it has it as a file.
-    shown = {n: value for n, value in tags.items() if n not in (ANCESTRY_TAG, METRICS_TAG)}
+    shown = {name: value for name, value in tags.items() if name != METRICS_TAG}
 
     def fill(model: LoggedModel, place: Path) -> None:
         save_text_model(package.folders[package.root], place / "model", model)
@@ -253,9 +250,7 @@ def _log_package(
 
 
 def _version_tags(whole: Ancestry, evaluation: Ancestry | None, smoke: bool) -> dict[str, str]:
-    known = json.dumps(whole.digests(), ensure_ascii=False)
-    assert len(known) < TAG_LENGTH, len(known)
-    tags = {**model_tags(whole), ANCESTRY_TAG: known, SMOKE_TAG: str(smoke).lower()}
+    tags = {**model_tags(whole), SMOKE_TAG: str(smoke).lower()}
     if evaluation:
         metrics = dict(evaluation.artifact.details.get("metrics", {}))
         tags[METRICS_TAG] = json.dumps(metrics)

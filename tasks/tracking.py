@@ -212,7 +212,12 @@ def ensure_experiment(tracking: Tracking, recipe_name: str) -> str:
     # Left alone, MLflow puts artifacts of a local database into the current folder.
     place = (tracking.folder / "mlflow").as_uri() if tracking.local else None
     try:
-        return client.create_experiment(recipe_name, artifact_location=place)
+        return client.create_experiment(
+            recipe_name,
+            place,
+            # MLflow's pages open as those of training, not of prompts and agents.
+            tags={"mlflow.experimentKind": "custom_model_development"},
+        )
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise

@@ -234,7 +234,7 @@ def flow_tags() -> dict[str, str]:
     tags = {}
     if flow_run.id:
         tags[FLOW_RUN] = str(flow_run.id)
-    if flow_run.ui_url:
+    if flow_run.ui_url and flow_run.ui_url.startswith("http"):  # "None/…" of an embedded server
         tags["prefect.flow_run_url"] = str(flow_run.ui_url)
     return tags
 

@@ -37,6 +37,9 @@ def exit_code_of(command: Callable[[], int]) -> int:
     sys.excepthook = _say_internal_error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _end)
+        # A shell starts background jobs with SIGINT ignored; servers of ours would inherit that,
+        # and Prefect's worker could not be stopped.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = command()
         sys.stdout.flush()

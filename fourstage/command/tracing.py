@@ -51,12 +51,14 @@ def handle_impact(options: Namespace) -> int:
     from tasks.lineage import impact
     from tasks.tracking import connect
 
-    found = impact(connect(), options.digest)
+    found = impact(connect(), options.digest, home() / "store")
     if options.json:
         print_json([one.to_json() for one in found])
         return 0
     for one in found:
-        print_line(str(one))
+        aliases = "".join(f" @{alias}" for alias in one.version.aliases)
+        name = f"{one.version.name} version {one.version.number}{aliases}"
+        print_line(f"{name}: {one.through} {one.digest[:12]}")
     if not found:
         print_line("no registered version saw it")
     return 0

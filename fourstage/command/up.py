@@ -84,14 +84,19 @@ class Servers:
         return self.logs / f"{name}.log"
 
     def stop(self) -> None:
-        """End every process, the last started first: the worker while its server still listens."""
-        for process in reversed(self.running.values()):
-            _signal_group(process, signal.SIGTERM)
-            try:
-                process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                _signal_group(process, signal.SIGKILL)
-                process.wait()
+        """End every process, the worker first, while its server still listens."""
+        worker = self.running.get("worker")
+        servers = [process for process in self.running.values() if process is not worker]
+        for group in ([worker] if worker else [], servers):
+            for process in group:
+                _signal_group(process, signal.SIGTERM)
+            deadline = time.monotonic() + STOP_SECONDS
+            for process in group:
+                try:
+                    process.wait(max(0.0, deadline - time.monotonic()))
+                except subprocess.TimeoutExpired:
+                    _signal_group(process, signal.SIGKILL)
+                    process.wait()
 
 
 def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:

@@ -52,13 +52,21 @@ class Up:
 
 @pytest.fixture(scope="module")
 def up(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """The servers, in the home of the smoke runs, so that its text need not be read again."""
+    """The servers with a project's own deployments, the lifecycle each minute.
+
+    They share the home of the smoke runs, so that its text need not be read again.
+    """
     folder = tmp_path_factory.mktemp("project") / "一个 project"
     project = Project(folder)
     recipe = yaml.safe_load((REPOSITORY / "recipes" / "quickstart.yaml").read_text("utf-8"))
     recipe |= {"name": "scheduled", "seed": 23}
     recipe["promote"]["model"] = "scheduled"
     project.recipe(recipe)
+    deployments = yaml.safe_load((REPOSITORY / "prefect.yaml").read_text("utf-8"))
+    weekly = next(each for each in deployments["deployments"] if each["name"] == "weekly")
+    weekly["parameters"] = {"recipe": "recipes/scheduled.yaml", "smoke": True}
+    weekly["schedules"][0]["cron"] = "* * * * *"
+    (folder / "prefect.yaml").write_text(yaml.safe_dump(deployments), "utf-8")
     person = Person(story.person.home, folder)
     ports = free_port(), free_port()
     said = tmp_path_factory.mktemp("up") / "said"
@@ -115,19 +123,6 @@ def test_all_of_it_listens_on_loopback_alone(up: Up):
 
 
 def test_a_scheduled_run_goes_from_its_cron_to_the_alias(up: Up):
-    deployed = subprocess.run(
-        [
-            *(sys.executable, "-m", "prefect", "--no-prompt", "deploy", "--name", "weekly"),
-            *("--prefect-file", str(REPOSITORY / "prefect.yaml")),
-            *("--cron", "* * * * *", "--timezone", "Etc/UTC"),
-            *("--param", "recipe=recipes/scheduled.yaml", "--param", "smoke=true"),
-        ],
-        cwd=up.person.folder,
-        env=up.person.variables(PREFECT_API_URL=f"{up.prefect}/api"),
-        capture_output=True,
-        text=True,
-    )
-    assert deployed.returncode == 0, deployed.stdout + deployed.stderr
     (weekly,) = up.ask("deployments/filter", {"deployments": {"name": {"any_": ["weekly"]}}})
     assert weekly["parameters"] == {"recipe": "recipes/scheduled.yaml", "smoke": True}
     runs = {"deployments": {"id": {"any_": [weekly["id"]]}}, "sort": "EXPECTED_START_TIME_ASC"}
