@@ -71,8 +71,8 @@ class Manifest:
 
     @property
     def source(self) -> Mapping[str, Any]:
-        """The source a corpus or dataset comes from."""
-        return self.settings.get("source", {})
+        """The source a corpus or dataset comes from: its name, language, licence and origins."""
+        return self.details.get("source", {})
 
     def faults(self) -> list[str]:
         """What in it contradicts itself."""
@@ -146,12 +146,12 @@ class Ancestry:
         for manifest in self.manifests.values():
             named[manifest.key] = f"key of {manifest.name}"
             named[manifest.digest] = f"digest of {manifest.name}"
-            for name, value in (
-                ("snapshot", manifest.settings.get("snapshot")),
-                ("origin", _origin(manifest.source).get("sha256")),
-            ):
-                if isinstance(value, str):
-                    named[value] = f"{name} of {manifest.name}"
+            if snapshot := manifest.settings.get("snapshot"):
+                named[snapshot] = f"snapshot of {manifest.name}"
+            for origin in manifest.source.get("origin", []):
+                for published in (origin, *origin.get("files", [])):
+                    if value := published.get("sha256"):
+                        named[value] = f"origin of {manifest.name}"
             if weights := manifest.weights_digest:
                 named[weights] = f"weights of {manifest.name}"
         return named
@@ -258,11 +258,6 @@ def walk(ancestry: Ancestry) -> Iterator[tuple[Manifest, str, Manifest]]:
         for role, reference in manifest.inputs.items():
             if parent := ancestry.manifests.get(reference["key"]):
                 yield parent, role, manifest
-
-
-def _origin(source: Mapping[str, Any]) -> Mapping[str, Any]:
-    origin = source.get("origin")
-    return origin if isinstance(origin, Mapping) else {}
 
 
 def _plain(value: Any) -> Any:

@@ -24,13 +24,14 @@ def text(trace: Trace) -> str:
     found = trace.version
     pointing = f" ({', '.join(found.aliases)})" if found.aliases else ""
     lines = [f"{found.name} version {found.number}{pointing}, told by {trace.told_by}"]
+    width = max(len(hop.manifest.name) for hop in trace.hops)
     for hop in trace.hops:
         manifest = hop.manifest
         commit = (hop.commit or "no git")[:12] + (
             "+" if manifest.details.get("git", {}).get("dirty") else ""
         )
         lines.append(
-            f"  {manifest.name:<32} key {manifest.key[:12]}  digest {manifest.digest[:12]}"
+            f"  {manifest.name:<{width}}  key {manifest.key[:12]}  digest {manifest.digest[:12]}"
             f"  commit {commit}{_of_kind(hop)}"
         )
     return "\n".join(lines)

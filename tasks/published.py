@@ -326,10 +326,9 @@ def _dataset(manifest: Manifest) -> DatasetInput:
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     source = manifest.source
-    origin = source.get("origin")
     facts = {
         "name": source.get("name", manifest.name),
-        "origin": origin if isinstance(origin, Mapping) else None,
+        "origin": source.get("origin"),
         "licence": source.get("licence"),
         "snapshot": manifest.settings.get("snapshot"),
     }

@@ -139,6 +139,7 @@ def test_trace_holds_every_hop(story: Story, traced: dict[str, Any]):
         assert all(re.fullmatch("[0-9a-f]{40}", hop["commit"]) for hop in traced["hops"])
     sources = {hop["source"]["name"] for hop in traced["hops"] if "source" in hop}
     assert sources == {"python_infrastructure", "python_scientific", "python_libraries"}
+    assert all("licence" in hop["source"] for hop in traced["hops"] if "source" in hop)
 
 
 def test_trace_is_complete_with_the_store_gone(story: Story, traced: dict[str, Any]):

@@ -137,7 +137,7 @@ def test_a_scheduled_run_goes_from_its_cron_to_the_alias(up: Up):
     log = (up.person.home / "logs" / "worker.log").read_text("utf-8", "replace")
     assert run["state_type"] == "COMPLETED", f"{run['state']['message']}\n{log[-3000:]}"
     assert run["auto_scheduled"] is True
-    assert run["name"] == "lifecycle-recipes/scheduled.yaml"
+    assert run["name"] == "lifecycle-scheduled"
     named = [each["key"] for each in up.ask("artifacts/latest/filter", {})]
     assert {"stage-general", "stage-finetune", "gate", "lineage"} <= set(named)
     traced = up.person.types("trace", "models:/scheduled-smoke@champion", "--json")
@@ -162,5 +162,6 @@ def test_ctrl_c_ends_all_that_was_started(up: Up):
     assert up.process.wait(60) == 130
     assert living(up.person.home) == []
     with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # closed ones may linger
         probe.bind(("127.0.0.1", int(up.prefect.rsplit(":", 1)[1])))
     assert "Traceback" not in up.said.read_text("utf-8")

@@ -117,10 +117,14 @@ class Lifecycle:
             "name": source,
             "licence": licence,
             "language": "en",
-            "origin": {"url": f"https://example.org/{source}", "sha256": "ab" * 32},
+            "origin": [{"url": f"https://example.org/{source}", "sha256": "ab" * 32}],
         }
-        settings = {"source": described, "snapshot": ("cd" if kind == "corpus" else "ef") * 32}
-        self._make(kind, name, settings, {}, _write("documents.arrow", f"{source} zqxcanary"))
+        settings = {
+            "source": {"name": source},
+            "snapshot": ("cd" if kind == "corpus" else "ef") * 32,
+        }
+        write = _write("documents.arrow", f"{source} zqxcanary")
+        self._make(kind, name, settings, {}, lambda folder: {**write(folder), "source": described})
 
     def _make(
         self,
