@@ -18,8 +18,6 @@ from fourstage.settings import REPOSITORY
 from tests.flows.conftest import Story, free_port, wait_for
 from tests.flows.person import Answer, Listener, end, living
 
-pytestmark = pytest.mark.slow
-
 STAGES = ["general", "domain", "task", "finetune"]
 MODEL = "python-libraries-smoke"
 STAGE_KEYS = {"stage", "status", "key", "weights_digest", "steps", "seconds"}
@@ -254,7 +252,6 @@ def post(address: str, body: Any) -> tuple[int, Any]:
         return error.code, None
 
 
-@pytest.mark.slow
 def test_a_served_model_answers_and_refuses_what_is_no_text(served: str, predicted):
     status, answer = post(served, {"inputs": TEXTS})
     assert status == 200
