@@ -20,8 +20,6 @@ import pytest
 from tests.flows.own_project import CANARY, Project, document, recipe, row, stages
 from tests.flows.person import Answer, Listener, Person
 
-pytestmark = pytest.mark.slow
-
 NEXT_WORD = """
 NEEDS = ("causal",)
 PROVIDES = ("token_logits",)
