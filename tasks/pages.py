@@ -117,8 +117,10 @@ def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) 
     if isinstance(outcome, GateRefused):
         decision |= {"decision": "refuse", "reason": str(outcome)}
         _post("gate", gate_report(gate, "refused", str(outcome)), "The gate's decision")
+    elif gate.decision == "refuse":
+        decision |= {"decision": "promote", "reason": f"forced, in spite of {gate.reason}"}
+        _post("gate", gate_report(gate, "forced", gate.reason), "The gate's decision")
     else:
-        decision["decision"] = "promote"
         _post("gate", gate_report(gate), "The gate's decision")
     return decision | {"model": _model(tracking, gate.name, gate.version)}
 
