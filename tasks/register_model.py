@@ -127,7 +127,7 @@ def register(
             if model is None:
                 model = _log_package(tracking, run_id, whole, name, marks)
             _ensure_registered_model(tracking, name)
-            found = _create_version(tracking, name, model, run_id, marks)
+            found = _create_version(tracking, name, model, run_id, marks, _description(whole))
         if evaluation:
             # The same package may have been evaluated anew: on other rows, or on more metrics.
             for tag in (METRICS_TAG, EVALUATION_TAG):
@@ -258,6 +258,24 @@ def _version_tags(whole: Ancestry, evaluation: Ancestry | None, smoke: bool) -> 
     return tags
 
 
+def _description(whole: Ancestry) -> str:
+    """What a version's page says of it, as Markdown: stages, texts and where to read on."""
+    stages = " → ".join(str(stage.stage) for stage in whole.of_kind("stage"))
+    texts = [
+        f"- {text.name}: {text.source.get('licence', 'no licence named')}"
+        for text in whole.of_kind("corpus", "dataset")
+    ]
+    return "\n".join(
+        [
+            f"{stages}, from",
+            "",
+            *texts,
+            "",
+            "`fourstage trace` shows the whole way; scores are tags.",
+        ]
+    )
+
+
 def _ensure_registered_model(tracking: Tracking, name: str) -> None:
     from mlflow.exceptions import MlflowException
 
@@ -269,7 +287,12 @@ def _ensure_registered_model(tracking: Tracking, name: str) -> None:
 
 
 def _create_version(
-    tracking: Tracking, name: str, model: LoggedModel, run_id: str, tags: Mapping[str, str]
+    tracking: Tracking,
+    name: str,
+    model: LoggedModel,
+    run_id: str,
+    tags: Mapping[str, str],
+    description: str,
 ) -> ModelVersion:
     """Create a version; where another machine was a moment faster, theirs is the one."""
     with tracking.as_default():
@@ -279,6 +302,7 @@ def _create_version(
             run_id=run_id,
             tags={**tags, MODEL_TAG: model.model_id},
             model_id=model.model_id,
+            description=description,
         )
     first = find_version(tracking, name, tags[KEY])
     if first is not None and int(first.version) < int(made.version):

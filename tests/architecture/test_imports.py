@@ -40,7 +40,7 @@ LIGHT = (
 
 def files() -> Iterator[Path]:
     """Every file of the project as it would be committed."""
-    skipped = {"var", "build", "dist", "node_modules", "__pycache__", "shared"}
+    skipped = {".git", "var", "build", "dist", "node_modules", "__pycache__", "shared"}
     folders = [REPOSITORY]
     while folders:
         for path in sorted(folders.pop().iterdir()):
