@@ -14,7 +14,7 @@ demo: .venv/ready ## four stages end to end, offline, in minutes
 test: .venv/ready-dev ## the default suite
 	$(BIN)/python -m pytest -m "not gpu and not slow"
 
-test-all: .venv/ready-dev ## the slow ones too: whole lifecycles, kills, schedules, servers
+test-all: .venv/ready-dev ## the slow ones too: interruption, schedule, servers, refresh, comparison
 	$(BIN)/python -m pytest -m "not gpu"
 
 check: .venv/ready-dev ## format, lint, types, direction of imports

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 from fourstage.errors import EnvironmentFault
 
@@ -101,3 +102,11 @@ def data_folders() -> list[Path]:
 def mlflow_uri() -> str:
     """Tracking store: ``$MLFLOW_TRACKING_URI``, else SQLite under the home."""
     return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home() / 'mlflow.db'}"
+
+
+def without_credentials(address: str) -> str:
+    """A server's address as it may be shown."""
+    parts = urlsplit(address)
+    if "@" not in parts.netloc:
+        return address
+    return urlunsplit(parts._replace(netloc=parts.netloc.rsplit("@", 1)[1]))

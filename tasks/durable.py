@@ -84,7 +84,7 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
         say(f"{step.step.name}: {before.reason}")
     runner = durable_task.with_options(refresh_cache=isinstance(before, Missing))
     runner.version = step.preimage["code"][:12]
-    # Quoted: Prefect would look into every part of the step for futures, a second for all steps.
+    # Quoted: Prefect would look into every part of the step for futures, 5 s a quickstart.
     runner(quote(step), **extra)
     after = store().find(kind, key)
     if isinstance(after, Missing):

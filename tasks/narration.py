@@ -36,8 +36,8 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
     console.print(stage_table_for_terminal(stage_rows(summary), metric))
     if all(stage["status"] == "reused" for stage in summary["stages"]):
         console.print(
-            "Nothing was trained: every stage was finished before, from the same data, settings and"
-            " code."
+            "Nothing was trained: every stage was finished before, from the same data and settings"
+            " by the same code, or code you accepted."
         )
     if metric:
         console.print(

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import home, mlflow_uri
+from fourstage.settings import home, mlflow_uri, without_credentials
 from tasks.orphans import identity
 from tasks.provenance import git_state
 
@@ -79,7 +79,7 @@ class Tracking:
     @property
     def address(self) -> str:
         """The address without credentials."""
-        return _without_credentials(self.uri)
+        return without_credentials(self.uri)
 
     @property
     def local(self) -> bool:
@@ -167,7 +167,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
     scheme = uri.split(":", 1)[0]
     if scheme in ("file", "") or "://" not in uri:
         raise EnvironmentFault(
-            f"MLFLOW_TRACKING_URI={_without_credentials(uri)} is a folder of files, which MLflow no"
+            f"MLFLOW_TRACKING_URI={without_credentials(uri)} is a folder of files, which MLflow no"
             " longer develops and which can't hold logged models. Give the address of a server, or"
             " sqlite:///PATH, or unset it to use SQLite under the home."
         )
@@ -474,11 +474,11 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
         cause = further
     said = f"{type(cause).__name__}: {cause}".split("\n", 1)[0]
     if "@" in urlsplit(uri).netloc:
-        said = said.replace(uri, _without_credentials(uri))
+        said = said.replace(uri, without_credentials(uri))
     asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
     where = "MLFLOW_TRACKING_URI" if asked else "under the home"
     return EnvironmentFault(
-        f"MLflow at {_without_credentials(uri)} ({where}) does not answer as it should:"
+        f"MLflow at {without_credentials(uri)} ({where}) does not answer as it should:"
         f" {said[:300]}. What is finished is kept. Start the server, or set MLFLOW_TRACKING_URI to"
         " one that runs, or unset it to use SQLite under the home; then run the same command again."
     )
@@ -497,10 +497,3 @@ def _briefly() -> Iterator[None]:
         yield
     finally:
         os.environ.update(before)
-
-
-def _without_credentials(uri: str) -> str:
-    parts = urlsplit(uri)
-    if "@" not in parts.netloc:
-        return uri
-    return urlunsplit(parts._replace(netloc=parts.netloc.rsplit("@", 1)[1]))

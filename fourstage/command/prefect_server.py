@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
-from urllib.parse import urlsplit, urlunsplit
 
 from fourstage.errors import EnvironmentFault
+from fourstage.settings import without_credentials
 
 SECONDS = 10
 
@@ -35,9 +35,3 @@ def require_prefect() -> None:
             " for one on this machine with `fourstage up`, or unset PREFECT_API_URL to run without"
             " a server."
         ) from error
-
-
-def without_credentials(address: str) -> str:
-    """An address that may be shown."""
-    parts = urlsplit(address)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rsplit("@", 1)[-1]))
