@@ -133,7 +133,7 @@ def evaluate_model(step: Bound, folder: Path) -> dict:
         "majority": score(rivals["majority"]),
         "slices": {name: score(said.label_ids, which) for name, which in grouped.items()},
         "forgetting": forgetting(losses, settings["forgetting_on"]),
-        "latency_ms": _latency(package, [row.text for row in texts.values() if row.split == split]),
+        "latency_ms": _latency(package, [row for row in texts.values() if row.split == split]),
         "size_mb": package.details["size_mb"],
     }
 
@@ -164,18 +164,21 @@ def _unseen(dataset: Artifact, ids: Sequence[str]) -> np.ndarray:
     return np.flatnonzero([not seen.get(i, False) for i in ids])
 
 
-def _latency(package: Artifact, texts: Sequence[str]) -> dict[str, float]:
-    """Milliseconds of one text through the served model, one call at a time, in this process."""
+def _latency(package: Artifact, rows: Sequence[Any]) -> dict[str, float]:
+    """Milliseconds of one row through the served model, one call at a time, in this process."""
     from models.interchange.saved_model import load_text_model
 
     model = load_text_model(package.folder)
-    texts = [texts[i % len(texts)] for i in range(LATENCY_CALLS)]
-    for text in texts[:10]:
-        model([text])
+    calls = [
+        [[row.text]] if row.text_pair is None else [[row.text], [row.text_pair]] for row in rows
+    ]
+    calls = [calls[i % len(calls)] for i in range(LATENCY_CALLS)]
+    for texts in calls[:10]:
+        model(*texts)
     seconds = []
-    for text in texts:
+    for texts in calls:
         start = time.perf_counter()
-        model([text])
+        model(*texts)
         seconds.append(time.perf_counter() - start)
     p50, p95 = np.percentile(seconds, [50, 95]) * 1000.0
     return {"p50": float(p50), "p95": float(p95)}

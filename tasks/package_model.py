@@ -15,7 +15,11 @@ def package_model(step: Bound, folder: Path) -> dict:
 
     stage = step.inputs["stage"]
     export_text_model(
-        stage.folder, step.inputs["tokenizer"].folder, folder, folders=step.step.given["folders"]
+        stage.folder,
+        step.inputs["tokenizer"].folder,
+        folder,
+        pairs=step.step.settings["pairs"],
+        folders=step.step.given["folders"],
     )
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     return {"size_mb": size / 1e6, "stage": stage.details["stage"]}

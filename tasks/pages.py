@@ -57,7 +57,6 @@ def show_stage(work: Work, stage: str) -> None:
     published = record_stage(work, stage)
     artifact = work.made[f"stage {stage}"]
     measured = work.made[f"measurement {stage}"]
-    heldout = artifact.details["metrics"].get("heldout", {})
     links = {
         "MLflow run": work.tracking.run_page(published.run_id),
         "MLflow model": work.tracking.model_page(published.model_id),
@@ -66,15 +65,14 @@ def show_stage(work: Work, stage: str) -> None:
         artifact,
         work.status[f"stage {stage}"] == "reused",
         links,
-        _losses_before(work, stage)
-        | {name: found["before"]["loss"] for name, found in heldout.items() if found},
+        _losses_before(work, stage),
         measured.details["heldout_loss"],
     )
     _post_for(work, f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
 
 
 def _losses_before(work: Work, stage: str) -> dict[str, float]:
-    """Held-out losses after the stage before, so that a card shows what was forgotten too."""
+    """Held-out losses after the stage before; none before the first."""
     names = [one.name for one in work.plan.recipe.stages]
     place = names.index(stage)
     measured = work.made.get(f"measurement {names[place - 1]}") if place else None

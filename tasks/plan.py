@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 from tasks.steps import Step
 
@@ -66,6 +67,7 @@ def plan_recipe(
     facts = {n: SourceFacts(sources[n].is_dataset) if n in sources else None for n in known}
     resolved = resolve(loaded, facts, folders, seed)
     used = {name: sources[name] for name in resolved.sources}
+    _check_servable(resolved, used)
     suites = {name: load_suite(source.suite, folders) for name, source in used.items()}
     suites["tokens"] = load_suite("tokens", folders)
     snapshots = {name: take_snapshot(source, folders) for name, source in used.items()}
@@ -208,7 +210,7 @@ class _Layout:
             "stage": stage.kind,
             "dataset": finetune.dataset if finetune else None,
             "metric": self.recipe.metrics[0] if self.recipe.metrics else None,
-            "sequence_length": stage.sequence_length,
+            "sequence_length": self._measured_length(),
             **arithmetic(stage.precision),
         }
         self._add(
@@ -220,10 +222,17 @@ class _Layout:
             given={"folders": self.folders},
         )
 
+    def _measured_length(self) -> int:
+        """Tokens a held-out window has after every stage: losses at other lengths are no gains."""
+        stages = self.recipe.stages
+        pretrained = [stage.sequence_length for stage in stages if stage.head is None]
+        return max(pretrained or [stage.sequence_length for stage in stages])
+
     def _evaluation(self, stage: Any) -> None:
         made = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
         parts = self._parts(stage)
-        self._add("package", "package", {}, made, parts=parts, given={"folders": self.folders})
+        pairs = {"pairs": _has_pairs(self.sources[stage.dataset])}
+        self._add("package", "package", pairs, made, parts=parts, given={"folders": self.folders})
         self._add(
             "evaluation",
             "evaluation",
@@ -273,6 +282,21 @@ class _Layout:
         kinds += [("objectives", name) for name in stage.objectives]
         kinds += [("heads", stage.head)] if stage.head else []
         return tuple(file_of(kind, name, self.folders) for kind, name in kinds)
+
+
+def _has_pairs(source: Any) -> bool:
+    """Whether the rows of a dataset have two texts."""
+    return source.fields.text_pair is not None
+
+
+def _check_servable(recipe: Any, sources: Mapping[str, Any]) -> None:
+    """A registered model takes one text a call."""
+    if recipe.model is not None and _has_pairs(sources[recipe.finetune.dataset]):
+        raise RecipeError(
+            f"{recipe.where}: promote: not supported yet: a model for rows with two texts, as"
+            f" source {recipe.finetune.dataset} has them (fields.text_pair). Leave `promote` out:"
+            " all stages and the evaluation run without it."
+        )
 
 
 def _named(recipe: Any) -> set[str]:

@@ -30,7 +30,8 @@ class StageRow:
         tokens_per_second: Measured while it trained.
         heldout: Held-out loss after it, by corpus.
         metric: The task metric after it, where one was measured.
-        gained: What it changed, by row of the table: ``loss on CORPUS`` or the metric's name.
+        gained: What it changed against the stage before, by row of the table: ``loss on CORPUS`` or
+            the metric's name.
     """
 
     stage: str
@@ -188,15 +189,13 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _stage_cells(
     rows: Sequence[StageRow], metric: str
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and lines; in brackets what a stage changed, against the one before if not said."""
+    """Head and lines; in brackets what a stage changed."""
     losses = {f"loss on {c}": c for c in dict.fromkeys(c for row in rows for c in row.heldout)}
-    before: dict[str, float] = {}
 
     def measured(name: str, row: StageRow, value: float | None) -> str:
         if value is None:
             return "–"
-        change = row.gained.get(name, value - before[name] if name in before else None)
-        before[name] = value
+        change = row.gained.get(name)
         return f"{value:.3f}" if change is None else f"{value:.3f} ({change:+.3f})"
 
     body = [

@@ -59,7 +59,6 @@ def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
 
 def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
     details = made.details
-    heldout = details["metrics"].get("heldout", {})
     return {
         "stage": stage.name,
         "kind": stage.kind,
@@ -71,31 +70,23 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
         "seconds": round(details["seconds"], 3),
         "tokens_per_second": details["tokens_per_second"],
         "passes": details["passes"],
-        "heldout_before": {n: found["before"]["loss"] for n, found in heldout.items() if found},
         "heldout_loss": measured.details["heldout_loss"],
         "task_metric": measured.details.get("task_metric"),
     }
 
 
 def _add_gains(stages: list[dict[str, Any]]) -> None:
-    """What each stage changed: loss on its own corpora, and the task metric against the one before.
+    """What each stage changed against the one before: held-out losses and the task metric.
 
     The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is
     the gain of training the whole network on the labels.
     """
-    metric_before: float | None = None
+    before: Mapping[str, float] = {}
     for stage in stages:
         if stage["status"] == "skipped":
             continue
-        gained: dict[str, float] = {}
-        for corpus, before in stage["heldout_before"].items():
-            # Before the first stage the network is random, and its loss about the logarithm of V.
-            after = stage["heldout_loss"].get(corpus)
-            if after is not None:
-                gained[f"loss on {corpus}"] = after - before
-        metric = stage["task_metric"]
-        if metric and metric_before is not None:
-            gained[metric["name"]] = metric["value"] - metric_before
-        if metric:
-            metric_before = metric["value"]
-        stage["gained"] = gained
+        now = {f"loss on {corpus}": loss for corpus, loss in stage["heldout_loss"].items()}
+        if metric := stage["task_metric"]:
+            now[metric["name"]] = metric["value"]
+        stage["gained"] = {name: now[name] - before[name] for name in now if name in before}
+        before = now

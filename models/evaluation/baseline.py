@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from models.evaluation.linear import fit_and_predict
+
 _CJK = r"[\u3400-\u9fff\uf900-\ufaff]"
 
 
@@ -44,8 +46,7 @@ def tfidf_predictions(
     train, asked_rows = hstack(train_parts).tocsr(), hstack(parts).tocsr()
     # The default penalty underfits TF-IDF; 10 is a common choice, not tuned on any test rows.
     regression = LogisticRegression(C=10.0, max_iter=1000)
-    regression.fit(train, np.asarray(train_labels))
-    return np.asarray(regression.predict(asked_rows), dtype=np.int64)
+    return fit_and_predict(regression, train, np.asarray(train_labels), asked_rows)
 
 
 def majority_predictions(train_labels: Sequence[int] | np.ndarray, rows: int) -> np.ndarray:

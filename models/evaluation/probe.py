@@ -15,6 +15,7 @@ import numpy as np
 
 from models import features as keys
 from models.evaluation.classification import evaluate
+from models.evaluation.linear import fit_and_predict
 from models.protocols import Context, TokenisedRows, Tokenizer
 from models.training.assembly import load_stage
 from models.training.traced_model import TracedModel
@@ -60,7 +61,7 @@ def features_of(
         full = np.resize(part, BATCH_SIZE)  # the last batch repeats rows: one shape for all
         batch = labelled_rows(rows, full[:, None], context)
         batch.pop(keys.LABELS)
-        if found is None:
+        if model.predict_function is None:
             model.trace_for(batch, lengths_vary=True)
         vectors = np.asarray(model.predict_on_batch(batch))[: len(part)]
         if found is None:
@@ -109,6 +110,10 @@ def probe(
         numbers = np.sort(numbers[drawn[:TRAIN_ROWS]])
     known = np.flatnonzero(dev.labels >= 0)
     regression = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
-    regression.fit(features_of(model, train, numbers, context), train.labels[numbers])
-    predicted = regression.predict(features_of(model, dev, known, context))
-    return evaluate(dev.labels[known], np.asarray(predicted), num_labels, metrics)
+    predicted = fit_and_predict(
+        regression,
+        features_of(model, train, numbers, context),
+        train.labels[numbers],
+        features_of(model, dev, known, context),
+    )
+    return evaluate(dev.labels[known], predicted, num_labels, metrics)

@@ -1,6 +1,6 @@
 """The served model: a TensorFlow SavedModel that holds tokenizer, network and head.
 
-    ``serve((B,) text)`` and ``serve_pair((B,) text, (B,) second text)`` → (B, N) probabilities
+    ``serve((B,) text)``, or of pairs ``serve((B,) text, (B,) second text)`` → (B, N) probabilities
 
 It needs tensorflow and tensorflow-text and nothing of this project. Texts are cut and framed
 exactly as rows are in training, and padded to the longest of the call.
@@ -30,6 +30,7 @@ def export_text_model(
     tokenizer_folder: Path,
     out: Path,
     *,
+    pairs: bool = False,
     folders: Sequence[Path] = (),
 ) -> None:
     """Write ``saved_model/`` and ``labels.json`` (names in the order of the probabilities).
@@ -38,6 +39,7 @@ def export_text_model(
         stage_folder: Of a finished finetune stage with a classification head.
         tokenizer_folder: Where its tokenizer was saved.
         out: Folder to write to; made where it is missing.
+        pairs: Whether rows have two texts.
         folders: Project folders, searched first.
     """
     import keras
@@ -67,8 +69,10 @@ def export_text_model(
     archive.track(scorer)
     archive.track(module)
     text = tf.TensorSpec([None], tf.string)
-    archive.add_endpoint("serve", serve, input_signature=[text])
-    archive.add_endpoint("serve_pair", serve_pair, input_signature=[text, text])
+    if pairs:
+        archive.add_endpoint("serve", serve_pair, input_signature=[text, text])
+    else:
+        archive.add_endpoint("serve", serve, input_signature=[text])
     out.mkdir(parents=True, exist_ok=True)
     part = out / f".{SAVED_MODEL}.part"
     shutil.rmtree(part, ignore_errors=True)
@@ -133,8 +137,8 @@ def _heads(rows: Any, lengths: Any) -> Any:
     return tf.ragged.boolean_mask(rows, rows.with_values(keep))
 
 
-def load_text_model(folder: Path) -> Callable[[Sequence[str]], np.ndarray]:
-    """A function from texts to (B, N) float32 probabilities.
+def load_text_model(folder: Path) -> Callable[..., np.ndarray]:
+    """A function from texts, or texts and second texts, to (B, N) float32 probabilities.
 
     Args:
         folder: That `export_text_model` wrote.
@@ -145,7 +149,7 @@ def load_text_model(folder: Path) -> Callable[[Sequence[str]], np.ndarray]:
     # The variables live only as long as the loaded object.
     loaded: Any = tf.saved_model.load(str(folder / SAVED_MODEL))
 
-    def probabilities(texts: Sequence[str]) -> np.ndarray:
-        return loaded.serve(tf.constant(list(texts), tf.string)).numpy()
+    def probabilities(*texts: Sequence[str]) -> np.ndarray:
+        return loaded.serve(*(tf.constant(list(column), tf.string) for column in texts)).numpy()
 
     return probabilities

@@ -14,9 +14,9 @@ STEPS = 20
 SEQUENCE_LENGTH = 64
 BATCH_SIZE = 8
 VOCABULARY_SIZE = 2000
-GENERAL = "python_infrastructure"
-DOMAIN = "python_scientific"
-DATASET = "python_libraries"
+GENERAL = "smoke_general"
+DOMAIN = "smoke_domain"
+DATASET = "smoke_labels"
 EMBEDDED = frozenset({GENERAL, DOMAIN, DATASET})
 
 

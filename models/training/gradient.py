@@ -109,7 +109,6 @@ class _State:
     seconds: float = 0.0
     timed_tokens: int = 0
     timed_seconds: float = 0.0
-    before: dict[str, Any] | None = None
     evaluated: int = -1  # last step at which the selection metric was taken
     best: float | None = None
     best_step: int = -1
@@ -180,11 +179,9 @@ class _Run:
         self.loss_weights = LossWeights(self.model)
         self.loss_weights.ready()
         self._build(self.feeds[0])
-        self.measures = self._heldout()
         self.selection = self._selection()
         self.state = _State()
         self.means = Means()
-        self._finished = False
         self._compiled_for = -1
 
     # What the stage is made of
@@ -208,23 +205,6 @@ class _Run:
         )
         self.optimizer.build(self.model.trainable_variables)
 
-    def _heldout(self) -> HeldOut | None:
-        job = self.job
-        if job.head is not None or not job.heldout:
-            return None
-        name = "masked_lm" if "masked_lm" in self.scorers else next(iter(self.scorers))
-        corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
-        return HeldOut(
-            self.network,
-            name,
-            self.scorers[name],
-            corpora,
-            job.tokenizer,
-            self.context.sequence_length,
-            rows=job.heldout_rows,
-            folders=job.folders,
-        )
-
     def _selection(self) -> tuple[str, Any] | None:
         """(metric, who measures it) where weights are selected or training may stop early."""
         job = self.job
@@ -237,9 +217,7 @@ class _Run:
                     f"{job.stage}: select.metric: a stage without a head is selected by its"
                     f" held-out loss (heldout_loss), got {metric!r}"
                 )
-            if self.measures is None:
-                raise RecipeError(f"{job.stage}: stop and select need held-out text; there is none")
-            return "heldout_loss", self.measures
+            return "heldout_loss", self._heldout()
         metric = metric or "macro_f1"
         if metric not in METRICS:
             raise RecipeError(
@@ -253,6 +231,23 @@ class _Run:
             self.network, self.objectives[name], self.scorers[name], job.rows[split], self.context
         )
 
+    def _heldout(self) -> HeldOut:
+        job = self.job
+        corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
+        if not corpora:
+            raise RecipeError(f"{job.stage}: stop and select need held-out text; there is none")
+        name = "masked_lm" if "masked_lm" in self.scorers else next(iter(self.scorers))
+        return HeldOut(
+            self.network,
+            name,
+            self.scorers[name],
+            corpora,
+            job.tokenizer,
+            self.context.sequence_length,
+            rows=job.heldout_rows,
+            folders=job.folders,
+        )
+
     # The loop
 
     def run(self) -> Outcome:
@@ -260,8 +255,6 @@ class _Run:
         state = self._start()
         total = self.duration.total
         try:
-            if state.before is None:
-                state.before = self._measure()
             stream: Iterator[dict[str, np.ndarray]] = iter(())
             phase_of_stream = -1
             while True:
@@ -281,16 +274,14 @@ class _Run:
                 self._go_on()
             self._checkpoint()
             self._restore_best()
-            after = self._measure()
         except _StopHereError:
-            if not self._finished:
-                self._checkpoint()
+            self._checkpoint()
             raise Interrupted(
                 f"{self.job.stage}: stopped by {self.interruption.cause} at step {state.step:,} of"
                 f" {total:,}; the checkpoint is written, run the same command to go on",
                 self.interruption.signal_number,
             ) from None
-        return self._finish(after)
+        return self._finish()
 
     def _update(self, phase: int, batch: dict[str, np.ndarray]) -> None:
         """One optimizer update: a batch in `accumulation` parts."""
@@ -360,9 +351,6 @@ class _Run:
         if self.interruption.asked:
             raise _StopHereError
 
-    def _measure(self) -> dict[str, Any]:
-        return {} if self.measures is None else self.measures.losses(self._go_on)
-
     @property
     def log_every(self) -> int:
         """Updates a metric row stands for."""
@@ -371,7 +359,7 @@ class _Run:
     @property
     def checkpoint_every(self) -> int:
         """Updates between checkpoints."""
-        return self.job.checkpoint_every or max(1, min(500, self.duration.total // 10))
+        return self.job.checkpoint_every or max(10, min(500, self.duration.total // 10))
 
     @property
     def evaluate_every(self) -> int:
@@ -476,7 +464,6 @@ class _Run:
     def _restore_best(self) -> None:
         """Put the best weights in place of the last ones, where they were selected."""
         state = self.state
-        self._finished = True  # from here on the variables are not those of a checkpoint
         if self.selection is None or state.best_step in (-1, state.step):
             return
         best = checkpoint.read(self.checkpoints, state.best_step, BEST)
@@ -485,14 +472,9 @@ class _Run:
         for variable, array in zip(self.model.trainable_variables, best.arrays, strict=True):
             variable.assign(array)
 
-    def _finish(self, after: dict[str, Any]) -> Outcome:
+    def _finish(self) -> Outcome:
         state = self.state
-        before = state.before or {}
         metrics: dict[str, Any] = {
-            "heldout": {
-                source: {"before": before.get(source), "after": after.get(source)}
-                for source in sorted({*before, *after})
-            },
             "selection": None,
             "last": next((row for row in reversed(state.history) if "loss" in row), {}),
         }

@@ -50,7 +50,8 @@ class TrainingJob:
         weights: Factor of each objective in the loss; 1 where left out.
         head: {name: settings} of the one head, fine-tuning only.
         corpora: {source: (tokenised training documents, share of tokens)}; pre-training only.
-        heldout: {source: tokenised held-out documents}, measured before and after.
+        heldout: {source: tokenised held-out documents}; a stage may be selected or stopped by their
+            loss.
         dataset: Name of the labelled source; fine-tuning only.
         rows: {split: tokenised rows} of it; ``train``, and ``dev`` to select on.
         label_names: Labels in the order of their ids.
@@ -61,7 +62,7 @@ class TrainingJob:
         precision: ``auto``, ``float32`` or ``bfloat16``.
         initial: Folder of the stage before, or None to start from random weights.
         seed: Of everything random.
-        checkpoint_every: Updates between checkpoints; None for a tenth of the stage, 500 at most.
+        checkpoint_every: Updates between checkpoints; None for a tenth of the stage, 10 to 500.
         deadline_seconds: Stop with a checkpoint after so long, or None.
         heldout_rows: Windows of a held-out corpus that are measured, the first ones.
         folders: Project folders, searched before the built-in parts.

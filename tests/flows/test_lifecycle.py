@@ -70,7 +70,7 @@ def test_a_run_prints_one_object_on_standard_output(story: Story):
 
 def test_a_run_tells_its_story_to_the_person(story: Story):
     """Every step a line, the table, the version, what to do next, and no library's chatter."""
-    for step in ("corpus python_scientific", "tokenizer", "stage domain", "evaluation"):
+    for step in ("corpus smoke_domain", "tokenizer", "stage domain", "evaluation"):
         assert re.search(rf"^{step} ", story.first.err, re.MULTILINE), step
     assert f"{MODEL} version 1: promoted to champion" in story.first.err
     assert "fourstage trace models:/" in story.first.err
@@ -136,7 +136,7 @@ def test_trace_holds_every_hop(story: Story, traced: dict[str, Any]):
     if (REPOSITORY / ".git").exists():
         assert all(re.fullmatch("[0-9a-f]{40}", hop["commit"]) for hop in traced["hops"])
     sources = {hop["source"]["name"] for hop in traced["hops"] if "source" in hop}
-    assert sources == {"python_infrastructure", "python_scientific", "python_libraries"}
+    assert sources == {"smoke_general", "smoke_domain", "smoke_labels"}
     assert all("licence" in hop["source"] for hop in traced["hops"] if "source" in hop)
 
 
@@ -174,7 +174,7 @@ def test_trace_asks_the_store_where_mlflow_has_lost_the_model(story: Story, trac
 
 
 def test_impact_leads_from_a_text_to_the_version(story: Story, traced: dict[str, Any]):
-    corpus = next(h for h in traced["hops"] if h["name"] == "corpus python_scientific")
+    corpus = next(h for h in traced["hops"] if h["name"] == "corpus smoke_domain")
     for digest in (corpus["digest"], corpus["key"][:12]):
         answer = story.person.types("impact", digest, "--json")
         assert answer.code == 0, answer.told()

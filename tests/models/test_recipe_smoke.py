@@ -33,11 +33,11 @@ def test_smoke_is_small_and_embedded_and_has_another_name(name):
 def test_foreign_corpora_become_embedded_ones_by_their_stage():
     small = resolve(load_recipe("applications/biomed-chemprot", smoke=True))
     general, domain, task, finetune = small.stages
-    assert general.corpora == {"python_infrastructure": 1.0}
-    assert domain.corpora == {"python_infrastructure": 0.1, "python_scientific": 0.9}
-    assert task.corpora == {"python_libraries": 1.0}
-    assert finetune.dataset == "python_libraries"
-    assert small.tokenizer.learn_from == ("python_infrastructure", "python_scientific")
+    assert general.corpora == {"smoke_general": 1.0}
+    assert domain.corpora == {"smoke_general": 0.1, "smoke_domain": 0.9}
+    assert task.corpora == {"smoke_labels": 1.0}
+    assert finetune.dataset == "smoke_labels"
+    assert small.tokenizer.learn_from == ("smoke_general", "smoke_domain")
     assert len(small.seeds) == 1
 
 

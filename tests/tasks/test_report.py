@@ -24,7 +24,15 @@ from tests.tasks.lifecycle import Lifecycle, history
 
 ROWS = [
     StageRow("general", "trained", 2000, 8100.4, {"encyclopedia": 4.21, "trials": 5.0}, 0.41),
-    StageRow("domain", "reused", 1000, 8300.0, {"trials": 3.9}, 0.45, {"macro_f1": 0.04}),
+    StageRow(
+        "domain",
+        "reused",
+        1000,
+        8300.0,
+        {"trials": 3.9},
+        0.45,
+        {"loss on trials": -1.1, "macro_f1": 0.04},
+    ),
     StageRow("task", "skipped"),
 ]
 

@@ -23,9 +23,8 @@ import json, sys
 import tensorflow as tf
 import tensorflow_text
 loaded = tf.saved_model.load(sys.argv[1])
-texts = json.load(sys.stdin)
-print(json.dumps(loaded.serve(tf.constant(texts)).numpy().tolist()))
-print(json.dumps(loaded.serve_pair(tf.constant(texts), tf.constant(texts[::-1])).numpy().tolist()))
+columns = [tf.constant(texts) for texts in json.load(sys.stdin)]
+print(json.dumps(loaded.serve(*columns).numpy().tolist()))
 """
 
 
@@ -59,20 +58,25 @@ def stage(tmp_path_factory) -> Path:
     return folder
 
 
-def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict(stage, tmp_path):
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict(
+    stage, pairs, tmp_path
+):
+    columns = [texts(), texts()[::-1]][: 1 + pairs]
+    package = stage / "package"
+    if pairs:
+        package = tmp_path / "package"
+        export_text_model(stage / "stage", stage / "tokenizer", package, pairs=True)
     ran = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(stage / "package" / SAVED_MODEL)],
-        input=json.dumps(texts()),
+        [sys.executable, "-I", "-c", PROGRAM, str(package / SAVED_MODEL)],
+        input=json.dumps(columns),
         capture_output=True,
         text=True,
         check=True,
         cwd=tmp_path,
     )
-    single, pairs = (np.array(json.loads(line)) for line in ran.stdout.splitlines())
-    expected = predict(stage / "stage", tokenizer(), Texts(texts()))
-    np.testing.assert_allclose(single, expected.probabilities, atol=1e-5)
-    expected = predict(stage / "stage", tokenizer(), Texts(texts(), texts()[::-1]))
-    np.testing.assert_allclose(pairs, expected.probabilities, atol=1e-5)
+    expected = predict(stage / "stage", tokenizer(), Texts(*columns))
+    np.testing.assert_allclose(json.loads(ran.stdout), expected.probabilities, atol=1e-5)
 
 
 def test_label_names_lie_beside_the_model(stage):
