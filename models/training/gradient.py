@@ -363,10 +363,10 @@ class _Run:
 
     @property
     def evaluate_every(self) -> int:
-        """Updates between evaluations: a pass where the budget is in passes, else a tenth."""
+        """Updates between evaluations: a pass where the budget is in passes, else a tenth of it."""
         if self.job.budget.unit == "epochs":
             return min(self.duration.steps_in_pass, self.duration.total)
-        return max(1, self.duration.total // 10)
+        return max(10, self.duration.total // 10)
 
     def _evaluation_due(self) -> bool:
         state = self.state
