@@ -143,7 +143,8 @@ class Source(_Strict):
         files: Paths, folders, globs or addresses, as one list or by split.
             ``archive.zip!member.tsv`` takes some members of an archive.
         fields: Role → column.
-        contract: Name of the suite that the profile must meet; empty: ``corpus`` or ``dataset``.
+        contract: Name of the suite that the profile must meet; empty: ``corpus`` (in Chinese
+            ``corpus_zh``) or ``dataset``.
         document: What one document of a text file is; the reader's own default where empty.
         columns: Names of the columns of a table without a header line.
         quotes: Whether ``"`` quotes in a table: ``standard``, or ``none`` (then it is a plain
@@ -259,7 +260,9 @@ class Source(_Strict):
     @property
     def suite(self) -> str:
         """Name of the suite its profile must meet."""
-        return self.contract or ("dataset" if self.is_dataset else "corpus")
+        if self.is_dataset:
+            return self.contract or "dataset"
+        return self.contract or ("corpus_zh" if self.language == "zh" else "corpus")
 
     @property
     def project(self) -> Path | None:
