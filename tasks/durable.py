@@ -91,6 +91,7 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
         raise EnvironmentFault(
             f"{step.step.name}: {after.reason} right after it was made; run again"
         )
+    store().mark_used(after)
     ours = isinstance(before, Missing) and after.details.get("made_by") == this_process()
     return after, "made" if ours else "reused"
 

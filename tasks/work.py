@@ -174,6 +174,7 @@ class Work:
         bound = self._bound(name)
         found = store().find(bound.step.kind, bound.key)
         if isinstance(found, Artifact):
+            store().mark_used(found)
             self.made[name] = found
             self.status.setdefault(name, "reused")
             if bound.step.kind == "contract":
