@@ -49,7 +49,7 @@ def alive(tags: dict[str, str]) -> bool:
     return not gone and abs(started - float(tags[STARTED])) < 2
 
 
-def janitor(tracking: Tracking) -> list[str]:
+def close_orphans(tracking: Tracking) -> list[str]:
     """Close the RUNNING runs of this machine whose process is gone, MLflow's and Prefect's.
 
     Returns:
