@@ -24,7 +24,7 @@ from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.narration import tell_step
-from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers
+from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers, guard_embedded_server
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
@@ -208,6 +208,7 @@ def work_on(
         yield _open[name]
         return
     end_embedded_servers()
+    guard_embedded_server()
     plan = plan_recipe(recipe, overrides, smoke, seed)
     tracking = connect()
     close_orphans(tracking)
