@@ -364,8 +364,12 @@ def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, flo
 
 @answered
 def finish_run(tracking: Tracking, run_id: str, status: str = "FINISHED") -> None:
-    """Close a run as ``FINISHED``, ``FAILED`` or ``KILLED``; one that is closed stays as it is."""
-    if tracking.client.get_run(run_id).info.status in ("RUNNING", "SCHEDULED"):
+    """Close a run as ``FINISHED``, ``FAILED`` or ``KILLED``.
+
+    One that is closed stays as it is, unless it was killed and has been completed since.
+    """
+    now = tracking.client.get_run(run_id).info.status
+    if now in ("RUNNING", "SCHEDULED") or (status == "FINISHED" and now != status):
         tracking.client.set_terminated(run_id, status=status)
 
 

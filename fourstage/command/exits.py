@@ -17,6 +17,7 @@ from fourstage.errors import (
     Interrupted,
     RecipeError,
 )
+from fourstage.settings import without_credentials
 
 TRACEBACK = "FOURSTAGE_TRACEBACK"
 INTERRUPTED = 128 + signal.SIGINT
@@ -60,9 +61,23 @@ def exit_code_of(command: Callable[[], int]) -> int:
         return BROKEN_PIPE
     except MemoryError:
         return _said("out of memory; a smaller batch_size or micro_batches needs less", 1)
+    except _lost_connections() as error:
+        where = without_credentials(os.environ.get("PREFECT_API_URL", "the embedded server"))
+        return _said(
+            f"Prefect does not answer any more ({where}: {type(error).__name__}). What is finished"
+            " is kept, and training goes on from its checkpoint: start the server, or unset"
+            " PREFECT_API_URL to run without one, and run the same command again",
+            1,
+        )
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         return _said(f"{error.strerror or error}{place}; finished steps are kept", 1)
+
+
+def _lost_connections() -> tuple[type[Exception], ...]:
+    """Errors of the client through which Prefect speaks, where it was used at all."""
+    httpx = sys.modules.get("httpx")
+    return (httpx.TransportError,) if httpx else ()
 
 
 def _said(message: str, code: int) -> int:
