@@ -20,6 +20,7 @@ from prefect.utilities.annotations import quote
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
+from fourstage.space import FULL
 from fourstage.terminal import say
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.provenance import git_state
@@ -114,8 +115,14 @@ def _label() -> str:
 
 
 def _environment_fault(step: Bound, folder: Path, error: OSError) -> EnvironmentFault:
+    place = f"{folder.parent.name}/{folder.name[:12]} in the store"
+    said = error.strerror or str(error)
+    if error.errno in FULL:
+        written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        said = f"no space for {place} ({said} after {written / 1e6:.1f} MB)"
+    else:
+        said = f"{said} while writing {place}"
     return EnvironmentFault(
-        f"{step.step.name}: {error.strerror or error} while writing {folder.parent.name}/"
-        f"{folder.name[:12]} in the store. Finished steps are kept; make room or set"
-        " FOURSTAGE_HOME, then run the same command again."
+        f"{step.step.name}: {said}. Finished steps are kept; make room or set FOURSTAGE_HOME, then"
+        " run the same command again."
     )

@@ -1,0 +1,27 @@
+"""Whether a disk has room: servers and databases say of a full one only that they failed."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TRIED = 32 << 20  # bytes; more than a database of ours asks for at a time
+
+
+def no_space(folder: Path, size: int = TRIED) -> str:
+    """Why a file of a size can't be written into a folder, or an empty text.
+
+    Args:
+        folder: An existing one.
+        size: Bytes that are written and given back.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(size))
+            file.flush()
+    except OSError as error:
+        if error.errno in FULL:
+            return f"no space for {size / 1e6:.0f} MB in {folder} ({error.strerror})"
+    return ""
