@@ -45,17 +45,19 @@ def durable(**options: Any) -> Callable[[Work], Task]:
     def decorate(work: Work) -> Task:
         def run(step: Bound, **extra: Any) -> dict[str, str]:
             def make(folder: Path) -> dict[str, Any]:
-                try:
-                    details = work(step, folder, **extra)
-                except OSError as error:
-                    raise _environment_fault(step, folder, error) from error
+                details = work(step, folder, **extra)
                 inputs = {
                     role: {**artifact.reference, "name": artifact.name}
                     for role, artifact in step.inputs.items()
                 }
                 return {**details, "inputs": inputs, "git": git_state(), "made_by": this_process()}
 
-            artifact, _ = store().make(step.step.kind, step.step.name, step.preimage, make)
+            kind = step.step.kind
+            try:
+                artifact, _ = store().make(kind, step.step.name, step.preimage, make)
+            except OSError as error:
+                folder = store().folder(kind, step.key)
+                raise _environment_fault(step, folder, error) from error
             return artifact.reference
 
         run.__name__ = run.__qualname__ = work.__name__

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fourstage.command.options import add_json, add_model, add_recipe
-from fourstage.command.output import only_this_on_standard_output, print_line
+from fourstage.command.output import only_this_on_standard_output, print_line, tell
 from fourstage.command.recipe import resolved_recipe
 from fourstage.command.required_servers import require_servers
 from fourstage.errors import GateRefused
@@ -105,7 +105,9 @@ def _run(options: Namespace, work: Callable[[], Any]) -> int:
         found = work()
         say(found)
     refused = isinstance(found, dict) and found.get("decision") == "refuse"
-    if not options.json:
+    if refused:
+        tell(f"fourstage: {found['reason']}")
+    elif not options.json:
         for one in found if isinstance(found, list) else [found]:
             print_line(_line(one))
     return GateRefused.exit_code if refused else 0
