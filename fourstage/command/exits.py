@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import sys
 import threading
@@ -65,6 +67,13 @@ def exit_code_of(command: Callable[[], int]) -> int:
     except _prefect_out_of_reach() as error:
         return _said(_of_prefect(error), 1)
     except OSError as error:
+        if error.errno == errno.EMFILE:
+            most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            return _said(
+                f"too many open files: this process may have {most} (`ulimit -n`); finished steps"
+                " are kept, allow 256 and run the same command again",
+                1,
+            )
         place = f" ({error.filename})" if error.filename else ""
         return _said(f"{error.strerror or error}{place}; finished steps are kept", 1)
 

@@ -70,10 +70,10 @@ def test_what_is_damaged_is_said_and_made_again_and_nothing_else(
     person = finished.copy(tmp_path)
     home = person.home
     listener = listener_of(person)
-    tokens = entry(home, "tokens", "tokens letters")
+    tokens = entry(home, "tokens", "tokens notes")
     (tokens.folder / "documents.arrow").unlink()
     plan = listener.types("plan", *SECOND[1:])
-    (step,) = [each for each in plan.json["steps"] if each["step"] == "tokens letters"]
+    (step,) = [each for each in plan.json["steps"] if each["step"] == "tokens notes"]
     assert step["status"] == "to be made"
     assert step["why"] == [f"output missing: store/tokens/{tokens.key}/documents.arrow"]
 
@@ -93,16 +93,16 @@ def test_what_is_damaged_is_said_and_made_again_and_nothing_else(
         answer,
         0,
         f"stage general: output damaged: store/stage/{stage.key}/network.safetensors",
-        f"tokens letters: output missing: store/tokens/{tokens.key}/documents.arrow",
+        f"tokens notes: output missing: store/tokens/{tokens.key}/documents.arrow",
         f"package: output damaged: store/package/{package.key}/saved_model/",
         f"corpus notes: unreadable manifest store/corpus/{cut.parent.name}/{MANIFEST}",
         f"measurement finetune: unreadable manifest store/measurement/{empty.parent.name}/",
     )
     made, reused = made_and_reused(answer)
-    damaged = {"stage general", "tokens letters", "package", "corpus notes", "measurement finetune"}
+    damaged = {"stage general", "tokens notes", "package", "corpus notes", "measurement finetune"}
     # TensorFlow gives a SavedModel other bytes each time, so what is evaluated is new.
     assert damaged <= made <= {*damaged, "evaluation"}
-    assert {"stage finetune", "tokenizer", "tokens notes", "dataset rows"} <= reused
+    assert {"stage finetune", "tokenizer", "tokens rows", "dataset rows"} <= reused
     before = finished.told["second"]
     assert digests(answer) == digests(before)
     assert answer.json["metrics"] == before.json["metrics"]
@@ -155,17 +155,12 @@ def test_a_home_that_cannot_be_written_is_named_before_any_data_is_read(
 def test_a_lost_database_is_filled_again_and_either_half_alone_can_be_traced(
     finished: Finished, tmp_path: Path, listener_of: Start
 ):
-    """S30; then the store is lost in its turn."""
+    """S30: traced before and after a run fills it; then the store is lost in its turn."""
     person = finished.copy(tmp_path)
     home = person.home
     (home / "mlflow.db").unlink()
     shutil.rmtree(home / "mlflow")
     listener = listener_of(person)
-    answer = listener.types(*SECOND)
-    what_always_holds(home, answer, 0)
-    assert made_and_reused(answer)[0] == set()
-    assert digests(answer) == digests(finished.told["second"])
-    assert answer.json["model"] == {"name": "small", "version": 1, "aliases": ["champion"]}
 
     def hops() -> list[tuple[str, str]]:
         traced = listener.types("trace", "models:/small@champion", "--json")
@@ -176,6 +171,13 @@ def test_a_lost_database_is_filled_again_and_either_half_alone_can_be_traced(
     whole = hops()
     names = {name for name, _ in whole}
     assert {"stage general", "stage finetune", "tokenizer", "corpus notes", "package"} <= names
+    answer = listener.types(*SECOND)
+    what_always_holds(home, answer, 0)
+    assert made_and_reused(answer)[0] == set()
+    assert digests(answer) == digests(finished.told["second"])
+    assert answer.json["model"] == {"name": "small", "version": 1, "aliases": ["champion"]}
+
+    assert hops() == whole
     (home / "store").rename(home / "elsewhere")
     assert hops() == whole
     (home / "elsewhere").rename(home / "store")
