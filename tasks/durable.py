@@ -7,6 +7,7 @@ to refresh.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from prefect.utilities.annotations import quote
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
-from fourstage.space import FULL
+from fourstage.space import FULL, too_many_open_files
 from fourstage.terminal import say
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.provenance import git_state
@@ -119,6 +120,11 @@ def _label() -> str:
 def _environment_fault(step: Bound, folder: Path, error: OSError) -> EnvironmentFault:
     place = f"{folder.parent.name}/{folder.name[:12]} in the store"
     said = error.strerror or str(error)
+    if error.errno == errno.EMFILE:
+        return EnvironmentFault(
+            f"{step.step.name}: {too_many_open_files()}. Finished steps are kept; run the same"
+            " command again."
+        )
     if error.errno in FULL:
         written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         said = f"no space for {place} ({said} after {written / 1e6:.1f} MB)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import signal
 import sys
 import threading
@@ -20,7 +19,7 @@ from fourstage.errors import (
     RecipeError,
 )
 from fourstage.settings import home, without_credentials
-from fourstage.space import no_space
+from fourstage.space import no_space, too_many_open_files
 
 TRACEBACK = "FOURSTAGE_TRACEBACK"
 INTERRUPTED = 128 + signal.SIGINT
@@ -68,11 +67,8 @@ def exit_code_of(command: Callable[[], int]) -> int:
         return _said(_of_prefect(error), 1)
     except OSError as error:
         if error.errno == errno.EMFILE:
-            most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             return _said(
-                f"too many open files: this process may have {most} (`ulimit -n`); finished steps"
-                " are kept, allow 256 and run the same command again",
-                1,
+                f"{too_many_open_files()}. Finished steps are kept; run the same command again", 1
             )
         place = f" ({error.filename})" if error.filename else ""
         return _said(f"{error.strerror or error}{place}; finished steps are kept", 1)

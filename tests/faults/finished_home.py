@@ -30,12 +30,8 @@ ADDRESSES = {
 def small(**changes: Any) -> dict[str, Any]:
     """Two stages of a network that is compiled in seconds."""
     general, *_, finetune = stages()
-    return recipe(
-        "small",
-        size={"num_layers": 1, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64},
-        stages=[general, finetune],
-        **changes,
-    )
+    size = {"num_layers": 1, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64}
+    return recipe("small", **({"size": size, "stages": [general, finetune]} | changes))
 
 
 @dataclass(frozen=True)

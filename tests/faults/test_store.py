@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -22,17 +23,14 @@ Start = Callable[[Person], Listener]
 
 def made_and_reused(answer: Answer) -> tuple[set[str], set[str]]:
     """Names of the steps by what a run said of them."""
-    made: set[str] = set()
-    reused: set[str] = set()
-    for line in answer.err.splitlines():
-        for word, names in (("  made ", made), ("  trained ", made), ("  reused ", reused)):
-            if word in line:
-                names.add(line.split(word)[0].strip())
-    return made, reused
+    lines = re.findall(r"^(\w.*?) {2,}(made|trained|reused) +[\d.]+ s", answer.err, re.MULTILINE)
+    made = {name for name, status in lines if status != "reused"}
+    return made, {name for name, status in lines if status == "reused"}
 
 
 def digests(answer: Answer) -> list[tuple[str, str]]:
-    return [(stage["stage"], stage["weights_digest"]) for stage in answer.json["stages"]]
+    stages = answer.json["stages"]
+    return [(s["stage"], s["weights_digest"]) for s in stages if s["status"] != "skipped"]
 
 
 def shorten(path: Path) -> None:
