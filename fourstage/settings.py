@@ -53,7 +53,7 @@ def make_home() -> None:
     Raises:
         EnvironmentFault: If they can't be made or written, naming the folder and the user.
     """
-    for folder in (home(), Path(os.environ["PREFECT_HOME"])):
+    for folder in (home(), home() / "store", Path(os.environ["PREFECT_HOME"])):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):

@@ -17,6 +17,7 @@ from pathlib import Path
 from tasks.artifacts import MANIFEST, UNFINISHED, Store
 from tasks.history import remembered
 from tasks.register_model import EVALUATION_TAG
+from tasks.registry_memory import every_remembered_version
 from tasks.tracking import KEY, Tracking, answered
 
 DAY = 86_400.0
@@ -91,19 +92,28 @@ def remove(store: Store, waste: Iterable[Waste]) -> list[Waste]:
 
 @answered
 def _roots(tracking: Tracking) -> Iterator[tuple[str, str]]:
-    """Kind and key of what versions and last runs consist of."""
+    """Kind and key of what versions and last runs consist of.
+
+    Versions that the home remembers count too: MLflow's database may be lost, or be another one.
+    """
     for reference in remembered():
         yield reference["kind"], reference["key"]
+    for version in every_remembered_version(tracking.folder):
+        yield from _of_version(version.tags)
     token = None
     while True:
         page = tracking.client.search_model_versions("", max_results=1000, page_token=token)
         for version in page:
-            for kind, tag in (("package", KEY), ("evaluation", EVALUATION_TAG)):
-                if tag in version.tags:
-                    yield kind, version.tags[tag]
+            yield from _of_version(version.tags)
         token = page.token
         if not token:
             return
+
+
+def _of_version(tags: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for kind, tag in (("package", KEY), ("evaluation", EVALUATION_TAG)):
+        if tag in tags:
+            yield kind, tags[tag]
 
 
 def _reached(wanted: list[Path], parents: Mapping[Path, list[Path]]) -> set[Path]:

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home, mlflow_uri, without_credentials
+from fourstage.space import no_space
 from tasks.orphans import identity
 from tasks.provenance import git_state
 
@@ -481,6 +482,11 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
         said = said.replace(uri, without_credentials(uri))
     asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
     where = "MLFLOW_TRACKING_URI" if asked else "under the home"
+    if uri.startswith("sqlite") and (lack := no_space(home())):
+        return EnvironmentFault(
+            f"MLflow's database {without_credentials(uri)}: {lack}. What is finished is kept; make"
+            " room or set FOURSTAGE_HOME, then run the same command again."
+        )
     return EnvironmentFault(
         f"MLflow at {without_credentials(uri)} ({where}) does not answer as it should:"
         f" {said[:300]}. What is finished is kept. Start the server, or set MLFLOW_TRACKING_URI to"
