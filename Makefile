@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-all check up bench schema lock .venv
+.PHONY: help demo test test-all check up bench schema lock audit .venv
 
 help: ## this list
 	@grep -E '^[a-z.]+:.*##' Makefile | sed 's/:.*##/ \t/'
@@ -46,3 +46,17 @@ schema: .venv/ready ## write recipes/schema.json anew
 lock: ## write both locks anew; needs uv
 	uv pip compile --universal --python-version 3.11 --no-header --no-annotate --quiet pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --no-header --no-annotate --quiet --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+
+# Not part of `check`, `test` or CI: the answer changes with the day, and needs the package index.
+audit: .venv/ready-audit ## known vulnerabilities of the locked packages, as the package index lists them
+	@if .venv/audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off -r requirements.lock >.venv/audit.txt 2>&1; \
+	then echo "audit: no known vulnerability in the packages of requirements.lock"; \
+	elif grep -q "^Found .* known vulnerabilit" .venv/audit.txt; \
+	then cat .venv/audit.txt; echo "audit: raise what is listed above in pyproject.toml, then make lock test audit"; exit 1; \
+	else tail -n 1 .venv/audit.txt; echo "audit: not done: the package index did not answer for every package; run it again where it does"; exit 1; \
+	fi
+
+.venv/ready-audit:
+	$(PYTHON) -m venv .venv/audit
+	.venv/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	touch $@

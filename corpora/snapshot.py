@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -84,8 +85,8 @@ def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
         found = find_files(source, folders)
         for file in found:
             format_of(source, file)
-    cache = DigestCache(home() / "file-digests.jsonl")
-    files = tuple(_state(file, cache) for file in found)
+    digests = _remembered(home() / "file-digests.jsonl")
+    files = tuple(_state(file, digests) for file in found)
     content = [[file.split, file.name, file.members, file.size, file.sha256] for file in files]
     return Snapshot(source.name, files, digest([source.name, content]))
 
@@ -103,13 +104,19 @@ def check_unchanged(state: FileState, stat: os.stat_result) -> None:
         )
 
 
-def _state(file: FoundFile, cache: DigestCache) -> FileState:
+@cache
+def _remembered(path: Path) -> DigestCache:
+    """One for all sources of a recipe, so that 300 of them read it once."""
+    return DigestCache(path)
+
+
+def _state(file: FoundFile, digests: DigestCache) -> FileState:
     if "://" in file.path:
         return _addressed_state(file)
     path = Path(file.path)
     try:
         before = path.stat()
-        sha256 = cache.of(path)
+        sha256 = digests.of(path)
         after = path.stat()
     except OSError as error:
         raise ContractViolation(f"{path}: cannot be read ({error.strerror}).") from error

@@ -19,6 +19,7 @@ from fourstage.settings import REPOSITORY
 ROOMS = ("corpora", "models", "data_contracts")
 
 
+@cache
 def closure_digest(*starts: Path) -> str:
     """sha256 of every file reachable by imports from `starts` (files), they included."""
     return digest(sorted((_portable(path), _parsed(path)[0]) for path in closure(*starts)))

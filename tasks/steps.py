@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from fourstage.digests import digest
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.code import closure_digest, module_file
 
+MOST_NAMED = 12  # inputs a message names; a recipe may have hundreds
 NUMERIC = ("numpy",)
 TEXT = ("pyarrow", *NUMERIC)
 TENSOR = ("tensorflow", "keras", "tensorflow-text", "grain", "tokenizers", *NUMERIC)
@@ -77,7 +78,7 @@ class Bound:
     step: Step
     inputs: Mapping[str, Artifact]
 
-    @property
+    @cached_property
     def preimage(self) -> dict[str, Any]:
         """What the key is the digest of."""
         step = self.step
@@ -89,7 +90,7 @@ class Bound:
             "versions": _versions(step.kind),
         }
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Name of the entry in the store, 64 hex digits."""
         return digest(self.preimage)
@@ -159,20 +160,42 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") ->
     return found
 
 
-def why(prospect: Prospect, store: Store) -> list[str]:
+class Kin:
+    """Finished entries by kind and step name; each manifest is read once, and only when asked for.
+
+    Args:
+        store: Where they are.
+    """
+
+    def __init__(self, store: Store):
+        self._store = store
+        self._kinds: dict[str, dict[str, list[Artifact]]] = {}
+
+    def of(self, step: Step) -> list[Artifact]:
+        """Those that bear a step's name, oldest first."""
+        if step.kind not in self._kinds:
+            by_name = self._kinds[step.kind] = {}
+            for entry in self._store.entries(step.kind):
+                by_name.setdefault(entry.name, []).append(entry)
+        return self._kinds[step.kind].get(step.name, [])
+
+
+def why(prospect: Prospect, kin: Kin) -> list[str]:
     """Why a step would be made: what changed since the entry most like it."""
     if isinstance(prospect.bound, Unbound):
-        return [f"waits for {', '.join(prospect.bound.waits_for)}"]
+        names = prospect.bound.waits_for
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return [f"waits for {', '.join(names[:MOST_NAMED])}{more}"]
     if isinstance(prospect.found, Artifact):
         return [f"made {prospect.found.created}, unchanged since"]
     assert prospect.found is not None
     if prospect.found.reason != "never made":
         return [prospect.found.reason]
     preimage = prospect.bound.preimage
-    kin = [entry for entry in store.entries(prospect.step.kind) if entry.name == prospect.step.name]
-    if not kin:
+    earlier = kin.of(prospect.step)
+    if not earlier:
         return ["never made"]
-    return min((differences(entry.preimage, preimage) for entry in reversed(kin)), key=len)
+    return min((differences(entry.preimage, preimage) for entry in reversed(earlier)), key=len)
 
 
 def made_by_other_code(bound: Bound, store: Store) -> Artifact | None:

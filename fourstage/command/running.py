@@ -104,19 +104,19 @@ def handle_plan(options: Namespace) -> int:
     """Print each step with what the store has of it, or every value of the recipe."""
     if options.resolved:
         return _print_resolved(options)
-    resolved_recipe(options.recipe, options)
     from tasks.artifacts import Store
     from tasks.plan import plan_recipe
-    from tasks.steps import look_ahead, why
+    from tasks.steps import Kin, look_ahead, why
 
     store = Store(home())
+    kin = Kin(store)
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     rows = [
         {
             "step": prospect.step.name,
             "kind": prospect.step.kind,
             "status": "reused" if prospect.reused else "to be made",
-            "why": why(prospect, store),
+            "why": why(prospect, kin),
         }
         for prospect in look_ahead(list(plan.steps.values()), store)
     ]
@@ -150,17 +150,17 @@ def _print_resolved(options: Namespace) -> int:
 
 def handle_explain(options: Namespace) -> int:
     """Print what changed, step by step."""
-    resolved_recipe(options.recipe, options)
     from tasks.artifacts import Store
     from tasks.plan import plan_recipe
-    from tasks.steps import look_ahead, why
+    from tasks.steps import Kin, look_ahead, why
 
     store = Store(home())
+    kin = Kin(store)
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     if options.step is not None and options.step not in plan.steps:
         raise UnknownNameError("--step", options.step, "a step of this recipe", plan.steps)
     found = {
-        prospect.step.name: why(prospect, store)
+        prospect.step.name: why(prospect, kin)
         for prospect in look_ahead(list(plan.steps.values()), store)
         if options.step in (None, prospect.step.name)
     }

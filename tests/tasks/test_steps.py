@@ -17,7 +17,17 @@ import yaml
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
 from tasks.artifacts import Artifact, Store
-from tasks.steps import Bound, Step, Unbound, bind, differences, look_ahead, made_by_other_code, why
+from tasks.steps import (
+    Bound,
+    Kin,
+    Step,
+    Unbound,
+    bind,
+    differences,
+    look_ahead,
+    made_by_other_code,
+    why,
+)
 from tests.flows.own_project import Project, recipe
 
 # Every step's key, its inputs being entries of fixed digests: nothing has to be made for it.
@@ -259,7 +269,7 @@ def test_why_names_the_cause(tmp_path: Path):
     store = Store(tmp_path)
 
     def reasons(chain: list[Step]) -> list[list[str]]:
-        return [why(prospect, store) for prospect in look_ahead(chain, store)]
+        return [why(prospect, Kin(store)) for prospect in look_ahead(chain, store)]
 
     assert reasons(steps())[:2] == [["never made"], ["waits for corpus notes"]]
     made = run(store, steps())
@@ -279,7 +289,7 @@ def test_why_compares_with_the_entry_most_alike(tmp_path: Path):
     for seed in (1, 2, 3):
         run(store, steps(seed=seed, words=f"w{seed}"), output=f"o{seed}")
     chain = steps(seed=9, words="w2")
-    found = [why(prospect, store) for prospect in look_ahead(chain, store)]
+    found = [why(prospect, Kin(store)) for prospect in look_ahead(chain, store)]
     assert len(found[2]) == 1  # only the seed, not the tokens of some other run
     assert found[2][0].startswith("settings.seed: ")
     assert found[2][0].endswith(" → 9")
