@@ -40,6 +40,14 @@ up: .venv/ready ## Prefect server, worker, deployments and MLflow's pages on loo
 	$(PIP) -r requirements-dev.lock
 	touch $@
 
+bench: .venv/ready .venv-bench/ready ## speed of training beside plain Keras and Hugging Face
+	$(BIN)/python -m benchmarks.pretraining_throughput --peers .venv-bench/bin/python
+
+.venv-bench/ready: benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 schema: .venv/ready ## write recipes/schema.json anew
 	$(BIN)/python -m models.recipe
 

@@ -12,6 +12,7 @@ from fourstage.errors import EnvironmentFault
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 OWNER = "FOURSTAGE_OWNER"
+EMBEDDED = "FOURSTAGE_EMBEDDED_PREFECT"  # set where PREFECT_API_URL is the server a run brought
 
 # The word `true`: Prefect accepts 1/true/yes, MLflow only `true`.
 PRIVATE_ENVIRONMENT = {

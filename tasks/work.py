@@ -8,6 +8,7 @@ and all stages hang below one lifecycle run in MLflow.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,12 +20,13 @@ from prefect import Task
 
 from data_contracts.verdict import Report, raise_if_red
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.settings import EMBEDDED
 from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.narration import tell_step
-from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers, guard_embedded_server
+from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
@@ -208,7 +210,6 @@ def work_on(
         yield _open[name]
         return
     end_embedded_servers()
-    guard_embedded_server()
     plan = plan_recipe(recipe, overrides, smoke, seed)
     tracking = connect()
     close_orphans(tracking)
@@ -236,7 +237,7 @@ def flow_tags() -> dict[str, str]:
     tags = {}
     if flow_run.id:
         tags[FLOW_RUN] = str(flow_run.id)
-    if flow_run.ui_url and flow_run.ui_url.startswith("http"):  # "None/…" of an embedded server
+    if flow_run.ui_url and not os.environ.get(EMBEDDED):  # that one is gone after the run
         tags["prefect.flow_run_url"] = str(flow_run.ui_url)
     return tags
 

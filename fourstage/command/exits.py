@@ -18,7 +18,7 @@ from fourstage.errors import (
     Interrupted,
     RecipeError,
 )
-from fourstage.settings import home, without_credentials
+from fourstage.settings import EMBEDDED, home, without_credentials
 from fourstage.space import no_space, too_many_open_files
 
 TRACEBACK = "FOURSTAGE_TRACEBACK"
@@ -83,13 +83,14 @@ def _prefect_out_of_reach() -> tuple[type[Exception], ...]:
 def _of_prefect(error: Exception) -> str:
     """Why a flow could not go on without its server, which a run brings along if none is named."""
     said = f"{type(error).__name__}: {error}".split("\n", 1)[0][:200]
-    where = without_credentials(os.environ.get("PREFECT_API_URL", ""))
+    named = os.environ.get("PREFECT_API_URL") if not os.environ.get(EMBEDDED) else None
+    where = without_credentials(named or "")
     lack = "" if where else no_space(home())
     if lack:
         return f"Prefect's database: {lack}; make room, then run the same command again"
-    named = f"PREFECT_API_URL={where}" if where else "Prefect's server of this run"
+    server = f"PREFECT_API_URL={where}" if where else "Prefect's server of this run"
     return (
-        f"{named} does not answer as it should: {said}. What is finished is kept; once it runs,"
+        f"{server} does not answer as it should: {said}. What is finished is kept; once it runs,"
         " run the same command again to go on"
     )
 

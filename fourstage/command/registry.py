@@ -7,6 +7,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
 
+from fourstage.command.embedded_prefect import bring_prefect
 from fourstage.command.options import add_json, add_model, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line, tell
 from fourstage.command.recipe import resolved_recipe
@@ -52,8 +53,10 @@ def handle_evaluate(options: Namespace) -> int:
     require_servers()
 
     def work() -> Any:
+        ready = bring_prefect()
         from flows.evaluate import evaluate
 
+        ready()
         return evaluate(options.recipe, options.overrides, options.smoke)
 
     return _run(options, work)
@@ -76,8 +79,10 @@ def handle_promote(options: Namespace) -> int:
     require_servers()
 
     def work() -> Any:
+        ready = bring_prefect()
         from flows.promote import promote
 
+        ready()
         return promote(options.model, options.version, options.force)
 
     return _run(options, work)
@@ -88,8 +93,10 @@ def handle_rollback(options: Namespace) -> int:
     require_servers()
 
     def work() -> Any:
+        ready = bring_prefect()
         from flows.rollback import rollback
 
+        ready()
         return rollback(options.model)
 
     return _run(options, work)

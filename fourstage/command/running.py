@@ -6,6 +6,7 @@ import shlex
 from argparse import ArgumentTypeError, Namespace
 from typing import Any
 
+from fourstage.command.embedded_prefect import bring_prefect
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import (
     only_this_on_standard_output,
@@ -76,7 +77,10 @@ def handle_run(options: Namespace) -> int:
         only_this_on_standard_output(options.json) as print_object,
         libraries_speak_to(new_log("run")),
     ):
+        ready = bring_prefect()
         from flows.lifecycle import lifecycle
+
+        ready()
         from tasks.narration import tell_summary
 
         summary = lifecycle(
@@ -184,8 +188,10 @@ def handle_compare(options: Namespace) -> int:
         only_this_on_standard_output(options.json) as print_object,
         libraries_speak_to(new_log("compare")),
     ):
+        ready = bring_prefect()
         from flows.compare import compare
 
+        ready()
         table = compare(
             options.recipe, options.overrides, options.smoke, options.seeds, options.equal
         )

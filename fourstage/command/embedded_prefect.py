@@ -1,0 +1,92 @@
+"""The Prefect server that a run brings along where the environment names none.
+
+Prefect would start one by itself, but late, when nothing else can be done meanwhile, and in our
+process group: there Ctrl-C ends the server before the run can say how it ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from fourstage.errors import EnvironmentFault
+from fourstage.settings import EMBEDDED, home
+from fourstage.space import no_space
+
+GUARD = Path(__file__).with_name("guard.py")
+LOOPBACK = "127.0.0.1"
+STOP_SECONDS = 10
+# What Prefect itself starts, with its marks: no pages, and only the services that a run needs.
+SERVER = ("uvicorn", "--factory", "prefect.server.api.server:create_app", "--lifespan", "on")
+MARKS = {
+    "PREFECT_UI_ENABLED": "0",
+    "PREFECT__SERVER_EPHEMERAL": "1",
+    "PREFECT__SERVER_FINAL": "1",
+}
+
+
+@cache
+def bring_prefect() -> Callable[[], None]:
+    """Start the server, once a process, where none is named; to be called before Prefect's import.
+
+    Returns:
+        Waits until it answers; what is imported before that call costs no time of its own.
+    """
+    if os.environ.get("PREFECT_API_URL"):
+        return lambda: None
+    port = _free_port()
+    arguments = ("--host", LOOPBACK, "--port", str(port), "--log-level", "error")
+    guard = subprocess.Popen(
+        [sys.executable, "-I", str(GUARD), sys.executable, "-m", *SERVER, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=os.environ | MARKS,
+        start_new_session=True,
+    )
+    # Registered before Prefect's own, so that it comes last: they still have things to send.
+    atexit.register(_end, guard)
+    address = f"http://{LOOPBACK}:{port}/api"
+    os.environ["PREFECT_API_URL"] = address
+    os.environ[EMBEDDED] = "1"
+    return lambda: _wait_for(guard, f"{address}/health")
+
+
+def _wait_for(guard: subprocess.Popen, address: str) -> None:
+    seconds = float(os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"])
+    deadline = time.monotonic() + seconds
+    while guard.poll() is None and time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(address, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    lack = no_space(home())
+    raise EnvironmentFault(
+        f"Prefect's server of this run did not start within {seconds:.0f} s"
+        + (f": {lack}; make room" if lack else f"; {home() / 'logs'} holds what it said")
+        + ", then run the same command again."
+    )
+
+
+def _end(guard: subprocess.Popen) -> None:
+    assert guard.stdin is not None
+    guard.stdin.close()
+    try:
+        guard.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        guard.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return probe.getsockname()[1]
