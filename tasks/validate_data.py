@@ -85,8 +85,8 @@ def _parameters(step: Bound) -> dict:
     if not data.details["labels"]:
         raise ContractViolation(
             f"{data.name}: expected one label a row, text or a number, got lists or mappings, "
-            "which no head learns yet; name another column in the source's 'fields', or give each row one"
-            " label."
+            "which no head learns yet; name another column in the source's 'fields', or give each "
+            "row one label."
         )
     allowed = data.preimage["settings"]["overlap"] == "report"
     return {"labels": data.details["labels"], "overlap_free": 0.0 if allowed else 1.0}
