@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from fourstage.digests import write_atomically
+from fourstage.errors import ContractViolation
 from tasks.artifacts import Artifact
 from tasks.durable import durable
 from tasks.steps import Bound
@@ -73,9 +74,19 @@ def _unread(data: Artifact) -> dict[str, str]:
 
 
 def _parameters(step: Bound) -> dict:
-    """What a suite leaves open: the label set, and whether overlap is allowed."""
+    """What a suite leaves open: the label set, and whether overlap is allowed.
+
+    Raises:
+        ContractViolation: The labels are no set of names.
+    """
     data = step.inputs["data"]
     if data.kind != "dataset":
         return {}
+    if not data.details["labels"]:
+        raise ContractViolation(
+            f"{data.name}: expected one label a row, text or a number, got lists or mappings, "
+            "which no head learns yet; name another column in the source's 'fields', or give each "
+            "row one label."
+        )
     allowed = data.preimage["settings"]["overlap"] == "report"
     return {"labels": data.details["labels"], "overlap_free": 0.0 if allowed else 1.0}

@@ -103,11 +103,8 @@ def test_a_member_out_of_proportion_is_refused_early(tmp_path: Path, corpus: Pre
 def test_a_zip_that_lies_about_the_size_of_a_member_gains_nothing_by_it(tmp_path: Path):
     path = tmp_path / "c.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("a.jsonl", "w", force_zip64=False) as member:
-            for _ in range(1000):
-                member.write(MEGABYTE_OF_LINES)
-        with archive.open(zipfile.ZipInfo("b.bin"), "w") as member:  # stored: it makes the lie last
-            member.write(random.Random(1).randbytes(1 << 18))
+        archive.writestr("a.jsonl", MEGABYTE_OF_LINES * 1000)
+        archive.writestr("b.bin", random.Random(1).randbytes(1 << 18))  # makes the lie last
     data = bytearray(path.read_bytes())
     claimed = (1 << 30).to_bytes(4, "little")
     for place in (data.find(b"PK\x03\x04") + 18, data.rfind(b"a.jsonl") - 26):

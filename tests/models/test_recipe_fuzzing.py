@@ -73,7 +73,7 @@ def test_a_damaged_recipe_is_loaded_or_refused(tmp_path: Path, content: bytes):
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=QUIET, print_blob=True)
+@settings(max_examples=4000, deadline=None, suppress_health_check=QUIET, print_blob=True)
 @given(content=damaged())
 def test_a_damaged_recipe_is_loaded_or_refused_at_length(tmp_path: Path, content: bytes):
     loads_or_refuses(tmp_path, content)
