@@ -34,7 +34,7 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
     console = Console(file=terminal(), width=None if terminal().isatty() else 160)
     console.print()
     console.print(stage_table_for_terminal(stage_rows(summary), metric))
-    if all(stage["status"] == "reused" for stage in summary["stages"]):
+    if all(stage["status"] != "trained" for stage in summary["stages"]):
         console.print(
             "Nothing was trained: every stage was finished before, from the same data and settings"
             " by the same code, or code you accepted."

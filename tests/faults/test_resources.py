@@ -37,6 +37,9 @@ hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 for name, step in plan_recipe(sys.argv[1]).steps.items():
     bound = bind(step, made)
     found = store().find(step.kind, bound.key)
+    if step.kind == "evaluation":  # of a SavedModel whose bytes are new
+        TASKS[step.kind].fn(bound)
+        found = store().find(step.kind, bound.key)
     assert isinstance(found, Artifact), (name, found)
     if step.kind != "stage" and step.kind not in told:
         size = max((found.folder / output).stat().st_size for output in found.outputs)

@@ -161,7 +161,7 @@ def test_a_server_that_dies_ends_the_run_and_keeps_its_checkpoints(death: Death)
 def test_with_the_server_back_nothing_is_lost_or_logged_twice(death: Death):
     """S34."""
     what_always_holds(death.person.home, death.finished, 0)
-    (stage,) = death.finished.json["stages"]
+    (stage,) = [s for s in death.finished.json["stages"] if s["status"] != "skipped"]
     assert stage["steps"] == STEPS
     steps = [step for step, _ in death.history]
     assert steps == sorted(set(steps))

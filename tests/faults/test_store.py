@@ -23,9 +23,9 @@ Start = Callable[[Person], Listener]
 
 def made_and_reused(answer: Answer) -> tuple[set[str], set[str]]:
     """Names of the steps by what a run said of them."""
-    lines = re.findall(r"^(\w.*?) {2,}(made|trained|reused) +[\d.]+ s", answer.err, re.MULTILINE)
-    made = {name for name, status in lines if status != "reused"}
-    return made, {name for name, status in lines if status == "reused"}
+    lines = re.findall(r"^(.{40}) (made|trained|reused)\b", answer.err, re.MULTILINE)
+    made = {name.strip() for name, status in lines if status != "reused"}
+    return made, {name.strip() for name, status in lines if status == "reused"}
 
 
 def digests(answer: Answer) -> list[tuple[str, str]]:
