@@ -10,6 +10,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -239,6 +241,35 @@ def test_rows_that_break_their_contract_are_named_by_id(desk: Desk):
     desk.project.dataset("overlapping", train=train, test=[*map(row, range(400, 430)), *again])
     answer = desk.runs(name="on-overlapping", **finetune_only("overlapping", overlap="refuse"))
     refused(answer, 3, "overlapping", r"\b6\b", "overlap", "again0")
+
+
+def test_prefects_page_says_the_cause_the_exit_code_and_the_next_command(desk: Desk):
+    refused(desk.runs_on("lost", "lost.jsonl", None), 3, "lost")
+    slow = only_general(budget={"steps": 50_000})
+    refused(desk.runs(name="too-slow", **slow, limits={"minutes": 0.02}), 1, "the deadline")
+    desk.listener.asks(refresh="nowhere.yaml")
+    with sqlite3.connect(desk.person.home / "prefect" / "prefect.db") as database:
+        rows = database.execute(
+            "select run.name, state.message from flow_run run"
+            " join flow_run_state state on run.state_id = state.id where state.type = 'FAILED'"
+        )
+        told = dict(rows.fetchall())
+    again = re.escape(shlex.quote(str(desk.project.folder / "recipes" / "on-lost.yaml")))
+    assert re.search(
+        rf"(?s)^source lost: .*data/lost\.jsonl.*\nExit code 3\. Next: .*`fourstage run {again}`",
+        told["lifecycle-on-lost"],
+    )
+    for name in ("lifecycle-too-slow", "pretrain-general-too-slow"):
+        assert re.search(
+            r"(?s)^general: stopped by the deadline at step \d+ of 50,000.*"
+            r"\nExit code 1\. Next: `fourstage run .*too-slow\.yaml'?` goes on from the checkpoint",
+            told[name],
+        )
+    assert re.search(
+        r"(?s)^recipe: 'nowhere\.yaml' is not .*"
+        r"\nExit code 2\. Next: .*`prefect deployment run refresh/refresh -p recipe=nowhere\.yaml`",
+        told["refresh-nowhere"],
+    )
 
 
 def test_no_text_of_the_user_is_in_any_log_page_or_database(desk: Desk):
