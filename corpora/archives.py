@@ -167,7 +167,8 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                 )
             if member.isdir() or not is_wanted(member.name, state.members):
                 continue
-            if not member.isreg():
+            # A sparse member is mostly holes: a kilobyte can claim to be a terabyte.
+            if not member.isreg() or member.issparse():
                 raise ContractViolation(
                     f"{state.path}: member {member.name[:120]!r} is no plain file; refused."
                 )
@@ -208,7 +209,8 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                 )
             where = f"{state.path}!{member.filename}"
             guard = RatioGuard(where)
-            guard.taken = member.compress_size
+            # What the archive says of itself may be a lie.
+            guard.taken = min(member.compress_size, state.size)
             try:
                 body = archive.open(member)
             except _DAMAGE as error:

@@ -120,9 +120,11 @@ def nothing_left(source: Source, snapshot: Snapshot, ledger: Ledger) -> str:
         files = ", ".join((empty or [file.path for file in snapshot.files])[:5])
         return (
             f"source {source.name}: expected at least one record, got none: "
-            f"{files} {'is empty (0 bytes)' if empty else 'holds none'}."
+            f"{files} {'is empty (0 bytes)' if empty else 'holds none'}; give it records, "
+            "or take it out of 'files'."
         )
     return (
         f"source {source.name}: nothing is left of {ledger.counts.read:,} records: "
-        f"{ledger.summary()}."
+        f"{ledger.summary()}; mend the files, or correct the source's 'fields', 'encoding' or "
+        "'format'."
     )

@@ -63,6 +63,7 @@ def check(
     subject: str,
     parameters: Mapping[str, Any] | None = None,
     unread: Mapping[str, str] | None = None,
+    removed: Mapping[str, int] | None = None,
 ) -> Report:
     """Find out which promises of a suite a profile keeps.
 
@@ -75,6 +76,7 @@ def check(
         parameters: Values of the suite's `$PARAMETER`s, such as the label set.
         unread: Location → reason of the records that never became rows, such as a line that is no
             JSON; they are quarantined too and count towards the tolerance.
+        removed: Reason → number of the records that rules took out; for the report's books only.
 
     Returns:
         The report; a broken contract is a red report, not an error (see `raise_if_red`).
@@ -126,6 +128,7 @@ def check(
         num_quarantined_rows=num_quarantined,
         verdict=verdict,
         reason=reason,
+        removed=dict(removed or {}),
     )
 
 

@@ -52,11 +52,12 @@ def to_markdown(report: Report) -> str:
         "",
         _md(report.reason),
         "",
-        "| subject | rows | kept | quarantined | tolerated | contract | digest |",
-        "| --- | ---: | ---: | ---: | ---: | --- | --- |",
-        f"| {_md(printable(report.subject))} | {report.rows:,} | {_num_kept(report):,} "
+        "| subject | read | kept | quarantined | removed | tolerated | contract | digest |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |",
+        f"| {_md(printable(report.subject))} | {report.num_read:,} | {report.num_kept:,} "
         f"| {report.num_quarantined_rows:,} "
         f"({percent(report.num_quarantined_rows, report.rows)}) "
+        f"| {report.num_removed:,} "
         f"| {report.tolerance * 100:g} % | {_md(report.suite)} "
         f"| `{report.suite_digest[:12]}` |",
         "",
@@ -87,6 +88,9 @@ def to_markdown(report: Report) -> str:
             f"| {_md(reason)} | {count:,} | {_md(_first_quarantined(report, reason, count))} |"
             for reason, count in report.quarantine_reasons.items()
         ]
+    if report.removed:
+        lines += ["", "## Removed by rule", "", "| reason | records |", "| --- | ---: |"]
+        lines += [f"| {_md(reason)} | {count:,} |" for reason, count in report.removed.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -112,6 +116,7 @@ def to_html(report: Report) -> str:
 {_promises(report)}
 </section>
 {_quarantine(report)}
+{_removed(report)}
 <footer>Contract <b>{_html(report.suite)}</b>, digest <code>{_html(report.suite_digest)}</code>.
 Promises about rows are checked on every row; promises about the table on the rows left after
 quarantine. A missing value keeps every promise but that it be there.</footer>
@@ -147,9 +152,10 @@ def _quantities(report: Report) -> str:
     width = max(0.4, 100 * aside / report.rows) if aside and report.rows else 0
     return f"""<section class="quantities">
 <dl>
-<div><dt>Rows</dt><dd>{report.rows:,}</dd></div>
-<div><dt>Kept</dt><dd>{_num_kept(report):,}</dd></div>
+<div><dt>Read</dt><dd>{report.num_read:,}</dd></div>
+<div><dt>Kept</dt><dd>{report.num_kept:,}</dd></div>
 <div><dt>Quarantined</dt><dd>{aside:,} <small>{percent(aside, report.rows)}</small></dd></div>
+<div><dt>Removed</dt><dd>{report.num_removed:,}</dd></div>
 <div><dt>Tolerated</dt><dd>{report.tolerance * 100:g} %</dd></div>
 </dl>
 <div class="bar" role="img" aria-label="{percent(aside, report.rows)} of the rows quarantined, \
@@ -226,6 +232,25 @@ def _quarantine(report: Report) -> str:
 </section>"""
 
 
+def _removed(report: Report) -> str:
+    if not report.removed:
+        return ""
+    rows = "\n".join(
+        f'<tr><td data-title="Reason">{_html(reason)}</td>'
+        f'<td data-title="Records" class="number">{count:,}</td></tr>'
+        for reason, count in report.removed.items()
+    )
+    return f"""<section>
+<h2>Removed by rule</h2>
+<table class="quarantine">
+<thead><tr><th>Reason</th><th class="number">Records</th></tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</section>"""
+
+
 def _ids(ids: tuple[str, ...], count: int) -> str:
     codes = " ".join(f"<code>{_html(row_id)}</code>" for row_id in ids)
     more = f" <span>and {count - len(ids):,} more</span>" if count > len(ids) else ""
@@ -243,10 +268,6 @@ def _first_quarantined(report: Report, reason: str, count: int) -> str:
 
 def _worst_first(report: Report) -> list[Result]:
     return sorted(report.results, key=lambda result: _ORDER.index(state(result)))
-
-
-def _num_kept(report: Report) -> int:
-    return report.rows - report.num_quarantined_rows
 
 
 def _class(word: str) -> str:
@@ -293,7 +314,7 @@ p{margin:0}
 .verdict{font-size:18px;font-weight:650;color:var(--tone)}
 .quantities{margin-top:16px;padding:20px 24px;border:1px solid var(--line);border-radius:14px;
 background:var(--card)}
-dl{display:grid;grid-template-columns:repeat(4,1fr);gap:12px;margin:0 0 16px}
+dl{display:grid;grid-template-columns:repeat(5,1fr);gap:12px;margin:0 0 16px}
 dt{color:var(--soft);font-size:13px}
 dd{margin:0;font-size:24px;font-weight:650;font-variant-numeric:tabular-nums}
 dd small{font-size:14px;font-weight:500;color:var(--soft)}

@@ -62,12 +62,15 @@ class Report:
         suite: The suite's name.
         suite_digest: SHA-256 of what it promises.
         tolerance: Share of rows that may be quarantined, 0-1.
-        rows: Rows of the profile, and records that could not be read.
+        rows: Rows of the profile, and records that could not be read: those held to the contract.
         results: One a promise, in the suite's order.
         quarantined: Location → reason of what could not be read; then row id → ids of the critical
             row promises it breaks, in the profile's order.
+        num_quarantined_rows: How many these are.
         verdict: See the module.
         reason: The verdict in one sentence.
+        removed: Reason → records that a rule took out before: repeats, evaluation texts… They were
+            read and no promise is about them.
     """
 
     subject: str
@@ -80,6 +83,22 @@ class Report:
     num_quarantined_rows: int = 0
     verdict: Verdict = "green"
     reason: str = ""
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def num_removed(self) -> int:
+        """Records that rules took out."""
+        return sum(self.removed.values())
+
+    @property
+    def num_kept(self) -> int:
+        """Rows that a stage may read: those read, less those quarantined and removed."""
+        return self.rows - self.num_quarantined_rows
+
+    @property
+    def num_read(self) -> int:
+        """Records of the source: kept, quarantined and removed."""
+        return self.rows + self.num_removed
 
     @property
     def broken(self) -> tuple[Result, ...]:

@@ -38,7 +38,7 @@ def hash_file(path: Path) -> str:
 
 
 class DigestCache:
-    """File digests remembered by path, size, modification time and inode.
+    """File digests remembered by path, size, times and inode.
 
     Args:
         path: The JSON lines file that holds them; one torn line costs one digest, nothing else.
@@ -56,7 +56,8 @@ class DigestCache:
         """Digest of the file as it is now."""
         stat = path.stat()
         name = str(path)
-        state = f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_ino}"
+        # The change time as well: the modification time can be set back, as copies and archives do.
+        state = f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_ctime_ns}-{stat.st_ino}"
         known = self._known.get(name)
         if known and known[0] == state:
             return known[1]

@@ -30,6 +30,8 @@ PRIVATE_ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_ENABLE_ONEDNN_OPTS": "1",
     "KERAS_BACKEND": "tensorflow",
+    # Seconds; automations.yaml takes a run for dead after three of them.
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     # A first start makes the database: 15 s here, more than a minute on a slow disk.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
 }
@@ -51,7 +53,7 @@ def make_home() -> None:
     Raises:
         EnvironmentFault: If they can't be made or written, naming the folder and the user.
     """
-    for folder in (home(), Path(os.environ["PREFECT_HOME"])):
+    for folder in (home(), home() / "store", Path(os.environ["PREFECT_HOME"])):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder):

@@ -59,6 +59,7 @@ def libraries_speak_to(log: Path) -> Iterator[None]:
     finally:
         # It says goodbye to its temporary server when the process ends, after our own last word.
         logging.getLogger("prefect").setLevel(logging.WARNING)
+        logging.raiseExceptions = False  # nor what its logger could not deliver any more
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 
@@ -38,7 +41,11 @@ def save_weights(layer: Any, path: Path) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
         pass
     try:
-        save_file(arrays, part.name)
+        try:
+            save_file(arrays, part.name)
+        except SafetensorError as error:  # how it says that a disk is full
+            number = re.search(r"os error (\d+)", str(error))
+            raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
         os.replace(part.name, path)
     finally:
         Path(part.name).unlink(missing_ok=True)

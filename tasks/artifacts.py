@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from fourstage.digests import DigestCache, digest, write_atomically
 from fourstage.errors import EnvironmentFault
@@ -126,6 +126,10 @@ class Store:
                 return Missing(kind, key, f"output damaged: {self._short(path)}")
         return artifact
 
+    def mark_used(self, artifact: Artifact) -> None:
+        """Let an entry's manifest have the time of this use, by which `tasks.garbage` goes."""
+        os.utime(artifact.folder / MANIFEST)
+
     def entries(self, kind: str) -> Iterator[Artifact]:
         """Every readable finished entry of a kind, oldest first; outputs are not verified."""
         found = []
@@ -208,43 +212,51 @@ class Store:
     def _only_writer(self, kind: str, key: str) -> Iterator[Callable[[], bool]]:
         """Hold the key's lock; the kernel frees it when its holder dies, however it dies."""
         path = self.root / kind / f"{key}.lock"
+        stream = self._open_lock(path)
+        waited = False
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not waited:
+                    stream.seek(0)
+                    holder = stream.read().strip() or "another process"
+                    self.say(f"waiting for {holder}, which is making {kind} {key[:12]}")
+                    waited = True
+                time.sleep(0.5)
+                continue
+            if _is_file_at(stream, path):
+                break
+            # Removed with its entry while we waited: a lock that nobody else can see.
+            stream.close()
+            stream = self._open_lock(path)
+        with stream:
+            stream.seek(0)
+            stream.truncate()
+            stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+            stream.flush()
+            yield lambda: _is_file_at(stream, path)
+
+    def _open_lock(self, path: Path) -> TextIO:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            stream = open(path, "a+", encoding="utf-8")
+            return open(path, "a+", encoding="utf-8")
         except OSError as error:
             raise EnvironmentFault(
                 f"the store {self.root} can't be written by user {os.getuid()}: {error.strerror}. "
                 "Set FOURSTAGE_HOME to a folder of yours."
             ) from error
-        with stream:
-            waited = False
-            while True:
-                try:
-                    fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if not waited:
-                        stream.seek(0)
-                        holder = stream.read().strip() or "another process"
-                        self.say(f"waiting for {holder}, which is making {kind} {key[:12]}")
-                        waited = True
-                    time.sleep(0.5)
-            stream.seek(0)
-            stream.truncate()
-            stream.write(f"process {os.getpid()} on {socket.gethostname()}")
-            stream.flush()
-            inode = os.fstat(stream.fileno()).st_ino
-
-            def still_ours() -> bool:
-                try:
-                    return path.stat().st_ino == inode
-                except FileNotFoundError:
-                    return False
-
-            yield still_ours
 
     def _short(self, path: Path) -> str:
         return str(path.relative_to(self.home))
+
+
+def _is_file_at(stream: TextIO, path: Path) -> bool:
+    """Whether an open file is the one that a path leads to now."""
+    try:
+        return path.stat().st_ino == os.fstat(stream.fileno()).st_ino
+    except FileNotFoundError:
+        return False
 
 
 def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:

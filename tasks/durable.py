@@ -7,6 +7,7 @@ to refresh.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from prefect.utilities.annotations import quote
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
+from fourstage.space import FULL, too_many_open_files
 from fourstage.terminal import say
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.provenance import git_state
@@ -44,17 +46,19 @@ def durable(**options: Any) -> Callable[[Work], Task]:
     def decorate(work: Work) -> Task:
         def run(step: Bound, **extra: Any) -> dict[str, str]:
             def make(folder: Path) -> dict[str, Any]:
-                try:
-                    details = work(step, folder, **extra)
-                except OSError as error:
-                    raise _environment_fault(step, folder, error) from error
+                details = work(step, folder, **extra)
                 inputs = {
                     role: {**artifact.reference, "name": artifact.name}
                     for role, artifact in step.inputs.items()
                 }
                 return {**details, "inputs": inputs, "git": git_state(), "made_by": this_process()}
 
-            artifact, _ = store().make(step.step.kind, step.step.name, step.preimage, make)
+            kind = step.step.kind
+            try:
+                artifact, _ = store().make(kind, step.step.name, step.preimage, make)
+            except OSError as error:
+                folder = store().folder(kind, step.key)
+                raise _environment_fault(step, folder, error) from error
             return artifact.reference
 
         run.__name__ = run.__qualname__ = work.__name__
@@ -91,6 +95,7 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
         raise EnvironmentFault(
             f"{step.step.name}: {after.reason} right after it was made; run again"
         )
+    store().mark_used(after)
     ours = isinstance(before, Missing) and after.details.get("made_by") == this_process()
     return after, "made" if ours else "reused"
 
@@ -113,8 +118,19 @@ def _label() -> str:
 
 
 def _environment_fault(step: Bound, folder: Path, error: OSError) -> EnvironmentFault:
+    place = f"{folder.parent.name}/{folder.name[:12]} in the store"
+    said = error.strerror or str(error)
+    if error.errno == errno.EMFILE:
+        return EnvironmentFault(
+            f"{step.step.name}: {too_many_open_files()}. Finished steps are kept; run the same"
+            " command again."
+        )
+    if error.errno in FULL:
+        written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        said = f"no space for {place} ({said} after {written / 1e6:.1f} MB)"
+    else:
+        said = f"{said} while writing {place}"
     return EnvironmentFault(
-        f"{step.step.name}: {error.strerror or error} while writing {folder.parent.name}/"
-        f"{folder.name[:12]} in the store. Finished steps are kept; make room or set"
-        " FOURSTAGE_HOME, then run the same command again."
+        f"{step.step.name}: {said}. Finished steps are kept; make room or set FOURSTAGE_HOME, then"
+        " run the same command again."
     )

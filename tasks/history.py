@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fourstage.digests import write_atomically
@@ -23,6 +23,12 @@ def last_references(recipe: str) -> dict[str, dict[str, str]]:
         return json.loads(_file(recipe).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+
+
+def remembered() -> Iterator[dict[str, str]]:
+    """Kind, key and digest of every artifact of each recipe's last finished run."""
+    for path in sorted((home() / "recipes").glob("*.json")):
+        yield from last_references(path.stem).values()
 
 
 def last_artifacts(recipe: str, store: Store) -> dict[str, Artifact]:

@@ -23,6 +23,7 @@ from tasks.register_model import (
     registered_names,
     version,
 )
+from tasks.registry_memory import remembered_versions
 from tasks.tracking import KEY, Tracking, answered, experiment_ids
 
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
@@ -145,6 +146,13 @@ def find(tracking: Tracking, uri: str) -> Version:
     name = parts["name"]
     known = registered_names(tracking)
     if name not in known:
+        for old in remembered_versions(tracking.folder, name):
+            if parts["alias"] in old.aliases or parts["number"] == str(old.number):
+                say(
+                    f"MLflow has no model {name}; this home remembers its version {old.number}."
+                    " `fourstage run` with its recipe registers it again and trains nothing."
+                )
+                return old
         hint = "A model is registered by `fourstage run`."
         raise UnknownNameError(uri, name, "a registered model", known, hint)
     if alias := parts["alias"]:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -49,7 +53,7 @@ def alive(tags: dict[str, str]) -> bool:
     return not gone and abs(started - float(tags[STARTED])) < 2
 
 
-def janitor(tracking: Tracking) -> list[str]:
+def close_orphans(tracking: Tracking) -> list[str]:
     """Close the RUNNING runs of this machine whose process is gone, MLflow's and Prefect's.
 
     Returns:
@@ -89,6 +93,24 @@ def end_embedded_servers() -> list[int]:
         except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
             continue  # gone meanwhile, or somebody else's
     return ended
+
+
+@cache
+def guard_embedded_server() -> None:
+    """Have the server that Prefect embeds in this process end with it, even where it is killed."""
+    if os.environ.get("PREFECT_API_URL"):
+        return
+    # A session of its own: neither Ctrl-C nor a kill of our group is meant for it.
+    _guards.append(
+        subprocess.Popen(
+            [sys.executable, "-I", str(Path(__file__).with_name("guard.py")), str(os.getpid())],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+    )
+
+
+_guards: list[subprocess.Popen] = []  # their pipes stay open as long as we live
 
 
 def _lives(owner: int, started: float) -> bool:

@@ -39,13 +39,12 @@ def show_contracts(work: Work) -> None:
         (
             name.removeprefix("contract "),
             artifact.details["verdict"],
-            f"{artifact.details['rows']:,}",
-            f"{artifact.details['quarantined']:,}",
+            *(f"{artifact.details[name]:,}" for name in ("read", "kept", "quarantined", "removed")),
             artifact.details["reason"],
         )
         for name, artifact in contracts
     ]
-    head = ("data", "verdict", "rows", "quarantined", "why")
+    head = ("data", "verdict", "read", "kept", "quarantined", "removed", "why")
     parts = ["## Contracts", markdown_table(head, rows)]
     parts += [contract_card(a) for _, a in contracts if a.details["verdict"] != "green"]
     about = "What the data promise, and whether they keep it"
@@ -67,6 +66,7 @@ def show_stage(work: Work, stage: str) -> None:
         links,
         _losses_before(work, stage),
         measured.details["heldout_loss"],
+        _labelled_counts(work, stage),
     )
     _post_for(work, f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
 
@@ -77,6 +77,13 @@ def _losses_before(work: Work, stage: str) -> dict[str, float]:
     place = names.index(stage)
     measured = work.made.get(f"measurement {names[place - 1]}") if place else None
     return dict(measured.details["heldout_loss"]) if measured else {}
+
+
+def _labelled_counts(work: Work, stage: str) -> dict[str, Any] | None:
+    """What became of the rows of a stage's dataset."""
+    (dataset,) = (one.dataset for one in work.plan.recipe.stages if one.name == stage)
+    made = work.made.get(f"dataset {dataset}")  # not there where an older stage is taken as it is
+    return made.details["counts"] if made else None
 
 
 def show_evaluation(work: Work) -> None:

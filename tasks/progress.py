@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from uuid import UUID
 
+import httpx
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +22,7 @@ from rich.progress import (
 )
 
 from fourstage.errors import Interrupted
+from fourstage.terminal import say
 from tasks.steps import Bound
 from tasks.tracking import (
     Tracking,
@@ -101,11 +104,18 @@ class StageReport:
         if self._bar is not None:
             self._bar.update(self._task, completed=step, total=total, scalars=shown)
         now = time.monotonic()
-        if now - self._sent < UPDATE_SECONDS and step < total:
+        if self._sent == math.inf or (now - self._sent < UPDATE_SECONDS and step < total):
             return
         self._sent = now
         percent = 100.0 * step / max(1, total)
-        told = f"step {step:,} of {total:,}  {shown}"
+        try:
+            self._show_in_prefect(percent, f"step {step:,} of {total:,}  {shown}")
+        except httpx.TransportError:
+            # It has been tried for a minute. Training needs no server; the end of the task does.
+            say(f"{self._stage}: Prefect does not answer; training goes on unseen")
+            self._sent = math.inf
+
+    def _show_in_prefect(self, percent: float, told: str) -> None:
         if self._artifact is None:
             name = f"progress-{self._stage}".replace("_", "-")
             artifact = create_progress_artifact(percent, key=name, description=told)

@@ -52,10 +52,11 @@ class Published:
 
 @answered
 def find_published(tracking: Tracking, key: str) -> Published | None:
-    """The finished model of a key with its run, or None where this server lacks either."""
+    """The finished model of a key with its finished run, or None where this server lacks either."""
     model = find_model(tracking, key)
     run = find_run(tracking, key)
-    if model is None or run is None:
+    # A kill may come between the two; publishing again adds what is missing.
+    if model is None or run is None or run.info.status != "FINISHED":
         return None
     return Published(key, run.info.run_id, model.model_id)
 

@@ -24,6 +24,7 @@ from tasks.promote_model import (
     rollback,
 )
 from tasks.register_model import CHALLENGER, Version, aliases, register
+from tasks.registry_memory import remember_versions
 from tasks.tracking import Tracking
 from tasks.work import Work, flow_tags
 
@@ -63,6 +64,7 @@ def register_model(work: Work) -> Version:
         "split": recipe.evaluation_split,
     }
     keep_evidence(work.tracking, version, evidence_of(evaluation, version.number), rules)
+    remember_versions(work.tracking, version.name)
     return version
 
 
@@ -101,18 +103,22 @@ def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
 def promote_model(tracking: Tracking, gate: Gate, force: bool = False) -> Promotion | GateRefused:
     """Move the aliases if the gate lets it through; a refusal is an answer, not a failure."""
     try:
-        return promote(tracking, gate, force=force)
+        outcome: Promotion | GateRefused = promote(tracking, gate, force=force)
     except GateRefused as refusal:
-        return refusal
+        outcome = refusal
+    remember_versions(tracking, gate.name)
+    return outcome
 
 
 @task(name="roll_back", task_run_name="roll-back-{name}", cache_policy=NO_CACHE)
 def roll_back(tracking: Tracking, name: str) -> Promotion | GateRefused:
     """Make the previous champion the champion again, where there is one."""
     try:
-        return rollback(tracking, name)
+        promotion = rollback(tracking, name)
     except GateRefused as refusal:
         return refusal
+    remember_versions(tracking, name)
+    return promotion
 
 
 def challenger_of(tracking: Tracking, name: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tasks.artifacts import Artifact
 from tasks.gate import Gate
@@ -49,6 +49,7 @@ def stage_card(
     links: Mapping[str, str | None] | None = None,
     before: Mapping[str, float] | None = None,
     after: Mapping[str, float] | None = None,
+    labelled: Mapping[str, Any] | None = None,
 ) -> str:
     """A stage at a glance: key, cost, what changed on held-out text, and its loss.
 
@@ -58,6 +59,7 @@ def stage_card(
         links: Address by name, such as ``{"MLflow run": "http://…"}``; None where nobody shows it.
         before: Held-out loss by corpus before the stage.
         after: The same after it.
+        labelled: Counts of its dataset; None where it has none.
     """
     details = artifact.details
     git = details.get("git", {})
@@ -74,6 +76,9 @@ def stage_card(
         "tokens/s": _number(details.get("tokens_per_second")),
         "code": commit,
     }
+    if labelled:
+        facts["rows kept"] = f"{_number(labelled['kept'])} of {_number(labelled['read'])}"
+        facts["contradictory rows"] = _number(labelled["contradictory"]["rows"])
     parts = [f"### {artifact.name}", _pairs(facts)]
     if after:
         rows = [
@@ -139,13 +144,8 @@ def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = N
     details = contract.details
     facts = {
         "verdict": f"**{details.get('verdict')}**",
-        "rows": _number(details.get("rows")),
-        "quarantined": _number(details.get("quarantined")),
+        **{name: _number(details.get(name)) for name in ("read", "kept", "quarantined", "removed")},
     }
-    counts = details.get("counts") or {}
-    for name in ("read", "kept"):
-        if name in counts:
-            facts[name] = _number(counts[name])
     parts = [f"### {contract.name}", _pairs(facts)]
     if details.get("reason"):
         parts.append(str(details["reason"]))

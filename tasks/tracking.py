@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home, mlflow_uri, without_credentials
+from fourstage.space import no_space
 from tasks.orphans import identity
 from tasks.provenance import git_state
 
@@ -364,8 +365,12 @@ def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, flo
 
 @answered
 def finish_run(tracking: Tracking, run_id: str, status: str = "FINISHED") -> None:
-    """Close a run as ``FINISHED``, ``FAILED`` or ``KILLED``; one that is closed stays as it is."""
-    if tracking.client.get_run(run_id).info.status in ("RUNNING", "SCHEDULED"):
+    """Close a run as ``FINISHED``, ``FAILED`` or ``KILLED``.
+
+    One that is closed stays as it is, unless it was killed and has been completed since.
+    """
+    now = tracking.client.get_run(run_id).info.status
+    if now in ("RUNNING", "SCHEDULED") or (status == "FINISHED" and now != status):
         tracking.client.set_terminated(run_id, status=status)
 
 
@@ -477,6 +482,11 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
         said = said.replace(uri, without_credentials(uri))
     asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
     where = "MLFLOW_TRACKING_URI" if asked else "under the home"
+    if uri.startswith("sqlite") and (lack := no_space(home())):
+        return EnvironmentFault(
+            f"MLflow's database {without_credentials(uri)}: {lack}. What is finished is kept; make"
+            " room or set FOURSTAGE_HOME, then run the same command again."
+        )
     return EnvironmentFault(
         f"MLflow at {without_credentials(uri)} ({where}) does not answer as it should:"
         f" {said[:300]}. What is finished is kept. Start the server, or set MLFLOW_TRACKING_URI to"

@@ -26,9 +26,16 @@ def validate_data(step: Bound, folder: Path) -> dict:
     data = step.inputs["data"]
     profile = pandas.read_parquet(data.path("profile.parquet"))
     suite = step.step.given["suite"]
+    counts = data.details.get("counts") or {}
     report = check(
-        profile, suite, subject=data.name, parameters=_parameters(step), unread=_unread(data)
+        profile,
+        suite,
+        subject=data.name,
+        parameters=_parameters(step),
+        unread=_unread(data),
+        removed=counts.get("removed"),
     )
+    assert report.num_read == counts.get("read", report.rows), (report.num_read, counts)
     (folder / "report.json").write_text(json.dumps(report.to_json(), indent=1), encoding="utf-8")
     (folder / "report.md").write_text(to_markdown(report), encoding="utf-8")
     (folder / "report.html").write_text(to_html(report), encoding="utf-8")
@@ -41,8 +48,10 @@ def validate_data(step: Bound, folder: Path) -> dict:
         "verdict": report.verdict,
         "reason": report.reason,
         "rows": report.rows,
-        "quarantined": len(report.quarantined),
-        "counts": data.details.get("counts"),
+        "read": report.num_read,
+        "kept": report.num_kept,
+        "quarantined": report.num_quarantined_rows,
+        "removed": report.num_removed,
     }
 
 
@@ -51,8 +60,16 @@ def _unread(data: Artifact) -> dict[str, str]:
     if "rejected.jsonl" not in data.outputs:
         return {}
     with open(data.path("rejected.jsonl"), encoding="utf-8") as stream:
-        records = map(json.loads, stream)
-        return {r["location"]: r["reason"] for r in records if r["severity"] == "quarantined"}
+        records = list(map(json.loads, stream))
+    unread: dict[str, str] = {}
+    for record in records:
+        if record["severity"] == "quarantined":
+            place, times = record["location"], 1
+            while place in unread:  # two members of an archive may share a name
+                times += 1
+                place = f"{record['location']}~{times}"
+            unread[place] = record["reason"]
+    return unread
 
 
 def _parameters(step: Bound) -> dict:

@@ -24,7 +24,7 @@ from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.narration import tell_step
-from tasks.orphans import FLOW_RUN, end_embedded_servers, janitor
+from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers, guard_embedded_server
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
@@ -174,6 +174,7 @@ class Work:
         bound = self._bound(name)
         found = store().find(bound.step.kind, bound.key)
         if isinstance(found, Artifact):
+            store().mark_used(found)
             self.made[name] = found
             self.status.setdefault(name, "reused")
             if bound.step.kind == "contract":
@@ -207,9 +208,10 @@ def work_on(
         yield _open[name]
         return
     end_embedded_servers()
+    guard_embedded_server()
     plan = plan_recipe(recipe, overrides, smoke, seed)
     tracking = connect()
-    janitor(tracking)
+    close_orphans(tracking)
     run = start_lifecycle(tracking, plan.recipe.name, resolved=_as_yaml(plan), tags=flow_tags())
     work = Work(plan, smoke, tracking, run)
     _open[name] = work

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.finished_home import finished as finished
+from tests.faults.finished_home import listener_of as listener_of
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ from fourstage.errors import (
     Interrupted,
     RecipeError,
 )
+from fourstage.settings import home, without_credentials
+from fourstage.space import no_space, too_many_open_files
 
 TRACEBACK = "FOURSTAGE_TRACEBACK"
 INTERRUPTED = 128 + signal.SIGINT
@@ -60,9 +63,35 @@ def exit_code_of(command: Callable[[], int]) -> int:
         return BROKEN_PIPE
     except MemoryError:
         return _said("out of memory; a smaller batch_size or micro_batches needs less", 1)
+    except _prefect_out_of_reach() as error:
+        return _said(_of_prefect(error), 1)
     except OSError as error:
+        if error.errno == errno.EMFILE:
+            return _said(
+                f"{too_many_open_files()}. Finished steps are kept; run the same command again", 1
+            )
         place = f" ({error.filename})" if error.filename else ""
         return _said(f"{error.strerror or error}{place}; finished steps are kept", 1)
+
+
+def _prefect_out_of_reach() -> tuple[type[Exception], ...]:
+    """What Prefect's client lets through, where it was used at all."""
+    httpx = sys.modules.get("httpx")
+    return (httpx.TransportError, httpx.HTTPStatusError) if httpx else ()
+
+
+def _of_prefect(error: Exception) -> str:
+    """Why a flow could not go on without its server, which a run brings along if none is named."""
+    said = f"{type(error).__name__}: {error}".split("\n", 1)[0][:200]
+    where = without_credentials(os.environ.get("PREFECT_API_URL", ""))
+    lack = "" if where else no_space(home())
+    if lack:
+        return f"Prefect's database: {lack}; make room, then run the same command again"
+    named = f"PREFECT_API_URL={where}" if where else "Prefect's server of this run"
+    return (
+        f"{named} does not answer as it should: {said}. What is finished is kept; once it runs,"
+        " run the same command again to go on"
+    )
 
 
 def _said(message: str, code: int) -> int:

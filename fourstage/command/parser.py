@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from fourstage.command import health, listing, making, registry, running, servers, tracing
+from fourstage.command import (
+    cleaning,
+    health,
+    listing,
+    making,
+    registry,
+    running,
+    servers,
+    tracing,
+)
 from fourstage.errors import RecipeError, UnknownNameError
 
 EPILOG = """\
@@ -81,7 +90,7 @@ def command_parser() -> tuple[Parser, argparse._SubParsersAction]:
     )
     parser.add_argument("--version", action="version", version=f"fourstage {_version()}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for group in (running, listing, making, tracing, registry, servers, health):
+    for group in (running, listing, making, tracing, registry, servers, health, cleaning):
         group.add(verbs)
     return parser, verbs
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fourstage.command.options import add_json, add_model, add_recipe
-from fourstage.command.output import only_this_on_standard_output, print_line
-from fourstage.command.prefect_server import require_prefect
+from fourstage.command.output import only_this_on_standard_output, print_line, tell
 from fourstage.command.recipe import resolved_recipe
+from fourstage.command.required_servers import require_servers
 from fourstage.errors import GateRefused
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
@@ -49,7 +49,7 @@ def add(verbs: Any) -> None:
 def handle_evaluate(options: Namespace) -> int:
     """Evaluate the recipe's finetune stage."""
     resolved_recipe(options.recipe, options)
-    require_prefect()
+    require_servers()
 
     def work() -> Any:
         from flows.evaluate import evaluate
@@ -73,7 +73,7 @@ def handle_predict(options: Namespace) -> int:
 
 def handle_promote(options: Namespace) -> int:
     """Promote a version."""
-    require_prefect()
+    require_servers()
 
     def work() -> Any:
         from flows.promote import promote
@@ -85,7 +85,7 @@ def handle_promote(options: Namespace) -> int:
 
 def handle_rollback(options: Namespace) -> int:
     """Go back to the previous champion."""
-    require_prefect()
+    require_servers()
 
     def work() -> Any:
         from flows.rollback import rollback
@@ -105,7 +105,9 @@ def _run(options: Namespace, work: Callable[[], Any]) -> int:
         found = work()
         say(found)
     refused = isinstance(found, dict) and found.get("decision") == "refuse"
-    if not options.json:
+    if refused:
+        tell(f"fourstage: {found['reason']}")
+    elif not options.json:
         for one in found if isinstance(found, list) else [found]:
             print_line(_line(one))
     return GateRefused.exit_code if refused else 0

@@ -13,8 +13,8 @@ from fourstage.command.output import (
     print_line,
     print_table,
 )
-from fourstage.command.prefect_server import require_prefect
 from fourstage.command.recipe import resolved_recipe
+from fourstage.command.required_servers import require_servers
 from fourstage.errors import GateRefused, UnknownNameError
 from fourstage.settings import home, make_home
 from fourstage.terminal import libraries_speak_to, new_log, say
@@ -70,7 +70,7 @@ def handle_run(options: Namespace) -> int:
             f"{resolved.name} has {len(resolved.seeds)} seeds; `run` takes the first,"
             f" {resolved.seeds[0]}; `fourstage compare` takes them all"
         )
-    require_prefect()
+    require_servers()
     make_home()
     with (
         only_this_on_standard_output(options.json) as print_object,
@@ -178,7 +178,7 @@ def handle_compare(options: Namespace) -> int:
     """Run recipes over seeds and print the table."""
     for recipe in options.recipe:
         resolved_recipe(recipe, options)
-    require_prefect()
+    require_servers()
     make_home()
     with (
         only_this_on_standard_output(options.json) as print_object,

@@ -21,6 +21,7 @@ from fourstage.settings import REPOSITORY, home, mlflow_uri, project
 LOOPBACK = "127.0.0.1"
 POOL = "fourstage"  # the work pool of prefect.yaml
 START_SECONDS = 120  # a first start makes two databases
+START_AGAIN_SECONDS = 20  # a worker that lives shorter has a fault that starting does not mend
 STOP_SECONDS = 30  # training writes its checkpoint within 20
 
 
@@ -78,6 +79,10 @@ class Servers:
                 raise EnvironmentFault(
                     f"{name} ended with status {process.returncode}. Its log: {self.log(name)}"
                 )
+
+    def has_ended(self, name: str) -> bool:
+        """Whether a process has ended by itself."""
+        return self.running[name].poll() is not None
 
     def log(self, name: str) -> Path:
         """The log of a process."""
@@ -146,35 +151,47 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         )
         servers.wait_for("prefect-server", f"{prefect}/api/health")
         deploy(environment)
-        servers.start(
-            "worker",
-            *(python, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"),
-            environment=environment | {"FOURSTAGE_ROOT": str(project())},
-            folder=project(),
-        )
+
+        def start_worker() -> None:
+            servers.start(
+                "worker",
+                *(python, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"),
+                environment=environment | {"FOURSTAGE_ROOT": str(project())},
+                folder=project(),
+            )
+
+        start_worker()
         servers.wait_for("mlflow", f"{mlflow}/health")
         _say(f"Prefect  {prefect}/v2/dashboard")
         _say(f"MLflow   {mlflow}")
         _say(f"logs     {logs}")
         _say(f"Runs of this terminal join in with  export PREFECT_API_URL={prefect}/api")
         _say("Ctrl-C ends all of them.")
+        started = time.monotonic()
         while True:
+            if servers.has_ended("worker") and time.monotonic() - started > START_AGAIN_SECONDS:
+                _say(f"the worker has ended; it is started again. Its log: {servers.log('worker')}")
+                start_worker()
+                started = time.monotonic()
             servers.check()
             time.sleep(1)
 
 
 def deploy(environment: dict[str, str]) -> None:
-    """Make the work pool and every deployment of ``prefect.yaml``.
+    """Make the work pool, every deployment of ``prefect.yaml`` and the automations.
 
     Raises:
         EnvironmentFault: With what Prefect says, if it refuses.
     """
     own = project() / "prefect.yaml"
     file = own if own.is_file() else REPOSITORY / "prefect.yaml"
-    pool = ("work-pool", "create", POOL, "--type", "process", "--overwrite")
-    for arguments in (pool, ("--no-prompt", "deploy", "--all", "--prefect-file", str(file))):
+    for arguments in (
+        ("prefect", "work-pool", "create", POOL, "--type", "process", "--overwrite"),
+        ("prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(file)),
+        ("tasks.automations", str(REPOSITORY / "automations.yaml")),
+    ):
         done = subprocess.run(
-            [sys.executable, "-m", "prefect", *arguments],
+            [sys.executable, "-m", *arguments],
             env=environment,
             cwd=project(),
             stdin=subprocess.DEVNULL,
@@ -183,7 +200,7 @@ def deploy(environment: dict[str, str]) -> None:
         )
         if done.returncode:
             raise EnvironmentFault(
-                f"`prefect {' '.join(arguments[:2])}` failed: {(done.stderr or done.stdout)[-800:]}"
+                f"`{' '.join(arguments[:3])}` failed: {(done.stderr or done.stdout)[-800:]}"
             )
 
 

@@ -8,6 +8,7 @@ exactly as rows are in training, and padded to the longest of the call.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -76,7 +77,11 @@ def export_text_model(
     out.mkdir(parents=True, exist_ok=True)
     part = out / f".{SAVED_MODEL}.part"
     shutil.rmtree(part, ignore_errors=True)
-    archive.write_out(str(part), verbose=False)
+    try:
+        archive.write_out(str(part), verbose=False)
+    except tf.errors.OpError as error:
+        # Of a full disk it says ResourceExhausted, of too large a file OutOfRange, in many lines.
+        raise OSError(errno.ENOSPC, f"TensorFlow: {type(error).__name__}") from error
     labels = json.dumps(list(stage.config["label_names"]), ensure_ascii=False)
     (out / LABELS).write_text(labels + "\n", "utf-8")
     shutil.rmtree(out / SAVED_MODEL, ignore_errors=True)

@@ -25,6 +25,7 @@ import numpy as np
 from keras.src.random import seed_generator  # Keras has no public way to hand it a generator
 
 from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
+from fourstage.terminal import say
 from models import features as keys
 from models.evaluation.classification import METRICS
 from models.evaluation.classification import evaluate as label_metrics
@@ -434,6 +435,7 @@ class _Run:
         for step in reversed(checkpoint.written_steps(self.checkpoints)):
             found = checkpoint.read(self.checkpoints, step)
             if not isinstance(found, checkpoint.Checkpoint):
+                say(f"{found}; passed over for the checkpoint before it")
                 continue
             best = found.details["best_step"]
             if best < 0 or isinstance(

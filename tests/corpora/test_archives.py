@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import stat
 import tarfile
 import zipfile
@@ -28,6 +29,14 @@ def tar(path: Path, members: dict[str, bytes], mode: str = "w:gz") -> Path:
     return path
 
 
+def read_all(path: Path) -> None:
+    info = path.stat()
+    state = FileState(None, str(path), info.st_size, info.st_mtime_ns, info.st_ino, "", path.name)
+    for content in contents(state):
+        while content.stream.read(100_000):
+            pass
+
+
 def test_a_link_in_a_tar_is_refused_by_name_and_nothing_is_written(tmp_path: Path, corpus: Prepare):
     escape = tmp_path / "escape"
     escape.mkdir()
@@ -43,6 +52,69 @@ def test_a_link_in_a_tar_is_refused_by_name_and_nothing_is_written(tmp_path: Pat
     with pytest.raises(ContractViolation, match=r"c\.tar\.gz: member 'd' is a link"):
         corpus(path)
     assert not list(escape.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [(tarfile.LNKTYPE, "link"), (tarfile.CHRTYPE, "no plain"), (tarfile.FIFOTYPE, "no plain")],
+)
+def test_hard_links_devices_and_pipes_in_a_tar_are_refused(
+    tmp_path: Path, corpus: Prepare, kind: bytes, word: str
+):
+    path = tmp_path / "c.tar"
+    with tarfile.open(path, "w") as archive:
+        info = tarfile.TarInfo("d.txt")
+        info.type, info.linkname = kind, "/etc/passwd"
+        archive.addfile(info)
+    with pytest.raises(ContractViolation, match=rf"'d\.txt' is (a|no) {word.split()[-1]}"):
+        corpus(path)
+
+
+def test_a_sparse_member_that_claims_a_terabyte_is_refused_at_once(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "c.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        info = tarfile.TarInfo("x.parquet")
+        info.size = 4
+        info.pax_headers = {
+            "GNU.sparse.size": str(1 << 40), "GNU.sparse.map": "0,4", "GNU.sparse.numblocks": "1"
+        }  # fmt: skip
+        archive.addfile(info, io.BytesIO(b"PAR1"))
+    with pytest.raises(ContractViolation, match=r"'x\.parquet' is no plain file"):
+        corpus(path)
+
+
+# Lines of an ordinary length, so that no other bound is met.
+MEGABYTE_OF_LINES = (b"a" * 1023 + b"\n") * 1024
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar.bz2"])
+def test_a_member_out_of_proportion_is_refused_early(tmp_path: Path, corpus: Prepare, kind: str):
+    path = tmp_path / f"c.{kind}"
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.jsonl", MEGABYTE_OF_LINES * 64)
+    else:
+        tar(path, {"a.jsonl": MEGABYTE_OF_LINES * 64}, f"w:{kind.split('.')[1]}")
+    with pytest.raises(ContractViolation, match="text does not compress so"):
+        corpus(path)
+
+
+@pytest.mark.slow
+def test_a_zip_that_lies_about_the_size_of_a_member_gains_nothing_by_it(tmp_path: Path):
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        with archive.open("a.jsonl", "w", force_zip64=False) as member:
+            for _ in range(1000):
+                member.write(MEGABYTE_OF_LINES)
+        with archive.open(zipfile.ZipInfo("b.bin"), "w") as member:  # stored: it makes the lie last
+            member.write(random.Random(1).randbytes(1 << 18))
+    data = bytearray(path.read_bytes())
+    claimed = (1 << 30).to_bytes(4, "little")
+    for place in (data.find(b"PK\x03\x04") + 18, data.rfind(b"a.jsonl") - 26):
+        data[place : place + 4] = claimed
+    path.write_bytes(data)
+    with pytest.raises(ContractViolation, match="text does not compress so"):
+        read_all(path)
 
 
 @pytest.mark.parametrize(
@@ -156,11 +228,7 @@ def test_flipped_bytes_in_an_archive_give_only_our_errors(
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.mktemp("fuzz") / f"c.{kind}"
     path.write_bytes(broken)
-    info = path.stat()
-    state = FileState(None, str(path), info.st_size, info.st_mtime_ns, info.st_ino, "", path.name)
     try:
-        for content in contents(state):
-            while content.stream.read(1000):
-                pass
+        read_all(path)
     except ContractViolation:
         pass

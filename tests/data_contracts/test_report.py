@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -48,6 +49,7 @@ def report() -> Report:
         num_quarantined_rows=3,
         verdict="red",
         reason="3 of 1,000 rows (0.3 %) are quarantined where at most 0.1 % may be.",
+        removed={"near duplicate": 40, "empty": 1},
     )
 
 
@@ -79,6 +81,15 @@ def test_it_says_everything_worst_first(report, render):
     )
     assert "Mend aside." in text
     assert "Mend fine." not in text
+
+
+@pytest.mark.parametrize("render", [to_html, to_markdown])
+def test_what_was_read_is_kept_or_quarantined_or_removed(report, render):
+    assert report.num_read == report.num_kept + report.num_quarantined_rows + report.num_removed
+    text = render(report)
+    assert words_in_order(text, ["1,041", "997", "Promises", "Removed by rule", "near duplicate"])
+    assert words_in_order(text[text.index("near duplicate") :], ["40", "empty", "1"])
+    assert "Removed by rule" not in render(replace(report, removed={}))
 
 
 @pytest.mark.parametrize("render", [to_html, to_markdown])

@@ -1,0 +1,1 @@
+"""Bad inputs and faults, each with what must happen."""

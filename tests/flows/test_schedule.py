@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,33 +18,13 @@ import yaml
 from fourstage.settings import REPOSITORY
 from tests.flows.conftest import Story, free_port
 from tests.flows.own_project import Project
-from tests.flows.person import Person, end, end_all, living
+from tests.flows.person import Person, living
+from tests.flows.started_up import Up, started_up
 
 pytestmark = pytest.mark.slow
 
-START_SECONDS = 300
 RUN_SECONDS = 600
 TERMINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
-
-
-@dataclass
-class Up:
-    """What ``fourstage up`` started."""
-
-    person: Person
-    process: subprocess.Popen[str]
-    prefect: str
-    mlflow: str
-    said: Path
-
-    def ask(self, path: str, body: Any | None = None) -> Any:
-        """Ask Prefect's API."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self.prefect}/api/{path}", data, {"Content-Type": "application/json"}
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
 
 
 @pytest.fixture(scope="module")
@@ -67,33 +44,8 @@ def up(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     weekly["parameters"] = {"recipe": "recipes/scheduled.yaml", "smoke": True}
     weekly["schedules"][0]["cron"] = "* * * * *"
     (folder / "prefect.yaml").write_text(yaml.safe_dump(deployments), "utf-8")
-    person = Person(story.person.home, folder)
-    ports = free_port(), free_port()
-    said = tmp_path_factory.mktemp("up") / "said"
-    with open(said, "wb") as stream:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "fourstage.command", "up"),
-                *("--prefect-port", str(ports[0]), "--mlflow-port", str(ports[1])),
-            ],
-            cwd=folder,
-            env=person.variables(),
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while "Ctrl-C ends" not in said.read_text("utf-8"):
-            assert process.poll() is None, said.read_text("utf-8")
-            assert time.monotonic() < deadline, said.read_text("utf-8")
-            time.sleep(0.2)
-        yield Up(person, process, *(f"http://127.0.0.1:{port}" for port in ports), said)
-    finally:
-        end(process)
-        end_all(person.home)
+    with started_up(Person(story.person.home, folder), tmp_path_factory.mktemp("up")) as up:
+        yield up
 
 
 def test_up_prints_where_to_look_and_all_of_it_answers(up: Up):

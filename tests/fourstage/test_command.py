@@ -279,3 +279,22 @@ def test_plan_resolved_prints_every_value_with_its_origin(capsys):
 def test_no_word_at_all_shows_the_help(capsys):
     assert main([]) == 2
     assert "commands:" in capsys.readouterr().out
+
+
+def test_gc_shows_first_and_takes_days(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    assert main(["gc", "--keep", "a week"]) == 2
+    assert "expected a number of days such as 30, got 'a week'" in capsys.readouterr().err
+    log = tmp_path / "logs" / "20260101-000000-run-7.log"
+    log.parent.mkdir()
+    log.touch()
+    os.utime(log, (0, 0))
+    assert main(["gc", "--keep", "7d", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["deleted"] is False
+    assert [entry["path"] for entry in told["entries"]] == [f"logs/{log.name}"]
+    assert log.exists()
+    assert main(["gc", "--delete"]) == 0
+    assert "Deleted: 1 entries" in capsys.readouterr().out
+    assert not log.exists()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import resource
+
 import keras
 import numpy as np
 import pytest
@@ -21,6 +24,18 @@ def test_the_same_weights_give_the_same_bytes(tmp_path):
     save_weights(two, tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+
+
+def test_a_full_disk_has_its_number_and_leaves_nothing(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as full:
+            save_weights(network(), tmp_path / "one")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert full.value.errno == errno.EFBIG
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_names_do_not_depend_on_what_is_wrapped_round_the_network():

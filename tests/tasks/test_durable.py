@@ -117,7 +117,8 @@ def test_other_settings_make_another_entry(story):
 def test_a_full_disk_is_told_with_what_to_do_and_leaves_nothing_behind(story):
     said, code, _ = story["full disk"]
     assert code == 1
-    assert said.startswith("corpus notes: No space left on device while writing corpus/")
+    assert said.startswith("corpus notes: no space for corpus/")
+    assert "(No space left on device after 0.0 MB)" in said
     assert "FOURSTAGE_HOME" in said
     assert story["room again"][:2] == ["made", 1]
 

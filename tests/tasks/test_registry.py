@@ -145,6 +145,17 @@ def test_a_half_made_model_is_made_again(tracking: Tracking, lifecycle: Lifecycl
     assert find_published(tracking, stage.root) == published
 
 
+def test_a_kill_before_a_run_is_closed_is_mended_by_publishing_again(lifecycle, tracking):
+    stage = ancestry(lifecycle, "stage general")
+    first = ensure_published(tracking, stage, recipe_name="demo")
+    tracking.client.set_terminated(first.run_id, status="KILLED")
+    assert find_published(tracking, stage.root) is None
+    assert ensure_published(tracking, stage, recipe_name="demo") == first
+    run = tracking.client.get_run(first.run_id)
+    assert run.info.status == "FINISHED"
+    assert [output.model_id for output in run.outputs.model_outputs] == [first.model_id]
+
+
 def test_no_text_reaches_mlflow(tracking: Tracking, home: Path, saved_model: Path, tmp_path: Path):
     version = make_version(tracking, home, saved_model, 1, stages=True)
     promoted(tracking, home, version)

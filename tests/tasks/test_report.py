@@ -55,6 +55,11 @@ def test_a_stage_card_shows_key_cost_change_and_curve(lifecycle: Lifecycle):
     assert base64.b64decode(address).startswith(b"\x89PNG")
     assert len(card) < LARGEST
     assert "reused" in stage_card(stage, reused=True)
+    assert "contradictory" not in card
+    counts = {"read": 1200, "kept": 1190, "contradictory": {"rows": 2, "ids": ["a", "b"]}}
+    card = stage_card(stage, reused=False, labelled=counts)
+    assert "1,190 of 1,200" in card
+    assert "contradictory rows" in card
 
 
 def test_a_long_history_stays_a_small_picture():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +54,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project(tmp_path_factory.mktemp("project") / "own")
 
 
-def keys_of(*paths: Path, home: Path, hash_seed: str = "0") -> list[dict[str, str]]:
+def keys_of(
+    *paths: Path, home: Path, hash_seed: str = "0", clone: Path = REPOSITORY
+) -> list[dict[str, str]]:
     """Every step's key by name, for each recipe, told by a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", KEYS, *map(str, paths)],
         cwd=paths[0].parent.parent,
         env={
             "PATH": "",
-            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONPATH": str(clone),
             "PYTHONHASHSEED": hash_seed,
             "FOURSTAGE_HOME": str(home),
         },
@@ -138,6 +142,71 @@ def test_text_changes_the_key_and_the_time_of_a_file_does_not(project: Project, 
     notes.write_text(text, encoding="utf-8")
     assert after["corpus notes"] != before["corpus notes"]
     assert after["corpus letters"] == before["corpus letters"]
+
+
+ROOMS = ("fourstage", "tasks", "corpora", "data_contracts", "models")
+STAGES = ("general", "domain", "task", "finetune")
+# A file with a helper function, and the steps that can reach it.
+REACHED_BY = {
+    "corpora/near_duplicates.py": {"corpus notes", "corpus letters", "dataset rows"},
+    "models/tokenizers/wordpiece.py": {
+        *("tokenizer", "tokens notes", "tokens letters", "tokens rows"),
+        *(f"stage {name}" for name in STAGES),
+        *(f"measurement {name}" for name in STAGES),
+        *("package", "evaluation"),
+    },
+    "models/heads/sequence_classification.py": {
+        *("stage finetune", "measurement finetune", "package", "evaluation"),
+    },
+    "models/evaluation/bootstrap.py": set(),  # what a gate decides is in no step
+    # Measurements and the evaluation, which asks the package, are in one file.
+    "models/interchange/saved_model.py": {
+        *(f"measurement {name}" for name in STAGES),
+        *("package", "evaluation"),
+    },
+    "tasks/pages.py": set(),
+}
+
+
+def rewritten(path: Path, change: Callable[[ast.Module], None]) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    change(tree)
+    path.write_text(ast.unparse(tree), encoding="utf-8")
+
+
+def with_other_docstrings(tree: ast.Module) -> None:
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if documented and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Expr(ast.Constant("Other words."))
+
+
+def with_another_function(tree: ast.Module) -> None:
+    function = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    function.body += ast.parse("0").body
+
+
+def test_code_flips_the_steps_that_can_reach_it_and_its_layout_flips_none(
+    project: Project, tmp_path: Path
+):
+    """In a clone of its own: other comments, layout and docstrings, then one function a time."""
+    clone = tmp_path / "clone"
+    for room in ROOMS:
+        shutil.copytree(
+            REPOSITORY / room, clone / room, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    path = project.recipe(recipe("code"))
+    (before,) = keys_of(path, home=tmp_path)
+    for file in clone.rglob("*.py"):
+        rewritten(file, with_other_docstrings)
+    assert keys_of(path, home=tmp_path, clone=clone) == [before]
+    for name, steps_of_it in REACHED_BY.items():
+        file = clone / name
+        text = file.read_text(encoding="utf-8")
+        rewritten(file, with_another_function)
+        (after,) = keys_of(path, home=tmp_path, clone=clone)
+        assert {step for step in before if before[step] != after[step]} == steps_of_it, name
+        file.write_text(text, encoding="utf-8")
 
 
 # The rest is about chains of steps, made by hand.

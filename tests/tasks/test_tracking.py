@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fourstage.errors import EnvironmentFault
-from tasks.orphans import HOST, PROCESS, STARTED, identity, janitor
+from tasks.orphans import HOST, PROCESS, STARTED, close_orphans, identity
 from tasks.tracking import (
     Tracking,
     connect,
@@ -113,7 +113,7 @@ def test_runs_of_dead_processes_are_closed_and_no_others(tracking: Tracking):
     gone = start_lifecycle(tracking, "demo", tags={PROCESS: str(dead.pid)})
     reused = start_lifecycle(tracking, "demo", tags={STARTED: "12.00"})
     elsewhere = start_lifecycle(tracking, "demo", tags={HOST: "another", PROCESS: str(dead.pid)})
-    assert set(janitor(tracking)) == {gone, reused}
+    assert set(close_orphans(tracking)) == {gone, reused}
     status = {run: tracking.client.get_run(run).info.status for run in (mine, gone, elsewhere)}
     assert status == {mine: "RUNNING", gone: "KILLED", elsewhere: "RUNNING"}
 

@@ -1,0 +1,81 @@
+"""``gc``: make room in the home."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError, Namespace
+from collections import Counter
+from typing import Any
+
+from fourstage.command.options import add_json
+from fourstage.command.output import print_json, print_line, print_table
+from fourstage.settings import home, make_home
+from fourstage.terminal import say
+
+KEEP_DAYS = 30.0
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    gc = verbs.add_parser("gc", help="what no registered version and no recent run can reach")
+    gc.add_argument(
+        "--keep",
+        type=_days,
+        default=KEEP_DAYS,
+        metavar="DAYS",
+        help=f"keep what was made or used within so many days; {KEEP_DAYS:g} unless given",
+    )
+    gc.add_argument("--delete", action="store_true", help="delete it; only shown unless given")
+    add_json(gc)
+    gc.set_defaults(handler=handle_gc)
+
+
+def handle_gc(options: Namespace) -> int:
+    """Show what may go, and delete it where that was asked."""
+    from tasks.artifacts import Store
+    from tasks.garbage import find_waste, remove
+    from tasks.tracking import connect
+
+    make_home()
+    store = Store(home(), say=say)
+    waste = find_waste(store, connect(), options.keep)
+    if options.delete:
+        waste = remove(store, waste)
+    if options.json:
+        entries = [
+            {
+                "kind": item.kind,
+                "name": item.name,
+                "path": str(item.path.relative_to(home())),
+                "bytes": item.size,
+                "why": item.why,
+            }
+            for item in waste
+        ]
+        print_json({"deleted": options.delete, "entries": entries})
+        return 0
+    count, size = Counter[str](), Counter[str]()
+    for item in waste:
+        count[item.kind] += 1
+        size[item.kind] += item.size
+    rows = [(kind, f"{count[kind]:,}", f"{size[kind] / 1e6:,.1f}") for kind in sorted(count)]
+    if rows:
+        print_table(("kind", "entries", "MB"), rows)
+        print_line()
+    total = f"{len(waste):,} entries, {sum(size.values()) / 1e6:,.1f} MB"
+    if options.delete:
+        print_line(f"Deleted: {total}.")
+    elif waste:
+        print_line(f"To go: {total}. Nothing is deleted yet: the same command with --delete does.")
+    else:
+        print_line("Nothing to go.")
+    return 0
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text.removesuffix("d"))
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < 1e5:
+        raise ArgumentTypeError(f"expected a number of days such as 30, got {text[:40]!r}")
+    return days

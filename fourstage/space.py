@@ -1,0 +1,35 @@
+"""What the machine has too little of: servers and libraries say of it only that they failed."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import tempfile
+from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OPEN_FILES = 256  # 64 were enough for a small run
+TRIED = 32 << 20  # bytes; more than a database of ours asks for at a time
+
+
+def too_many_open_files() -> str:
+    """The limit that stands behind ``EMFILE``, and what to do about it."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return f"too many open files: this process may have {most}; allow {OPEN_FILES} (`ulimit -n`)"
+
+
+def no_space(folder: Path, size: int = TRIED) -> str:
+    """Why a file of a size can't be written into a folder, or an empty text.
+
+    Args:
+        folder: An existing one.
+        size: Bytes that are written and given back.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(size))
+            file.flush()
+    except OSError as error:
+        if error.errno in FULL:
+            return f"no space for {size / 1e6:.0f} MB in {folder} ({error.strerror})"
+    return ""

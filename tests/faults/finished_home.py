@@ -1,0 +1,117 @@
+"""A home in which a small recipe has been run, and copies of it to do damage to."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.artifacts import Artifact, Store
+from tests.flows.own_project import Project, recipe, stages
+from tests.flows.person import Answer, Listener, Person, end_all
+
+# A batch of another size is another finetune stage; the one before it is the same.
+SECOND = ("run", "small", "--set", "stages.finetune.batch_size=16", "--json")
+# MLflow keeps whole addresses of what lies in files.
+ADDRESSES = {
+    "experiments": "artifact_location",
+    "runs": "artifact_uri",
+    "logged_models": "artifact_location",
+    "model_versions": "storage_location",
+}
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """Two stages of a network that is compiled in seconds."""
+    general, *_, finetune = stages()
+    size = {"num_layers": 1, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64}
+    return recipe("small", **({"size": size, "stages": [general, finetune]} | changes))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What was made once.
+
+    Attributes:
+        project: With the recipe ``small``.
+        home: Two versions of its model are registered, the second is the champion.
+        told: What the commands answered.
+        copies: Homes given away.
+    """
+
+    project: Project
+    home: Path
+    told: Mapping[str, Answer]
+    copies: list[Path]
+
+    def copy(self, folder: Path) -> Person:
+        """Somebody with a home that is the same, in a new folder."""
+        home = folder / "别的 home's"
+        shutil.copytree(self.home, home)
+        with closing(sqlite3.connect(home / "mlflow.db")) as database, database:
+            for table, column in ADDRESSES.items():
+                database.execute(
+                    f"update {table} set {column} = replace({column}, ?, ?)",
+                    (self.home.as_uri(), home.as_uri()),
+                )
+        self.copies.append(home)
+        return Person(home, self.project.folder)
+
+
+def entry(home: Path, kind: str, name: str) -> Artifact:
+    """The newest entry of a step."""
+    *_, newest = (found for found in Store(home).entries(kind) if found.name == name)
+    return newest
+
+
+def flip(path: Path) -> None:
+    """Turn one bit in the middle of a file."""
+    with open(path, "r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        (byte,) = file.read(1)
+        file.seek(-1, 1)
+        file.write(bytes([byte ^ 1]))
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    """Two versions of a small model; nothing may be changed but a copy."""
+    project = Project(tmp_path_factory.mktemp("project") / "项目 one's own")
+    project.recipe(small())
+    user = Person(tmp_path_factory.mktemp("home") / "我的 家's", project.folder)
+    listener = Listener(user)
+    commands = {
+        "first": ("run", "small", "--json"),
+        "rolled back": ("rollback", "small"),
+        "no such model": ("rollback", "smal"),
+        "second": SECOND,
+    }
+    try:
+        told = {name: listener.types(*words) for name, words in commands.items()}
+    finally:
+        listener.close()
+    found = Finished(project, user.home, told, [user.home])
+    assert told["second"].code == 0, told["second"].told()
+    yield found
+    for home in found.copies:
+        end_all(home)
+
+
+@pytest.fixture
+def listener_of() -> Iterator[Callable[[Person], Listener]]:
+    """Starts processes that answer, and ends them."""
+    started: list[Listener] = []
+
+    def start(person: Person) -> Listener:
+        started.append(Listener(person))
+        return started[-1]
+
+    yield start
+    for listener in started:
+        listener.close()

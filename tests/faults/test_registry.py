@@ -1,0 +1,184 @@
+"""S40 to S43: whoever promotes at whatever moment, the champion is one that was compared with."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from fcntl import LOCK_EX, flock
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.always import what_always_holds
+from tests.faults.finished_home import SECOND, Finished
+from tests.flows.person import Answer, Listener, Person
+
+NAME = "small"
+
+
+@dataclass
+class Office:
+    """A home with three versions and two people who answer at once."""
+
+    person: Person
+    first: Listener
+    second: Listener
+    told: dict[str, Answer]
+
+    @property
+    def home(self) -> Path:
+        return self.person.home
+
+    def alias(self, alias: str) -> int | None:
+        with closing(sqlite3.connect(self.home / "mlflow.db")) as database:
+            found = database.execute(
+                "select version from registered_model_aliases where name = ? and alias = ?",
+                (NAME, alias),
+            ).fetchone()
+        return int(found[0]) if found else None
+
+    def model_files(self, number: int) -> Path:
+        """Folder of a version's logged model."""
+        with closing(sqlite3.connect(self.home / "mlflow.db")) as database:
+            (model,) = database.execute(
+                "select value from model_version_tags"
+                " where name = ? and version = ? and key = 'fourstage.model_id'",
+                (NAME, number),
+            ).fetchone()
+        return self.home / "mlflow" / "models" / model
+
+    @contextmanager
+    def waiting(
+        self, *commands: tuple[Listener, tuple[str, ...]]
+    ) -> Iterator[list[Future[Answer]]]:
+        """Let people come as far as the aliases' lock, held here until the block is left.
+
+        They have compared their versions with the champion by then and have not moved it.
+        """
+        path = self.home / "locks" / f"promote-{NAME}.lock"
+        with ThreadPoolExecutor(len(commands)) as pool:
+            with open(path, "a+") as lock:
+                flock(lock, LOCK_EX)
+                futures = [pool.submit(listener.types, *words) for listener, words in commands]
+                deadline = time.monotonic() + 200
+                for listener, _ in commands:
+                    while not waits(listener.process.pid, path.stat().st_ino):
+                        assert time.monotonic() < deadline
+                        assert not any(future.done() for future in futures), futures
+                        time.sleep(0.1)
+                yield futures
+
+
+def waits(process: int, inode: int) -> bool:
+    """Whether a process waits for the lock of a file, as the kernel lists it."""
+    lines = Path("/proc/locks").read_text().splitlines()
+    waiting = [line.split() for line in lines if "->" in line]
+    return any(
+        str(process) in words and any(word.endswith(f":{inode}") for word in words)
+        for words in waiting
+    )
+
+
+@pytest.fixture(scope="module")
+def office(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """Version 2 is the champion and its files are gone when version 3 is made and forced."""
+    person = finished.copy(tmp_path_factory.mktemp("office"))
+    office = Office(person, Listener(person), Listener(person), {})
+    files = office.model_files(2)
+    files.rename(person.home / "gone")
+    third = [word.replace("batch_size=16", "batch_size=12") for word in SECOND]
+    office.told["third"] = office.first.types(*third)
+    office.told["champion then"] = Answer(0, str(office.alias("champion")), "", 0.0)
+    office.told["forced"] = office.second.types("promote", NAME, "--version", "3", "--force")
+    (person.home / "gone").rename(files)
+    yield office
+    office.first.close()
+    office.second.close()
+
+
+def test_a_champion_whose_files_are_gone_stops_promotion(office: Office):
+    """S42."""
+    what_always_holds(
+        office.home,
+        office.told["third"],
+        4,
+        "champion version 2 cannot be read",
+        f"fourstage promote {NAME} --version 3 --force",
+    )
+    assert office.told["third"].json["model"]["aliases"] == ["challenger"]
+    assert office.told["champion then"].out == "2"
+    what_always_holds(office.home, office.told["forced"], 0)
+    assert f"{NAME} version 3 is the champion: forced" in office.told["forced"].out
+
+
+def test_of_two_promotions_at_once_one_is_out_of_date(office: Office):
+    """S40: both were compared with version 3."""
+    champion = office.alias("champion")
+    commands = [
+        (office.first, ("promote", NAME, "--version", "1", "--json")),
+        (office.second, ("promote", NAME, "--version", "2", "--json")),
+    ]
+    with office.waiting(*commands) as futures:
+        assert office.alias("champion") == champion == 3
+    answers = {number: future.result() for number, future in enumerate(futures, start=1)}
+    (winner,) = [number for number, answer in answers.items() if answer.code == 0]
+    loser = 3 - winner
+    assert office.alias("champion") == winner
+    assert office.alias("previous") == 3
+    what_always_holds(office.home, answers[winner], 0)
+    what_always_holds(
+        office.home,
+        answers[loser],
+        4,
+        f"{NAME}: version {loser} was compared with version 3, but the champion is version"
+        f" {winner} by now, so the comparison is out of date",
+        f"fourstage promote {NAME} --version {loser}",
+    )
+    told = {number: json.loads(answer.out) for number, answer in answers.items()}
+    assert told[winner]["model"]["aliases"] == ["champion"]
+    assert told[loser]["decision"] == "refuse"
+    assert "champion" not in told[loser]["model"]["aliases"]
+    traced = office.first.types("trace", f"models:/{NAME}@champion", "--json")
+    assert traced.json["model"]["version"] == winner
+
+
+def test_a_champion_that_somebody_moves_in_between_is_compared_with_anew(office: Office):
+    """S41."""
+    from mlflow import MlflowClient
+
+    champion = office.alias("champion")
+    version, other = sorted({1, 2, 3} - {champion})
+    command = ("promote", NAME, "--version", str(version), "--json")
+    with office.waiting((office.first, command)) as (future,):
+        client = MlflowClient(tracking_uri=f"sqlite:///{office.home / 'mlflow.db'}")
+        client.set_registered_model_alias(NAME, "champion", str(other))
+    refused = future.result()
+    what_always_holds(
+        office.home,
+        refused,
+        4,
+        f"version {version} was compared with version {champion}, but the champion is version"
+        f" {other} by now",
+    )
+    assert office.alias("champion") == other
+    anew = office.first.types(*command)
+    what_always_holds(office.home, anew, 0)
+    decision: dict[str, Any] = anew.json
+    assert decision["champion_version"] == other
+    assert decision["model"] == {"name": NAME, "version": version, "aliases": ["champion"]}
+    assert office.alias("previous") == other
+
+
+def test_there_is_nothing_to_go_back_to_from_a_first_champion(finished: Finished):
+    """S43."""
+    back, unknown = finished.told["rolled back"], finished.told["no such model"]
+    what_always_holds(finished.home, back, 4, f"{NAME}: version 1 is the first champion")
+    what_always_holds(finished.home, unknown, 2, f"'smal' .*did you mean '{NAME}'")
+    # The run that came next took over from version 1: it had stayed the champion.
+    assert finished.told["second"].json["gate"]["champion_version"] == 1

@@ -1,0 +1,178 @@
+"""S31 to S34: a server that refuses, is silent, or dies in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fourstage.settings import PRIVATE_ENVIRONMENT
+from tests.faults.always import what_always_holds
+from tests.faults.finished_home import flip
+from tests.flows.conftest import free_port, wait_for
+from tests.flows.own_project import Project, recipe, stages
+from tests.flows.person import Answer, Person, answer_of, end, end_all
+
+NOBODY = "http://127.0.0.1:9"  # the port of `discard`, where nobody listens
+STEPS = 1000
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("project") / "own")
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Address of a server that takes every call and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def refuses(project: Project, home: Path, variable: str, address: str) -> Answer:
+    answer = Person(home, project.folder, {variable: address}).types("run", "small", "--json")
+    what_always_holds(
+        home, answer, 1, f"{variable}={address} does not answer .*unset {variable} to run without"
+    )
+    assert not list((home / "store").glob("*/*"))  # nothing was made for nothing
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("variable", "address"),
+    [("MLFLOW_TRACKING_URI", NOBODY), ("PREFECT_API_URL", f"{NOBODY}/api")],
+)
+def test_a_server_that_refuses_ends_a_run_at_once(project, tmp_path, variable, address):
+    """S31, S33."""
+    assert refuses(project, tmp_path / "home", variable, address).seconds < 30
+
+
+@pytest.mark.parametrize("variable", ["MLFLOW_TRACKING_URI", "PREFECT_API_URL"])
+def test_a_server_that_is_silent_holds_a_run_up_for_seconds(project, tmp_path, variable, silent):
+    """S32."""
+    assert refuses(project, tmp_path / "home", variable, silent).seconds < 60
+
+
+@dataclass
+class Death:
+    """What came of a run whose MLflow server was killed while a stage trained."""
+
+    person: Person
+    killed: Answer
+    checkpoints: list[int]
+    finished: Answer
+    history: list[tuple[int, float]]
+    runs: list[Any]
+
+
+def server(folder: Path, port: int) -> subprocess.Popen[str]:
+    """MLflow's own server on SQLite."""
+    command = ("server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1")
+    stores = (
+        *("--backend-store-uri", f"sqlite:///{folder / 'm.db'}"),
+        *("--artifacts-destination", str(folder / "artifacts")),
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlflow", *command, *stores],
+        cwd=folder,
+        env=os.environ | PRIVATE_ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for(f"http://127.0.0.1:{port}/health", process)
+    return process
+
+
+def steps_of(home: Path) -> list[int]:
+    found = (home / "store" / "stage").glob("*/checkpoints/step-*")
+    return sorted(int(path.name.removeprefix("step-")) for path in found)
+
+
+def until(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 300
+    while not what():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def death(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Death]:
+    from mlflow import MlflowClient
+
+    folder = tmp_path_factory.mktemp("server")
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    only = [{**stages()[0], "budget": {"steps": STEPS}}]
+    path = project.recipe(recipe("long", stages=only, evaluate=None, promote=None))
+    person = Person(folder / "home", project.folder, {"MLFLOW_TRACKING_URI": address})
+    command = ("run", str(path), "--json")
+    mlflow = server(folder, port)
+    try:
+        began = time.monotonic()
+        process = person.start(*command)
+        until(lambda: len(steps_of(person.home)) > 1, process)
+        os.killpg(mlflow.pid, signal.SIGKILL)
+        mlflow.wait()
+        killed = answer_of(process, began, 300)
+        left = steps_of(person.home)
+        (newest,) = (person.home / "store" / "stage").glob(f"*/checkpoints/step-{left[-1]:09d}")
+        flip(newest / "state.safetensors")
+        mlflow = server(folder, port)
+        finished = person.types(*command)
+        client = MlflowClient(tracking_uri=f"sqlite:///{folder / 'm.db'}")
+        runs = list(
+            client.search_runs([each.experiment_id for each in client.search_experiments()])
+        )
+        (stage,) = [run for run in runs if run.data.tags.get("fourstage.kind") == "stage"]
+        points = client.get_metric_history(stage.info.run_id, "loss")
+        yield Death(person, killed, left, finished, [(p.step, p.value) for p in points], runs)
+    finally:
+        end(mlflow)
+        end_all(person.home)
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_ends_the_run_and_keeps_its_checkpoints(death: Death):
+    """S34."""
+    what_always_holds(
+        death.person.home,
+        death.killed,
+        1,
+        r"MLflow at http://127\.0\.0\.1:\d+ .*does not answer as it should",
+        "What is finished is kept.* run the same command again",
+    )
+    assert 0 < death.checkpoints[0] < death.checkpoints[-1] < STEPS
+
+
+@pytest.mark.slow
+def test_with_the_server_back_nothing_is_lost_or_logged_twice(death: Death):
+    """S34."""
+    what_always_holds(death.person.home, death.finished, 0)
+    (stage,) = death.finished.json["stages"]
+    assert stage["steps"] == STEPS
+    steps = [step for step, _ in death.history]
+    assert steps == sorted(set(steps))
+    gaps = {after - before for before, after in zip([0, *steps], steps, strict=False)}
+    assert len(gaps) <= 2, sorted(gaps)  # every so many steps, and the last one
+    assert steps[-1] == STEPS
+    assert {run.info.status for run in death.runs} <= {"FINISHED", "KILLED", "FAILED"}
+
+
+@pytest.mark.slow
+def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(death: Death):
+    newest = f"step-{death.checkpoints[-1]:09d}"
+    assert f"{newest}/state.safetensors: its digest is not the one" in death.finished.err
+    assert "passed over for the checkpoint before it" in death.finished.err
