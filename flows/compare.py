@@ -6,9 +6,11 @@ from prefect import flow
 
 from tasks.compare import compare_runs
 from tasks.entries import Run, check_equal, entries_of, equal_budgets, run_entry
+from tasks.failures import says_what_next
 
 
 @flow(name="compare", flow_run_name="compare-{recipes[0]}-and-others")
+@says_what_next("compare")
 def compare(
     recipes: list[str],
     overrides: list[str] | None = None,

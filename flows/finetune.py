@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from prefect import flow
 
+from tasks.failures import says_what_next
 from tasks.naming import of_recipe
 from tasks.pages import show_stage
 from tasks.work import work_on
 
 
 @flow(name="finetune", flow_run_name=of_recipe("finetune"))
+@says_what_next("run")
 def finetune(
     recipe: str,
     overrides: list[str] | None = None,

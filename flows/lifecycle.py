@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 
 from flows.adapt import adapt
 from flows.evaluate import evaluate
@@ -12,6 +11,7 @@ from flows.finetune import finetune
 from flows.prepare import prepare
 from flows.pretrain import pretrain
 from flows.promote import promote
+from tasks.failures import refused, says_what_next
 from tasks.history import remember
 from tasks.naming import of_recipe
 from tasks.pages import show_summary
@@ -23,6 +23,7 @@ STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": 
 
 
 @flow(name="lifecycle", flow_run_name=of_recipe("lifecycle"))
+@says_what_next("run")
 def lifecycle(
     recipe: str,
     overrides: list[str] | None = None,
@@ -62,5 +63,5 @@ def lifecycle(
         summary = show_summary(work)
         remember(work.plan.recipe.name, work.made)
     if summary["gate"] and summary["gate"]["decision"] == "refuse":
-        return Completed(name="Refused", message=summary["gate"]["reason"], data=summary)
+        return refused(summary["gate"]["reason"], summary["model"]["name"], summary)
     return summary

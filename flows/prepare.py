@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from prefect import flow
 
+from tasks.failures import says_what_next
 from tasks.naming import of_recipe
 from tasks.pages import show_contracts
 from tasks.work import work_on
 
 
 @flow(name="prepare", flow_run_name=of_recipe("prepare"))
+@says_what_next("run")
 def prepare(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> None:
     """Read, clean and deduplicate the recipe's text, hold it against its contracts, tokenise it.
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 
+from tasks.failures import refused, says_what_next
 from tasks.pages import show_gate, show_lineage
 from tasks.registry import challenger_of, hold_gate, promote_model
 from tasks.tracking import connect
 
 
 @flow(name="promote", flow_run_name="promote-{model}")
+@says_what_next("promote")
 def promote(model: str, version: int | None = None, force: bool = False) -> dict | State[dict]:
     """Promote a version if the gate lets it through; a refusal is Completed, named ``Refused``.
 
@@ -30,5 +31,5 @@ def promote(model: str, version: int | None = None, force: bool = False) -> dict
     decision = show_gate(tracking, gate, outcome)
     show_lineage(tracking, model, number)
     if decision["decision"] == "refuse":
-        return Completed(name="Refused", message=decision["reason"], data=decision)
+        return refused(decision["reason"], model, decision)
     return decision

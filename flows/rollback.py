@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from prefect import flow
 from prefect.client.schemas.objects import State
-from prefect.states import Completed
 
+from tasks.failures import refused, says_what_next
 from tasks.pages import show_rollback
 from tasks.registry import roll_back
 from tasks.tracking import connect
 
 
 @flow(name="rollback", flow_run_name="rollback-{model}")
+@says_what_next("rollback")
 def rollback(model: str) -> dict | State[dict]:
     """Make the previous champion the champion again; where there is none, ``Refused``.
 
@@ -24,5 +25,5 @@ def rollback(model: str) -> dict | State[dict]:
     tracking = connect()
     outcome = show_rollback(tracking, model, roll_back(tracking, model))
     if outcome["decision"] == "refuse":
-        return Completed(name="Refused", message=outcome["reason"], data=outcome)
+        return refused(outcome["reason"], model, outcome)
     return outcome

@@ -470,6 +470,13 @@ def _answering(uri: str) -> Iterator[None]:
         raise _unreachable(uri, error) from error
     except (RequestException, SQLAlchemyError, OSError) as error:
         raise _unreachable(uri, error) from error
+    except ModuleNotFoundError as error:
+        raise EnvironmentFault(
+            f"MLflow at {without_credentials(uri)} (MLFLOW_TRACKING_URI): the package {error.name}"
+            " that speaks to this database is not installed here. Install it (for PostgreSQL:"
+            " psycopg2-binary), or give the address of an MLflow server; then run the same command"
+            " again."
+        ) from error
 
 
 def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:

@@ -17,7 +17,14 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, data_folders, home, mlflow_uri
+from fourstage.settings import (
+    PRIVATE_ENVIRONMENT,
+    REPOSITORY,
+    data_folders,
+    home,
+    mlflow_uri,
+    without_credentials,
+)
 
 PACKAGES = ("fourstage", "flows", "tasks", "corpora", "data_contracts", "models")
 LEAST_DISK_GB = 2.0
@@ -220,10 +227,33 @@ def _servers() -> Iterator[Finding]:
         yield _answers("prefect", f"{prefect.rstrip('/')}/health", "PREFECT_API_URL")
     else:
         yield Finding("prefect", FINE, "no server asked for; flows bring their own")
-    if mlflow_uri().startswith(("http://", "https://")):
-        yield _answers("mlflow", f"{mlflow_uri().rstrip('/')}/health", "MLFLOW_TRACKING_URI")
+    uri = mlflow_uri()
+    if uri.startswith(("http://", "https://")):
+        yield _answers("mlflow", f"{uri.rstrip('/')}/health", "MLFLOW_TRACKING_URI")
+    elif uri.startswith("sqlite:"):
+        yield Finding("mlflow", FINE, uri)
     else:
-        yield Finding("mlflow", FINE, mlflow_uri())
+        yield _database(uri)
+
+
+def _database(uri: str) -> Finding:
+    """Whether a database server lets us in; its driver is installed by whoever uses one."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import SQLAlchemyError
+
+    shown = without_credentials(uri)
+    try:
+        with create_engine(uri).connect():
+            pass
+    except (SQLAlchemyError, ModuleNotFoundError) as error:
+        reason = str(error).split("\n", 1)[0].replace(uri, shown)
+        return Finding(
+            "mlflow",
+            WRONG,
+            f"{shown}: {reason}; start it, install its driver (PostgreSQL: psycopg2-binary) or"
+            " change MLFLOW_TRACKING_URI",
+        )
+    return Finding("mlflow", FINE, shown)
 
 
 def _answers(name: str, address: str, variable: str) -> Finding:
@@ -232,5 +262,6 @@ def _answers(name: str, address: str, variable: str) -> Finding:
             answer.read(1024)
     except (OSError, ValueError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", None) or error
-        return Finding(name, WRONG, f"{address}: {reason}; start it or unset {variable}")
-    return Finding(name, FINE, address)
+        shown = without_credentials(address)
+        return Finding(name, WRONG, f"{shown}: {reason}; start it or unset {variable}")
+    return Finding(name, FINE, without_credentials(address))

@@ -333,6 +333,9 @@ def test_a_refused_run_is_completed_in_prefect_and_named_refused(versions, prefe
     body = {"flow_runs": {"state": {"name": {"any_": ["Refused"]}}}, "limit": 50}
     _, refused = post(f"{prefect_server}/flow_runs/filter", body)
     assert {run["state_type"] for run in refused} == {"COMPLETED"}
+    for run in refused:
+        assert "Exit code 4. Next: nothing has to be done" in run["state"]["message"]
+        assert "`fourstage trace models:/small@champion`" in run["state"]["message"]
     names = [run["name"] for run in refused]
     assert "lifecycle-small" in names
     assert "promote-small" in names

@@ -83,6 +83,15 @@ def test_a_server_that_answers_is_fine(monkeypatch):
         assert finding("mlflow").status == "fine"
 
 
+def test_a_database_without_server_or_driver_is_wrong_and_its_password_is_not_shown(monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:sesame@127.0.0.1:9/runs")
+    found = finding("mlflow")
+    assert found.status == "wrong"
+    assert found.found.startswith("postgresql://127.0.0.1:9/runs: ")
+    assert "psycopg2-binary" in found.found
+    assert "sesame" not in found.found
+
+
 def test_a_lock_that_is_held_names_its_holder(tmp_path):
     folder = tmp_path / "home" / "store" / "stage"
     folder.mkdir(parents=True)

@@ -1,0 +1,90 @@
+"""What Prefect's page says of a run that failed or was refused: cause and next command."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    GateRefused,
+    Interrupted,
+    RecipeError,
+)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a flow end in a Failed state whose message somebody who was woken can act on.
+
+    Prefect's own message is the exception's text, which says "run the same command": who reads it
+    on a page has typed none. The exception is the state's data, so a caller sees it raised.
+
+    Args:
+        verb: The command that starts the same work by hand.
+    """
+
+    def decorate(flow: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(flow)
+
+        @wraps(flow)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return flow(*args, **kwargs)
+            except (RecipeError, ContractViolation, GateRefused, EnvironmentFault) as error:
+                given = signature.bind(*args, **kwargs).arguments
+                told = f"{error}\nExit code {error.exit_code}. Next: {_next(error, verb, given)}"
+                return cast(R, Failed(message=told, data=error))
+
+        return run
+
+    return decorate
+
+
+def refused(reason: str, model: str, data: Any) -> State:
+    """The state of a run that left the champion where it is: Completed, so nobody is woken."""
+    told = (
+        f"{reason}\nExit code {GateRefused.exit_code}. Next: nothing has to be done, the champion"
+        f" stays; `fourstage trace {shlex.quote(f'models:/{model}@champion')}` says what it is, the"
+        " gate's report on this page why the other one was refused."
+    )
+    return Completed(name="Refused", message=told, data=data)
+
+
+def _next(error: Exception, verb: str, given: Mapping[str, Any]) -> str:
+    again = f"`{_typed(verb, given)}`"
+    match error:
+        case Interrupted():
+            return f"{again} goes on from the checkpoint."
+        case EnvironmentFault():
+            return f"`fourstage doctor` shows what is in the way; then {again} goes on."
+    return f"when that is put right, {again}; what is finished is not made again."
+
+
+def _typed(verb: str, given: Mapping[str, Any]) -> str:
+    """The command, with what the flow was given."""
+    if verb == "refresh" or given.get("new_data"):
+        words = [
+            "prefect",
+            "deployment",
+            "run",
+            "refresh/refresh",
+            "-p",
+            f"recipe={given['recipe']}",
+        ]
+        return shlex.join(words)
+    words = ["fourstage", verb, *given.get("recipes", ())]
+    words += [str(given[name]) for name in ("recipe", "model") if name in given]
+    words += ["--smoke"] if given.get("smoke") else []
+    for override in given.get("overrides") or ():
+        words += ["--set", override]
+    return shlex.join(words)

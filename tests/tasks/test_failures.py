@@ -1,0 +1,67 @@
+"""The state a flow ends in: what its message tells somebody who typed no command."""
+
+from __future__ import annotations
+
+import pytest
+
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    GateRefused,
+    Interrupted,
+    RecipeError,
+)
+from tasks.failures import refused, says_what_next
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "following"),
+    [
+        (
+            RecipeError("x.yaml: no seed"),
+            2,
+            "when that is put right, `{}`; what is finished is not",
+        ),
+        (ContractViolation("rows are gone"), 3, "when that is put right, `{}`; what is finished"),
+        (EnvironmentFault("the disk is full"), 1, "`fourstage doctor` shows what is in the way; "),
+        (EnvironmentFault("the disk is full"), 1, "then `{}` goes on."),
+        (Interrupted("stopped at step 3"), 1, "`{}` goes on from the checkpoint."),
+        (GateRefused("no champion"), 4, "when that is put right, `{}`"),
+    ],
+)
+def test_every_error_of_ours_names_its_exit_code_and_the_next_command(error, code, following):
+    @says_what_next("run")
+    def flow(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> None:
+        raise error
+
+    state = flow("my recipe.yaml", ["seed=5"], smoke=True)
+    assert state.is_failed()
+    assert state.message.startswith(f"{error}\nExit code {code}. Next: ")
+    assert following.format("fourstage run 'my recipe.yaml' --smoke --set seed=5") in state.message
+    assert state.data is error  # what a caller sees raised
+
+
+def test_a_refresh_is_started_again_as_a_deployment():
+    @says_what_next("run")
+    def flow(recipe: str, new_data: bool = False) -> None:
+        raise ContractViolation("rows are gone")
+
+    message = flow("a.yaml", new_data=True).message
+    assert "`prefect deployment run refresh/refresh -p recipe=a.yaml`" in message
+
+
+def test_what_nobody_foresaw_is_raised_as_it_is():
+    @says_what_next("run")
+    def flow(recipe: str) -> None:
+        raise KeyError(recipe)
+
+    with pytest.raises(KeyError):
+        flow("a.yaml")
+
+
+def test_a_refusal_is_completed_and_says_what_serves():
+    state = refused("accuracy is too low", "small", {"decision": "refuse"})
+    assert state.is_completed()
+    assert state.name == "Refused"
+    assert state.message.startswith("accuracy is too low\nExit code 4. Next: nothing has to be")
+    assert "`fourstage trace models:/small@champion`" in state.message
