@@ -42,7 +42,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
         signal.signal(signal.SIGTERM, _end)
         # A shell starts background jobs with SIGINT ignored; servers of ours would inherit that,
         # and Prefect's worker could not be stopped.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         code = command()
         sys.stdout.flush()
@@ -52,10 +52,8 @@ def exit_code_of(command: Callable[[], int]) -> int:
             _ignore_interrupts()
         return _said(str(error), error.exit_code)
     except KeyboardInterrupt:
-        _ignore_interrupts()
         return _said("interrupted; run the same command again to go on", INTERRUPTED)
     except _Ended:
-        _ignore_interrupts()
         return _said("ended by SIGTERM; run the same command again to go on", ENDED)
     except BrokenPipeError:
         # The reader of our output has gone, as with `| head`; nothing more can be said to it.
@@ -104,7 +102,14 @@ def _said(message: str, code: int) -> int:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
+    _ignore_interrupts()
     raise _Ended
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """The first Ctrl-C is obeyed; a second one would only disturb the closing of what is open."""
+    _ignore_interrupts()
+    raise KeyboardInterrupt
 
 
 def _ignore_interrupts() -> None:

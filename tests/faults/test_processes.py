@@ -245,10 +245,9 @@ def test_where_only_the_parent_is_killed_nothing_is_left(interrupted: Person, lo
 def test_a_server_whose_guard_was_killed_too_is_ended_by_the_next_start(interrupted: Person, long):
     process = interrupted.start(*long)
     until_it_trains(process, interrupted.home)
-    (server,) = [each for each in living(interrupted.home) if "uvicorn" in each.cmdline()]
-    for each in living(interrupted.home):
-        if each.pid not in (server.pid, process.pid):
-            each.kill()
+    (guard,) = [each for each in living(interrupted.home) if "guard.py" in " ".join(each.cmdline())]
+    (server,) = guard.children()
+    guard.kill()
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert server.is_running()
