@@ -1,4 +1,4 @@
-"""Near duplicates by MinHash, one text at a time, in memory that grows by signatures only.
+"""Near duplicates by MinHash, one text at a time; signatures and their bands are on disk.
 
 Broder 1997 (signatures and bands); the shingle of five words and the threshold of 0.8 are those of
 Lee et al. 2022, arXiv 2107.06499, section 4.2. Scripts without blanks take shingles of four
@@ -10,9 +10,13 @@ object a text: 370 µs a text of 100 words where these plain arrays take 130.
 
 from __future__ import annotations
 
+import sqlite3
+from hashlib import blake2b
+
 import numpy as np
 
 from corpora.identity import character_units, gram_hashes, is_unspaced, word_units
+from corpora.scratch import database_in_memory
 
 PERMUTATIONS = 128
 WORD_SHINGLE = 5
@@ -67,6 +71,7 @@ class NearDuplicates:
         character_shingle: Characters in a shingle, where words are not set apart.
         bands: Pieces that a signature is looked up by, a divisor of 128; more find less similar
             pairs.
+        database: Where signatures are remembered; in memory where None.
     """
 
     def __init__(
@@ -75,18 +80,25 @@ class NearDuplicates:
         word_shingle: int = WORD_SHINGLE,
         character_shingle: int = CHARACTER_SHINGLE,
         bands: int = BANDS,
+        database: sqlite3.Connection | None = None,
     ):
         assert PERMUTATIONS % bands == 0
         self._threshold = threshold
         self._lengths = (word_shingle, character_shingle)
         width = 4 * PERMUTATIONS // bands
         self._ranges = [(start, start + width) for start in range(0, 4 * PERMUTATIONS, width)]
-        # By band: that piece of the signature → numbers of the texts that have it.
-        self._bands: list[dict[bytes, tuple[int, ...]]] = [{} for _ in self._ranges]
-        self._signatures: list[bytes] = []
+        self._database = database or database_in_memory()
+        self._count = 0
+        self._database.execute("CREATE TABLE signatures (number INTEGER PRIMARY KEY, minima BLOB)")
+        # A piece of a signature, by its hash → numbers of the texts that have it.
+        self._database.execute(
+            "CREATE TABLE bands (piece INTEGER, number INTEGER, PRIMARY KEY (piece, number))"
+            " WITHOUT ROWID"
+        )
+        self._find = f"SELECT piece, number FROM bands WHERE piece IN ({', '.join('?' * bands)})"
 
     def __len__(self) -> int:
-        return len(self._signatures)
+        return self._count
 
     def match_or_add(self, normal: str) -> int | None:
         """Number of the first text added that this one nearly repeats; else add it and say None.
@@ -96,17 +108,28 @@ class NearDuplicates:
         """
         minima = signature(shingles(normal, *self._lengths))
         packed = minima.tobytes()
-        keys = [packed[start:end] for start, end in self._ranges]
+        pieces = [_piece(start, packed[start:end]) for start, end in self._ranges]
+        met = dict.fromkeys(pieces, 0)
         candidates: set[int] = set()
-        for band, key in zip(self._bands, keys, strict=True):
-            candidates.update(band.get(key, ()))
+        for piece, number in self._database.execute(self._find, pieces):
+            met[piece] += 1
+            candidates.add(number)
         for number in sorted(candidates):
-            other = np.frombuffer(self._signatures[number], dtype=np.uint32)
+            (found,) = self._database.execute(
+                "SELECT minima FROM signatures WHERE number = ?", (number,)
+            ).fetchone()
+            other = np.frombuffer(found, dtype=np.uint32)
             if np.count_nonzero(other == minima) >= self._threshold * PERMUTATIONS:
                 return number
-        for band, key in zip(self._bands, keys, strict=True):
-            met = band.get(key, ())
-            if len(met) < _MET:  # texts from one template would otherwise make this quadratic
-                band[key] = (*met, len(self._signatures))
-        self._signatures.append(packed)
+        # Texts from one template would otherwise make this quadratic.
+        few = [(piece, self._count) for piece, texts in met.items() if texts < _MET]
+        self._database.executemany("INSERT INTO bands VALUES (?, ?)", few)
+        self._database.execute("INSERT INTO signatures VALUES (?, ?)", (self._count, packed))
+        self._count += 1
         return None
+
+
+def _piece(start: int, piece: bytes) -> int:
+    """64 bits of a piece and its place; the whole signature decides what they bring together."""
+    hashed = blake2b(piece, digest_size=8, salt=start.to_bytes(8, "little"))
+    return int.from_bytes(hashed.digest(), "little", signed=True)

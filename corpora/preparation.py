@@ -1,12 +1,14 @@
 """From a source's files to what training reads: cleaned, without repeats, split, profiled, counted.
 
-A corpus is prepared in one pass, in memory that grows by the signatures of its documents only; a
-dataset is spooled once to disk, because what happens to a row depends on rows after it.
+A corpus is prepared in one pass, in memory that does not grow: what has to be remembered of each
+document is in a scratch database. A dataset is spooled once to disk, because what happens to a row
+depends on rows after it.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +26,7 @@ from corpora.profile import measure
 from corpora.readers.python_docs import library_names
 from corpora.reading import read_documents
 from corpora.rejections import Counts, Ledger, nothing_left
+from corpora.scratch import Met, scratch_database
 from corpora.snapshot import Snapshot
 from corpora.splits import is_heldout
 from data_contracts.records import Rejected
@@ -119,14 +122,15 @@ class _CorpusWriter:
         self._folder = folder
         self._evaluation = evaluation
         self._heldout_share = heldout_share
-        self._ids: set[str] = set()
-        self._by_digest: dict[str, int] = {}  # digest of the normal form → number of the document
-        self._near = NearDuplicates()
-        self._near_numbers: list[int] = []  # number in the index → number of the document
-        self._kept_ids: list[str] = []
-        self._duplicates: list[int] = []
 
     def write(self, snapshot: Snapshot) -> Counts:
+        with scratch_database(self._folder / f".met.{os.getpid()}.db") as database:
+            return self._write(snapshot, database)
+
+    def _write(self, snapshot: Snapshot, database: sqlite3.Connection) -> Counts:
+        self._met = Met(database)
+        # Every document kept is added, so that both number them alike.
+        self._near = NearDuplicates(database=database)
         cleaned_away: dict[str, int] = {}
         heldout = 0
         measured = self._folder / f".profile.{os.getpid()}.arrow"
@@ -142,10 +146,9 @@ class _CorpusWriter:
                 if isinstance(item, Rejected):
                     ledger.reject(item)
                     continue
-                if item.id in self._ids:
+                if not self._met.is_new(item.id):
                     ledger.reject(Rejected(item.id, item.location, "an id that was there before"))
                     continue
-                self._ids.add(item.id)
                 cleaned = clean(item.text)
                 for kind, count in cleaned.removed.items():
                     cleaned_away[kind] = cleaned_away.get(kind, 0) + count
@@ -158,16 +161,14 @@ class _CorpusWriter:
                     continue
                 split = "heldout" if is_heldout(digest, self._heldout_share) else "train"
                 heldout += split == "heldout"
-                self._by_digest[digest] = len(self._kept_ids)
-                self._kept_ids.append(item.id)
-                self._duplicates.append(0)
+                self._met.keep(item.id, digest)
                 row = {"id": item.id, "split": split}
                 documents.add(
                     {**row, "text": cleaned.text, "location": item.location},
                     len(cleaned.text) + 256,
                 )
                 profile.add({**row, **measures, "digest": digest, "num_duplicates": 0})
-            kept = len(self._kept_ids)
+            kept = self._met.kept
             if not kept:
                 raise ContractViolation(nothing_left(self._source, snapshot, ledger))
             ledger.counts.details = {
@@ -186,31 +187,27 @@ class _CorpusWriter:
             return "empty", ""
         if measures["num_words"] < self._source.minimum_words:
             return "shorter than minimum_words", str(measures["num_words"])
-        first = self._by_digest.get(digest)
+        first = self._met.number_of(digest)
         if first is not None:
-            self._duplicates[first] += 1
-            return "exact duplicate", self._kept_ids[first]
+            return "exact duplicate", self._met.repeat(first)
         if self._evaluation.touches(text, normal):
             return "holds an evaluation text", ""
-        number = self._near.match_or_add(normal)
-        if number is not None:
-            first = self._near_numbers[number]
-            self._duplicates[first] += 1
-            return "near duplicate", self._kept_ids[first]
-        self._near_numbers.append(len(self._kept_ids))
+        first = self._near.match_or_add(normal)
+        if first is not None:
+            return "near duplicate", self._met.repeat(first)
         return "", ""
 
     def _finish_profile(self, measured: Path) -> None:
         position = CORPUS_PROFILE.get_field_index("num_duplicates")
         start = 0
         with (
-            pyarrow.memory_map(str(measured)) as mapped,
+            pyarrow.OSFile(str(measured)) as stream,  # a map would stay in memory as it is read
             TableWriter(self._folder / "profile.parquet", CORPUS_PROFILE) as profile,
         ):
-            reader = pyarrow.ipc.open_file(mapped)
+            reader = pyarrow.ipc.open_file(stream)
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)
-                counts = self._duplicates[start : start + batch.num_rows]
+                counts = self._met.repetitions(start, batch.num_rows)
                 start += batch.num_rows
                 array = pyarrow.array(counts, type=pyarrow.int64())
                 profile.add_batch(batch.set_column(position, "num_duplicates", array))

@@ -52,7 +52,8 @@ def prepared_rows(folder: Path) -> Iterator[PreparedRow]:
 
 
 def _record_batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
-    with pyarrow.memory_map(str(path)) as mapped:
-        reader = pyarrow.ipc.open_file(mapped)
+    # Read, not mapped: what is read once from front to back would fill memory as a map.
+    with pyarrow.OSFile(str(path)) as stream:
+        reader = pyarrow.ipc.open_file(stream)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)

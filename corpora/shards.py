@@ -24,6 +24,16 @@ TOKENS = pyarrow.schema(
         pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint8()), nullable=False),
     ]
 )
+# What the contract of the tokens is held against: numbers, no text.
+TOKEN_PROFILE = pyarrow.schema(
+    [
+        pyarrow.field("id", pyarrow.string(), nullable=False),
+        pyarrow.field("split", pyarrow.string(), nullable=False),
+        pyarrow.field("num_tokens", pyarrow.int64()),
+        pyarrow.field("unknown_share", pyarrow.float64()),
+        pyarrow.field("pieces_per_word", pyarrow.float64()),
+    ]
+)
 ROWS = pyarrow.schema(
     [
         pyarrow.field("id", pyarrow.string(), nullable=False),

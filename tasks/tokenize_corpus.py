@@ -30,7 +30,7 @@ def tokenize_corpus(step: Bound, folder: Path) -> dict:
         kept = _new_texts(kept, corpus, step.inputs["seen"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
     language = step.step.settings["language"]
-    return _write(folder, tokenizer, language, kept)
+    return tokenize(folder, tokenizer, language, kept)
 
 
 @durable()
@@ -61,7 +61,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
         for row in rows:
             if row.split == split and row.whole not in documents:
                 documents[row.whole] = (row.id, row.whole, role)
-    details = _write(folder, tokenizer, step.step.settings["language"], documents.values())
+    details = tokenize(folder, tokenizer, step.step.settings["language"], documents.values())
     return {**details, "rows": len(rows), "labels": dataset.details["labels"]}
 
 
@@ -79,16 +79,30 @@ def batches(items: Iterable, size: int) -> Iterator[list]:
         yield some
 
 
-def _write(
+def tokenize(
     folder: Path, tokenizer: Any, language: str, documents: Iterable[tuple[str, str, str]]
 ) -> dict:
-    from corpora.sentences import split_sentences
-    from corpora.shards import TokenWriter
+    """Write the shards and the profile of documents, in memory that does not grow with them.
 
-    profile: dict[str, list] = {
-        name: [] for name in ("id", "split", "num_tokens", "unknown_share", "pieces_per_word")
-    }
-    with TokenWriter(folder / DOCUMENTS) as writer:
+    Args:
+        folder: Where to.
+        tokenizer: The recipe's.
+        language: Of the documents; decides where sentences end.
+        documents: (id, text, split).
+
+    Returns:
+        Number of documents, tokens of each split, share of unknown ones.
+    """
+    from corpora.arrow_files import TableWriter
+    from corpora.sentences import split_sentences
+    from corpora.shards import TOKEN_PROFILE, TokenWriter
+
+    count = unknown = 0
+    tokens: dict[str, int] = {}
+    with (
+        TokenWriter(folder / DOCUMENTS) as writer,
+        TableWriter(folder / PROFILE, TOKEN_PROFILE) as profile,
+    ):
         for some in batches(documents, BATCH):
             sentences = [split_sentences(text, language) for _, text, _ in some]
             encoded = iter(tokenizer.encode([part for parts in sentences for part in parts]))
@@ -96,12 +110,24 @@ def _write(
                 ids, lengths = _joined([next(encoded) for _ in parts])
                 units = tokenizer.unit_starts(ids)
                 writer.add_document(name, split, ids, lengths, units)
-                profile["id"].append(name)
-                profile["split"].append(split)
-                profile["num_tokens"].append(len(ids))
-                profile["unknown_share"].append(_share(ids == tokenizer.unknown_id))
-                profile["pieces_per_word"].append(len(ids) / max(1, int(units.sum())))
-    return {"documents": len(profile["id"]), **_totals(profile, folder)}
+                unknown_here = int(np.count_nonzero(ids == tokenizer.unknown_id))
+                profile.add(
+                    {
+                        "id": name,
+                        "split": split,
+                        "num_tokens": len(ids),
+                        "unknown_share": unknown_here / max(1, len(ids)),
+                        "pieces_per_word": len(ids) / max(1, int(units.sum())),
+                    }
+                )
+                count += 1
+                unknown += unknown_here
+                tokens[split] = tokens.get(split, 0) + len(ids)
+    return {
+        "documents": count,
+        "tokens": dict(sorted(tokens.items())),
+        "unknown_share": unknown / max(1, sum(tokens.values())),
+    }
 
 
 def _new_texts(
@@ -123,20 +149,3 @@ def _joined(pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     if not pieces:
         return np.zeros(0, np.int32), np.zeros(0, np.int32)
     return np.concatenate(pieces), np.array([len(piece) for piece in pieces], np.int32)
-
-
-def _share(which: np.ndarray) -> float:
-    return float(which.mean()) if len(which) else 0.0
-
-
-def _totals(profile: dict[str, list], folder: Path) -> dict[str, Any]:
-    """Write the profile and say how many tokens each split has."""
-    import pandas
-
-    pandas.DataFrame(profile).to_parquet(folder / PROFILE)
-    counts = np.array(profile["num_tokens"], np.int64)
-    splits = np.array(profile["split"])
-    return {
-        "tokens": {str(name): int(counts[splits == name].sum()) for name in np.unique(splits)},
-        "unknown_share": float(np.dot(profile["unknown_share"], counts) / max(1, counts.sum())),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tasks.artifacts import Artifact
@@ -17,21 +17,29 @@ def train_tokenizer(step: Bound, folder: Path) -> dict:
     from models.tokenizers.wordpiece import WordPiece, learn
 
     settings = step.step.settings
-    texts = (
-        text
-        for role, data in sorted(step.inputs.items())
-        if role.startswith("text ")
-        for _, text, split in kept_texts(data, step.inputs[role.replace("text", "contract", 1)])
-        if split == "train"
-    )
     vocabulary = learn(
-        texts,
+        _TrainingTexts(step.inputs),
         vocabulary_size=settings["vocabulary_size"],
         lowercase=settings["lowercase"],
     )
     tokenizer = WordPiece(vocabulary, settings["lowercase"])
     tokenizer.save(folder)
     return {"vocabulary_size": len(vocabulary), "digest": tokenizer.digest}
+
+
+class _TrainingTexts:
+    """Every text a vocabulary may be learned from, as often as they are asked for."""
+
+    def __init__(self, inputs: Mapping[str, Artifact]):
+        self._inputs = inputs
+
+    def __iter__(self) -> Iterator[str]:
+        for role, data in sorted(self._inputs.items()):
+            if role.startswith("text "):
+                contract = self._inputs[role.replace("text", "contract", 1)]
+                for _, text, split in kept_texts(data, contract):
+                    if split == "train":
+                        yield text
 
 
 def kept_texts(data: Artifact, contract: Artifact) -> Iterator[tuple[str, str, str]]:

@@ -73,7 +73,7 @@ def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> lis
     frequent pairs go by number. Handing it all single characters beforehand, sorted, fixes that.
 
     Args:
-        texts: Any number of texts; held in memory as normalised text.
+        texts: Any number of texts, gone through twice; none is held in memory, their words are.
         vocabulary_size: Pieces wanted, the five special ones counted; a small text gives fewer.
         lowercase: Whether case and accents are dropped.
 
@@ -85,13 +85,12 @@ def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> lis
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+    if iter(texts) is texts:
+        raise TypeError("texts: an iterator is empty the second time; give a list or the like")
     normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-    kept: list[str] = []
     counts: Counter[str] = Counter()
     for text in texts:
-        text = normalizer.normalize_str(text)
-        counts.update(text)
-        kept.append(text)
+        counts.update(normalizer.normalize_str(text))
     for blank in " \t\n\r":
         counts.pop(blank, None)
     if not counts:
@@ -117,7 +116,7 @@ def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> lis
         min_frequency=2,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(kept, trainer, length=len(kept))
+    tokenizer.train_from_iterator(map(normalizer.normalize_str, texts), trainer)
     vocabulary = tokenizer.get_vocab(with_added_tokens=False)
     return sorted(vocabulary, key=vocabulary.__getitem__)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fourstage.errors import (
@@ -31,7 +33,7 @@ from tasks.failures import refused, says_what_next
 )
 def test_every_error_of_ours_names_its_exit_code_and_the_next_command(error, code, following):
     @says_what_next("run")
-    def flow(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> None:
+    def flow(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> Any:
         raise error
 
     state = flow("my recipe.yaml", ["seed=5"], smoke=True)
@@ -43,7 +45,7 @@ def test_every_error_of_ours_names_its_exit_code_and_the_next_command(error, cod
 
 def test_a_refresh_is_started_again_as_a_deployment():
     @says_what_next("run")
-    def flow(recipe: str, new_data: bool = False) -> None:
+    def flow(recipe: str, new_data: bool = False) -> Any:
         raise ContractViolation("rows are gone")
 
     message = flow("a.yaml", new_data=True).message
@@ -52,7 +54,7 @@ def test_a_refresh_is_started_again_as_a_deployment():
 
 def test_what_nobody_foresaw_is_raised_as_it_is():
     @says_what_next("run")
-    def flow(recipe: str) -> None:
+    def flow(recipe: str) -> Any:
         raise KeyError(recipe)
 
     with pytest.raises(KeyError):
@@ -63,5 +65,6 @@ def test_a_refusal_is_completed_and_says_what_serves():
     state = refused("accuracy is too low", "small", {"decision": "refuse"})
     assert state.is_completed()
     assert state.name == "Refused"
+    assert state.message
     assert state.message.startswith("accuracy is too low\nExit code 4. Next: nothing has to be")
     assert "`fourstage trace models:/small@champion`" in state.message

@@ -1,0 +1,105 @@
+"""What a pass over a corpus has to remember of every document, on disk: memory stays flat."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+CACHE_KIB = 8192  # of a scratch database in memory; the rest is the system's page cache
+
+
+@contextmanager
+def scratch_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """A database that nobody else sees and that is gone at the end.
+
+    It is written in one transaction that never ends, without a journal: after a kill the file is
+    rubbish, and whoever starts anew takes it away.
+
+    Args:
+        path: Where it lies meanwhile; ids are in it, so that only its owner may read it.
+
+    Raises:
+        OSError: The disk is full or broken.
+    """
+    path.unlink(missing_ok=True)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as database:
+            _prepare(database)
+            yield database
+    except sqlite3.OperationalError as error:
+        full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+        code = errno.ENOSPC if full else errno.EIO
+        raise OSError(code, os.strerror(code), str(path)) from error
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def database_in_memory() -> sqlite3.Connection:
+    """The same for a few thousand rows."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    _prepare(database)
+    return database
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
+        database.execute(f"PRAGMA {setting}")
+    database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    database.execute("BEGIN")
+
+
+class Met:
+    """Ids and texts of a corpus met so far.
+
+    Args:
+        database: Where they are remembered.
+    """
+
+    def __init__(self, database: sqlite3.Connection):
+        self._database = database
+        self.kept = 0  # documents so far
+        database.execute("CREATE TABLE ids (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        database.execute(
+            "CREATE TABLE texts (digest TEXT PRIMARY KEY, number INTEGER) WITHOUT ROWID"
+        )
+        database.execute(
+            "CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT, duplicates INTEGER)"
+        )
+
+    def is_new(self, identity: str) -> bool:
+        """Whether an id was not there before; from now on it was."""
+        done = self._database.execute("INSERT OR IGNORE INTO ids VALUES (?)", (identity,))
+        return done.rowcount == 1
+
+    def number_of(self, digest: str) -> int | None:
+        """Number of the document kept that has a text's digest."""
+        found = self._database.execute("SELECT number FROM texts WHERE digest = ?", (digest,))
+        row = found.fetchone()
+        return None if row is None else row[0]
+
+    def keep(self, identity: str, digest: str) -> None:
+        """Add a document; the first has number 0."""
+        self._database.execute("INSERT INTO texts VALUES (?, ?)", (digest, self.kept))
+        self._database.execute("INSERT INTO documents VALUES (?, ?, 0)", (self.kept, identity))
+        self.kept += 1
+
+    def repeat(self, number: int) -> str:
+        """Count a repetition of a document; its id."""
+        found = self._database.execute(
+            "UPDATE documents SET duplicates = duplicates + 1 WHERE number = ? RETURNING id",
+            (number,),
+        )
+        return found.fetchone()[0]
+
+    def repetitions(self, start: int, count: int) -> list[int]:
+        """How often each of some documents was repeated."""
+        found = self._database.execute(
+            "SELECT duplicates FROM documents WHERE number >= ? AND number < ? ORDER BY number",
+            (start, start + count),
+        )
+        return [row[0] for row in found]
