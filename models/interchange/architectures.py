@@ -70,6 +70,7 @@ class Architecture:
         offset_positions: Whether the position table starts with unused rows, pad id + 1 of them.
         switch: (their key, our argument that counts for nothing where it is false).
         always_projects: Whether tables are projected even where the widths are equal.
+        attention_dropout: Their key of the share of attention weights dropped; ours has one share.
         head_activation: What their class computes the masked-token head with, where that is not
             the activation of the blocks.
         pad_id: Their default.
@@ -91,6 +92,7 @@ class Architecture:
     ignored: tuple[str, ...] = ()
     switch: tuple[str, str] | None = None
     always_projects: bool = False
+    attention_dropout: str = "attention_probs_dropout_prob"
     head_activation: str | None = None
     offset_positions: bool = False
     pad_id: int = 0
@@ -403,6 +405,7 @@ DISTILBERT = Architecture(
     },
     demanded={"tie_word_embeddings": True, "pruned_heads": {}},
     fixed={"layer_norm_epsilon": 1e-12},
+    attention_dropout="attention_dropout",
     embeddings=(*_EMBEDDINGS[:2], _EMBEDDINGS[3]),
     block_prefix="transformer.layer.{n}.",
     block=(

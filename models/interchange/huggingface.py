@@ -261,7 +261,7 @@ def _settings(
             raise RecipeError(f"{path}: max_position_embeddings leaves no position after padding")
     if architecture.head_activation not in (None, settings["activation"]):
         settings["head_activation"] = architecture.head_activation
-    attention = config.get("attention_probs_dropout_prob", config.get("attention_dropout"))
+    attention = config.get(architecture.attention_dropout)
     if attention is not None and attention != settings["dropout"]:
         notes.append(
             f"dropout {settings['dropout']} is used for attention weights too, where theirs is"
@@ -545,17 +545,13 @@ def _their_config(
     for key, (argument, _) in architecture.arguments.items():
         if argument == "activation":
             config[key] = THEIR_ACTIVATION[activation]
-    if "num_segments" not in settings and "type_vocab_size" not in config:
-        config["type_vocab_size"] = 1
+    if any(ours == "embeddings/segment" for _, ours, _ in architecture.embeddings):
+        config.setdefault("type_vocab_size", 1)
     if architecture.offset_positions:
         config["max_position_embeddings"] += checkpoint.pad_id + 1
     if architecture.switch is not None:
         config[architecture.switch[0]] = bool(settings[architecture.switch[1]])
-    dropout = settings["dropout"]
-    if "attention_dropout" in config or architecture.model_type == "distilbert":
-        config["attention_dropout"] = dropout
-    else:
-        config["attention_probs_dropout_prob"] = dropout
+    config[architecture.attention_dropout] = settings["dropout"]
     config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
     if "sequence_classification" in heads:
         config["id2label"] = {str(i): name for i, name in enumerate(checkpoint.label_names)}
