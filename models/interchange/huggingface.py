@@ -11,8 +11,6 @@ in `models.interchange.architectures`; nothing here imports Keras until a networ
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +26,7 @@ from models.interchange.architectures import (
     Architecture,
     Link,
 )
+from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
 from models.interchange.weight_files import FLOATS, WeightFiles, write_tensors
 
@@ -467,8 +466,7 @@ def write_checkpoint(
         raise UnknownNameError(
             "family", checkpoint.family, "an architecture we exchange", ARCHITECTURES
         )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RecipeError(f"{folder}: expected a new or empty folder, it has files")
+    refuse_files(folder)
     architecture, settings = ARCHITECTURES[checkpoint.family], checkpoint.settings
     name, heads, notes = _their_class(architecture, checkpoint)
     config = _their_config(architecture, checkpoint, heads)
@@ -483,21 +481,13 @@ def write_checkpoint(
     theirs = {link.theirs: _as_theirs(link, arrays) for link in links}
     if not heads:  # their bare class has no prefix
         theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
-    part = folder.parent / f".{folder.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
+    with written_whole(folder) as part:
         write_tensors(theirs, part, largest_file)
         text = json.dumps({"architectures": [name], **config}, indent=2, sort_keys=True)
         (part / CONFIG).write_text(text + "\n", "utf-8")
         if checkpoint.tokenizer is not None:
             length = settings["max_sequence_length"]
             write_tokenizer(checkpoint.tokenizer, part, length, "num_segments" in settings)
-        if folder.exists():
-            folder.rmdir()
-        os.replace(part, folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return tuple(notes)
 
 

@@ -1,4 +1,6 @@
-"""What we write is what transformers loads; needs torch and transformers, which are not ours.
+"""What we write is what transformers loads: the same numbers, the same ids.
+
+Needs torch and transformers, which are no dependencies of ours, in an environment of their own:
 
     pip install torch==2.13.0 transformers==5.23.0 pytest
     python -m pytest --noconftest tests/parity/test_export.py
