@@ -8,6 +8,7 @@ A mask is 1 where something is kept.
 
 TOKEN_IDS = "token_ids"  # (B, T) int32
 SEGMENT_IDS = "segment_ids"  # (B, T) int32
+TASK_IDS = "task_ids"  # (B,) int32, which pre-training task a row serves (ERNIE 2.0)
 PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = a real token
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
 MASK_LABELS = "mask_labels"  # (B, M) int32, the tokens that stood there

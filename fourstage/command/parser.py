@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from fourstage.command import (
     cleaning,
+    converting,
     health,
     listing,
     making,
@@ -90,7 +91,17 @@ def command_parser() -> tuple[Parser, argparse._SubParsersAction]:
     )
     parser.add_argument("--version", action="version", version=f"fourstage {_version()}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for group in (running, listing, making, tracing, registry, servers, health, cleaning):
+    for group in (
+        running,
+        listing,
+        making,
+        converting,
+        tracing,
+        registry,
+        servers,
+        health,
+        cleaning,
+    ):
         group.add(verbs)
     return parser, verbs
 

@@ -12,20 +12,8 @@ small 28,763,648, medium 41,373,184, base 109,482,240, large 335,141,888.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import keras
-
-from models import features as keys
-from models.layers.attention import bias_from_padding
-from models.layers.block import TransformerBlock
-from models.layers.embedding import TextEmbedding
-from models.layers.projection import projection
+from models.layers.encoder import TextEncoder
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")
 SIZES = {
@@ -38,11 +26,8 @@ SIZES = {
 }
 
 
-class Bert(keras.Model):
+class Bert(TextEncoder):
     """The encoder of Devlin et al. with its pooler; heads bring their own variables.
-
-    Variables are made in the constructor, so that their paths below the network are the same
-    whatever wraps it later and on every backend.
 
     Args:
         vocabulary_size: Number of token ids.
@@ -84,80 +69,19 @@ class Bert(keras.Model):
         dtype: str = "float32",
         name: str = "bert",
     ):
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self.vocabulary_size = vocabulary_size
-        self.num_layers = num_layers
-        self.hidden_dim = hidden_dim
-        self.num_heads = num_heads
-        self.intermediate_dim = intermediate_dim
-        self.max_sequence_length = max_sequence_length
-        self.num_segments = num_segments
-        self.dropout = dropout
-        self.activation = activation
-        self.layer_norm_epsilon = layer_norm_epsilon
-
-        self.embeddings = TextEmbedding(
+        super().__init__(
             vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
             hidden_dim=hidden_dim,
+            num_heads=num_heads,
+            intermediate_dim=intermediate_dim,
             max_sequence_length=max_sequence_length,
             num_segments=num_segments,
             dropout=dropout,
+            activation=activation,
             layer_norm_epsilon=layer_norm_epsilon,
+            pooled=True,
+            own={"num_segments": num_segments},
+            dtype=dtype,
+            name=name,
         )
-        self.blocks = [
-            TransformerBlock(
-                hidden_dim=hidden_dim,
-                num_heads=num_heads,
-                intermediate_dim=intermediate_dim,
-                dropout=dropout,
-                activation=activation,
-                layer_norm_epsilon=layer_norm_epsilon,
-                dtype=dtype,
-                name=f"block_{i}",
-            )
-            for i in range(num_layers)
-        ]
-        self.pooler = projection(hidden_dim, name="pooler", dtype=dtype)
-        self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        """Make the variables, in the order in which they are listed."""
-        self.embeddings.build((None, None))
-        for block in self.blocks:
-            block.build((None, None, self.hidden_dim))
-        self.pooler.build((None, self.hidden_dim))
-        self.built = True
-
-    @property
-    def token_embedding(self) -> keras.layers.Embedding:
-        """The token table; heads that tie weights use its very variable."""
-        return self.embeddings.token
-
-    def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
-        """Encode; other keys of `features` are ignored."""
-        x = self.embeddings(
-            features[keys.TOKEN_IDS], features.get(keys.SEGMENT_IDS), training=training
-        )
-        mask = features.get(keys.PADDING_MASK)
-        bias = None if mask is None else bias_from_padding(mask)  # (B, 1, 1, T)
-        for block in self.blocks:
-            x = block(x, bias=bias, training=training)
-        pooled = ops.tanh(ops.cast(self.pooler(x[:, 0]), "float32"))  # (B, D)
-        return {keys.SEQUENCE_OUTPUT: x, keys.POOLED_OUTPUT: pooled}
-
-    def get_config(self) -> dict[str, Any]:
-        """Every constructor argument, as plain JSON values."""
-        return {
-            "vocabulary_size": self.vocabulary_size,
-            "num_layers": self.num_layers,
-            "hidden_dim": self.hidden_dim,
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "dropout": self.dropout,
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "dtype": self.dtype_policy.name,
-            "name": self.name,
-        }

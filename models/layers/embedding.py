@@ -17,14 +17,16 @@ class TextEmbedding(keras.layers.Layer):
 
     Args:
         vocabulary_size: Rows of the token table.
-        hidden_dim: Width.
+        hidden_dim: Width of the tables; that of the blocks where nothing is projected.
         max_sequence_length: Rows of the position table: the longest text in tokens.
-        num_segments: Rows of the segment table.
+        num_segments: Rows of the segment table; 0 for no table.
+        num_tasks: Rows of the table of tasks (ERNIE 2.0); 0 for no table.
         dropout: Share dropped in training, 0-1.
         layer_norm_epsilon: Added to the variance.
 
     Shape:
-        token_ids (B, T), segment_ids (B, T) or None for all 0 → (B, T, D) float32.
+        token_ids (B, T), segment_ids (B, T) or None for all 0, position_ids (B, T) or None for
+        0, 1, 2…, task_ids (B,) or None for all 0 → (B, T, D) float32.
 
     Raises:
         RecipeError: If a text is longer than the position table.
@@ -37,6 +39,7 @@ class TextEmbedding(keras.layers.Layer):
         hidden_dim: int,
         max_sequence_length: int,
         num_segments: int,
+        num_tasks: int = 0,
         dropout: float,
         layer_norm_epsilon: float,
         name: str = "embeddings",
@@ -59,7 +62,8 @@ class TextEmbedding(keras.layers.Layer):
 
         self.token = table(vocabulary_size, "token")
         self.position = table(max_sequence_length, "position")
-        self.segment = table(num_segments, "segment")
+        self.segment = table(num_segments, "segment") if num_segments else None
+        self.task = table(num_tasks, "task") if num_tasks else None
         self.norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, name="norm", dtype="float32"
         )
@@ -67,12 +71,20 @@ class TextEmbedding(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         """Make the variables, in the order in which they are listed."""
-        for layer in (self.token, self.position, self.segment):
-            layer.build((None, None))
+        for layer in (self.token, self.position, self.segment, self.task):
+            if layer is not None:
+                layer.build((None, None))
         self.norm.build((None, None, self.hidden_dim))
         self.built = True
 
-    def call(self, token_ids: Any, segment_ids: Any = None, training: bool | None = None) -> Any:
+    def call(
+        self,
+        token_ids: Any,
+        segment_ids: Any = None,
+        position_ids: Any = None,
+        task_ids: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         """Look everything up."""
         length = token_ids.shape[1]
         if length is not None and length > self.max_sequence_length:
@@ -82,13 +94,24 @@ class TextEmbedding(keras.layers.Layer):
             )
         x = self.token(token_ids)  # (B, T, D)
         positions: Any = ops.convert_to_tensor(self.position.embeddings)
-        x = x + positions[None, : ops.shape(token_ids)[1]]
-        # A product with a table of two rows, as in Google's code: its gradient is a product too,
-        # where a lookup would add up B·T rows one by one.
-        segments: Any = ops.convert_to_tensor(self.segment.embeddings)  # (segments, D)
-        if segment_ids is None:
-            x = x + segments[0]
+        if position_ids is None:
+            x = x + positions[None, : ops.shape(token_ids)[1]]
         else:
-            num_segments = segments.shape[0]
-            x = x + ops.matmul(ops.one_hot(segment_ids, num_segments, dtype="float32"), segments)
+            x = x + ops.take(positions, position_ids, axis=0)
+        if self.segment is not None:
+            x = x + _of_few(self.segment, segment_ids)
+        if self.task is not None:
+            x = x + _of_few(self.task, None if task_ids is None else task_ids[:, None])
         return self.dropout(self.norm(x), training=training)
+
+
+def _of_few(table: Any, ids: Any) -> Any:
+    """Rows of a table of a few rows; the first one where no ids are given.
+
+    A product, as in Google's code: its gradient is a product too, where a lookup would add up B·T
+    rows one by one.
+    """
+    rows: Any = ops.convert_to_tensor(table.embeddings)
+    if ids is None:
+        return rows[0]
+    return ops.matmul(ops.one_hot(ids, rows.shape[0], dtype="float32"), rows)

@@ -139,10 +139,15 @@ class _MaskedLMScorer(keras.layers.Layer):
         super().__init__(name="masked_lm", dtype=dtype, autocast=False)
         self.hidden_dim = network.hidden_dim
         self.vocabulary_size = network.vocabulary_size
+        # The table's width, where that is not the network's: the scores are products with its rows.
+        self.table_dim = network.token_embedding.output_dim
         # Behind a function, so that Keras does not count the network's table among our weights.
         self._table = lambda: network.token_embedding.embeddings
         self.transform = ActivatedProjection(
-            self.hidden_dim, activation=network.activation, name="transform", dtype=dtype
+            self.table_dim,
+            activation=getattr(network, "head_activation", None) or network.activation,
+            name="transform",
+            dtype=dtype,
         )
         self.norm = keras.layers.LayerNormalization(
             epsilon=network.layer_norm_epsilon, name="norm", dtype="float32"
@@ -152,7 +157,7 @@ class _MaskedLMScorer(keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         """Make the variables."""
         self.transform.build((None, None, self.hidden_dim))
-        self.norm.build((None, None, self.hidden_dim))
+        self.norm.build((None, None, self.table_dim))
         # autocast would round it to bfloat16 on every use: that of the layer is for inputs only.
         self.output_bias = self.add_weight(
             shape=(self.vocabulary_size,), initializer="zeros", name="output_bias", autocast=False
@@ -161,7 +166,7 @@ class _MaskedLMScorer(keras.layers.Layer):
 
     @property
     def tied_embedding(self) -> Any:
-        """The network's variable that is our output matrix, (V, D)."""
+        """The network's variable that is our output matrix, (V, E)."""
         return self._table()
 
     def prepare(self, batch: dict, training: bool) -> dict:
@@ -175,8 +180,8 @@ class _MaskedLMScorer(keras.layers.Layer):
         if keys.MASK_POSITIONS not in batch:
             return {}, {}
         hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])
-        hidden = self.norm(self.transform(hidden, training=training))  # (B, M, D)
-        table = ops.cast(self.tied_embedding, self.compute_dtype)  # (V, D)
+        hidden = self.norm(self.transform(hidden, training=training))  # (B, M, E)
+        table = ops.cast(self.tied_embedding, self.compute_dtype)  # (V, E)
         logits = ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
         logits = ops.cast(logits, "float32") + self.output_bias  # (B, M, V)
         if keys.MASK_LABELS not in batch:

@@ -1,0 +1,105 @@
+"""``convert``: a network from a Hugging Face folder, or to one."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from fourstage.command.options import add_json
+from fourstage.command.output import only_this_on_standard_output, print_line
+from fourstage.errors import RecipeError
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    convert = verbs.add_parser("convert", help="a network from or to a Hugging Face folder")
+    convert.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a Hugging Face folder, a stage's folder, or models:/NAME@alias",
+    )
+    convert.add_argument(
+        "target",
+        metavar="TARGET",
+        type=Path,
+        help="a new folder: a stage's where SOURCE is Hugging Face's, else Hugging Face's",
+    )
+    add_json(convert)
+    convert.set_defaults(handler=handle_convert)
+
+
+def handle_convert(options: Namespace) -> int:
+    """Convert in the direction that the source asks for."""
+    with only_this_on_standard_output(options.json) as say:
+        told = convert(options.source, options.target)
+        say(told)
+    if not options.json:
+        print_line(f"{told['family']}, {told['parameters']:,} parameters → {told['target']}")
+        print_line(f"heads: {', '.join(told['heads']) or 'none'}")
+        print_line(f"tokenizer: {'yes' if told['tokenizer'] else 'no'}")
+        for note in told["notes"]:
+            print_line(f"note: {note}")
+    return 0
+
+
+def convert(source: str, target: Path) -> dict[str, Any]:
+    """Read the source, write the target, say what was done.
+
+    Raises:
+        RecipeError: The source is neither, it cannot be the other, or the target has files.
+        ContractViolation: A file of the source is not what it claims to be.
+    """
+    from models.interchange.huggingface import read_checkpoint, write_checkpoint
+    from models.interchange.new_folder import refuse_files
+    from models.interchange.stage_folder import read_stage, write_stage
+
+    refuse_files(target)
+    folder = Path(source)
+    notes: tuple[str, ...] = ()
+    if folder.is_dir() and _is_stage(folder):
+        found = read_stage(folder, _tokenizer_in_store(folder))
+        notes = write_checkpoint(found, target)
+    elif folder.is_dir():
+        found = read_checkpoint(folder)
+        write_stage(found, target)
+    elif source.startswith("models:/") or ("@" in source and "/" not in source):
+        from tasks.stage_files import stage_files
+
+        with stage_files(source) as (stage, tokenizer):
+            found = read_stage(stage, tokenizer)
+        notes = write_checkpoint(found, target)
+    else:
+        raise RecipeError(
+            f"{source[:200]}: expected a Hugging Face folder, a stage's folder or"
+            " models:/NAME@alias; there is no such folder"
+        )
+    return {
+        "source": source,
+        "target": str(target),
+        "family": found.family,
+        "parameters": sum(array.size for array in found.network.values()),
+        "heads": sorted(found.heads),
+        "tokenizer": found.tokenizer is not None,
+        "notes": [*found.notes, *notes],
+    }
+
+
+def _is_stage(folder: Path) -> bool:
+    """Whether its configuration is one of ours; Hugging Face's names a ``model_type``."""
+    try:
+        config = json.loads((folder / "config.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False  # to be refused by name where it is read
+    return isinstance(config, dict) and "family" in config and "model_type" not in config
+
+
+def _tokenizer_in_store(stage: Path) -> Path | None:
+    """The folder of a stage's tokenizer where both are entries of one store."""
+    try:
+        manifest = json.loads((stage / "manifest.json").read_text("utf-8"))
+        key = manifest["details"]["inputs"]["tokenizer"]["key"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return stage.parent.parent / "tokenizer" / str(key)

@@ -1,0 +1,146 @@
+"""ELECTRA: BERT's encoder without a pooler, its tables as wide as the tokens' vectors or narrower.
+
+    token_ids, segment_ids, padding_mask
+      → token + position + segment vectors → LayerNorm → dropout           (B, T, E)
+      → projection where E is not D                                        (B, T, D)
+      → num_layers × [attention → +, LayerNorm → feed-forward → +, LayerNorm]
+      → sequence_output (B, T, D)
+
+A discriminator and its generator are this class at two sizes with tables of one width. Parameters
+with the published vocabulary of 30,522: small 13,483,008, base 108,891,648, large 334,092,288.
+"""
+
+from __future__ import annotations
+
+from models.layers.encoder import TextEncoder
+from models.protocols import Capability
+
+PROVIDES = ("bidirectional", "segments")
+SIZES = {
+    "tiny": {
+        "num_layers": 2,
+        "hidden_dim": 128,
+        "num_heads": 2,
+        "intermediate_dim": 512,
+        "embedding_dim": 64,
+    },
+    "tiny_generator": {
+        "num_layers": 2,
+        "hidden_dim": 64,
+        "num_heads": 1,
+        "intermediate_dim": 256,
+        "embedding_dim": 64,
+    },
+    "small": {
+        "num_layers": 12,
+        "hidden_dim": 256,
+        "num_heads": 4,
+        "intermediate_dim": 1024,
+        "embedding_dim": 128,
+    },
+    "small_generator": {
+        "num_layers": 12,
+        "hidden_dim": 64,
+        "num_heads": 1,
+        "intermediate_dim": 256,
+        "embedding_dim": 128,
+    },
+    "base": {
+        "num_layers": 12,
+        "hidden_dim": 768,
+        "num_heads": 12,
+        "intermediate_dim": 3072,
+        "embedding_dim": 768,
+    },
+    "base_generator": {
+        "num_layers": 12,
+        "hidden_dim": 256,
+        "num_heads": 4,
+        "intermediate_dim": 1024,
+        "embedding_dim": 768,
+    },
+    "large": {
+        "num_layers": 24,
+        "hidden_dim": 1024,
+        "num_heads": 16,
+        "intermediate_dim": 4096,
+        "embedding_dim": 1024,
+    },
+    "large_generator": {
+        "num_layers": 24,
+        "hidden_dim": 256,
+        "num_heads": 4,
+        "intermediate_dim": 1024,
+        "embedding_dim": 1024,
+    },
+}
+
+
+class Electra(TextEncoder):
+    """The encoder of Clark et al., of the discriminator and of the generator.
+
+    Args:
+        vocabulary_size: Number of token ids.
+        num_layers: Transformer blocks.
+        hidden_dim: Width of a token's vector.
+        num_heads: Attention heads; divides `hidden_dim`.
+        intermediate_dim: Width inside the feed-forward network.
+        embedding_dim: Width of the embedding tables.
+        max_sequence_length: Longest text in tokens.
+        num_segments: Number of segment ids.
+        dropout: Share dropped of embeddings, attention weights and residual branches, 0-1.
+        activation: ``gelu_tanh`` (Google's code) or ``gelu`` (Hugging Face's ``gelu``).
+        head_activation: Of the masked-token head where it is another one; Hugging Face computes
+            it with ``gelu`` whatever the blocks have.
+        layer_norm_epsilon: Added to the variance in LayerNorms.
+        dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
+            LayerNorms, softmax and the residual stream are float32 in both.
+
+    Shape:
+        {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T)} →
+        {sequence_output (B, T, D) float32}
+
+    Reference:
+        Clark et al. 2020, arXiv 2003.10555, section 3 and table 6.
+    """
+
+    provides = frozenset(Capability(name) for name in PROVIDES)
+
+    def __init__(
+        self,
+        *,
+        vocabulary_size: int,
+        num_layers: int,
+        hidden_dim: int,
+        num_heads: int,
+        intermediate_dim: int,
+        embedding_dim: int,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        dropout: float = 0.1,
+        activation: str = "gelu_tanh",
+        head_activation: str | None = None,
+        layer_norm_epsilon: float = 1e-12,
+        dtype: str = "float32",
+        name: str = "electra",
+    ):
+        super().__init__(
+            vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
+            hidden_dim=hidden_dim,
+            num_heads=num_heads,
+            intermediate_dim=intermediate_dim,
+            max_sequence_length=max_sequence_length,
+            dropout=dropout,
+            activation=activation,
+            layer_norm_epsilon=layer_norm_epsilon,
+            num_segments=num_segments,
+            table_dim=embedding_dim,
+            own={
+                "embedding_dim": embedding_dim,
+                "num_segments": num_segments,
+                "head_activation": head_activation,
+            },
+            dtype=dtype,
+            name=name,
+        )

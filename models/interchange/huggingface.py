@@ -1,0 +1,567 @@
+"""Networks, their pre-training heads and tokenizers to and from Hugging Face's folders.
+
+    config.json, model.safetensors (or its shards),
+    vocab.txt, tokenizer.json, tokenizer_config.json
+
+Everything is checked before anything is loaded or written: the architecture, every setting that
+changes a number, the name and shape of every tensor. A pickle is never opened. Names of tensors are
+in `models.interchange.architectures`; nothing here imports Keras until a network is built.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
+from models.interchange.architectures import (
+    ACTIVATIONS,
+    ARCHITECTURES,
+    THEIR_ACTIVATION,
+    Architecture,
+    Link,
+)
+from models.interchange.new_folder import refuse_files, written_whole
+from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
+from models.interchange.weight_files import FLOATS, WeightFiles, write_tensors
+
+CONFIG = "config.json"
+LARGEST_FILE = 5_000_000_000  # bytes of tensors, as transformers has long cut them
+LARGEST = {  # of a setting; more is a mistake, and would cost memory before it shows
+    "vocabulary_size": 10_000_000,
+    "max_sequence_length": 1 << 20,
+    "num_layers": 1000,
+}
+LARGEST_WIDTH = 1 << 17
+NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network as numbers, under our names.
+
+    Attributes:
+        family: Name of the family.
+        settings: The network's arguments, ``vocabulary_size`` among them.
+        network: Its weights by path.
+        heads: Weights of heads by path, by the objective's name.
+        tokenizer: Its tokenizer, where it is one of ours.
+        pad_id: Id of padding.
+        label_names: Of a classification head, in the order of their ids.
+        notes: What had to be decided or left out, one sentence each.
+    """
+
+    family: str
+    settings: Mapping[str, Any]
+    network: Mapping[str, np.ndarray]
+    heads: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
+    tokenizer: Any = None
+    pad_id: int = 0
+    label_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def build(self, precision: str = "float32") -> Any:
+        """The network, a ``keras.Model``, with these weights."""
+        from models.training.assembly import build_network
+        from models.weights import load_weights
+
+        settings = dict(self.settings)
+        made = build_network(
+            self.family,
+            settings,
+            vocabulary_size=settings.pop("vocabulary_size"),
+            precision=precision,
+        )
+        load_weights(made, self.network)
+        return made
+
+
+def load_network(folder: str | Path, precision: str = "float32") -> Any:
+    """The network of a Hugging Face folder.
+
+    Args:
+        folder: With ``config.json`` and safetensors.
+        precision: Of the matrix products, ``float32`` or ``bfloat16``.
+
+    Returns:
+        A ``keras.Model``: ``network({"token_ids": (B, T), …})``. `read_checkpoint` gives heads and
+        tokenizer, too.
+
+    Raises:
+        RecipeError: As `read_checkpoint`.
+        ContractViolation: As `read_checkpoint`.
+    """
+    return read_checkpoint(Path(folder)).build(precision)
+
+
+def save_network(
+    network: Any,
+    folder: str | Path,
+    *,
+    scorers: Mapping[str, Any] | None = None,
+    tokenizer: Any = None,
+    pad_id: int | None = None,
+    label_names: Iterable[str] = (),
+    largest_file: int = LARGEST_FILE,
+) -> tuple[str, ...]:
+    """Write a network as a Hugging Face folder that transformers loads.
+
+    Args:
+        network: Of a family that has an architecture there.
+        folder: That is new or empty.
+        scorers: Heads by their objective's name.
+        tokenizer: Written beside it, where given.
+        pad_id: Id of padding where no tokenizer is given; theirs by default.
+        label_names: Of a classification head.
+        largest_file: Bytes of tensors a file may hold before they are cut into several.
+
+    Returns:
+        What was decided or left out, one sentence each.
+
+    Raises:
+        RecipeError: There is no such architecture, it cannot be this network, or the folder has
+            files; nothing is written then.
+    """
+    from models.weights import named_weights
+
+    def arrays(layer: Any) -> dict[str, np.ndarray]:
+        named = named_weights(layer).items()
+        return {name: np.array(variable.numpy(), order="C") for name, variable in named}
+
+    settings = network.get_config()
+    for key in ("dtype", "name"):
+        del settings[key]
+    checkpoint = Checkpoint(
+        family=network.name if network.name in ARCHITECTURES else type(network).__name__.lower(),
+        settings=settings,
+        network=arrays(network),
+        heads={name: arrays(scorer) for name, scorer in (scorers or {}).items()},
+        tokenizer=tokenizer,
+        pad_id=_pad_id(network, tokenizer, pad_id),
+        label_names=tuple(label_names),
+    )
+    return write_checkpoint(checkpoint, Path(folder), largest_file)
+
+
+def _pad_id(network: Any, tokenizer: Any, pad_id: int | None) -> int:
+    if tokenizer is not None:
+        return tokenizer.pad_id
+    if pad_id is not None:
+        return pad_id
+    family = type(network).__name__.lower()
+    return ARCHITECTURES[family].pad_id if family in ARCHITECTURES else 0
+
+
+# Theirs → ours
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read a Hugging Face folder.
+
+    Args:
+        folder: With ``config.json`` and safetensors, whole or in shards; the tokenizer's files
+            where they are WordPiece.
+
+    Raises:
+        RecipeError: The architecture or a setting is not one of ours, tensors are missing,
+            unexpected or of another shape than the configuration says, or there is only a pickle.
+        ContractViolation: A file is not what it claims to be.
+    """
+    if not folder.is_dir():
+        raise RecipeError(f"{folder}: expected a folder with {CONFIG} and model.safetensors")
+    config = _config(folder / CONFIG)
+    known = str(config.get("model_type"))
+    if known not in ARCHITECTURES:
+        raise UnknownNameError(
+            f"{folder / CONFIG}: model_type", known, "an architecture we exchange", ARCHITECTURES
+        )
+    architecture = ARCHITECTURES[known]
+    files = WeightFiles(folder)
+    settings, pad_id, notes = _settings(architecture, config, folder / CONFIG)
+    labels = _label_names(config)
+    found = _Found(architecture, files)
+    network, heads = found.links(config, settings, pad_id, len(labels))
+    tokenizer, why_none = read_tokenizer(folder)
+    if tokenizer is None:
+        notes.append(f"no tokenizer: {why_none}")
+    elif tokenizer.vocabulary_size != settings["vocabulary_size"]:
+        raise RecipeError(
+            f"{folder}: the tokenizer has {tokenizer.vocabulary_size} pieces, the network"
+            f" {settings['vocabulary_size']} rows (vocab_size); they must be equal"
+        )
+    arrays = {link.ours: found.array(link) for link in network}
+    weights = {name.removeprefix("network/"): array for name, array in arrays.items()}
+    for link in architecture.pooler_links(settings):
+        name = link.ours.removeprefix("network/")
+        if name not in weights:
+            weights[name] = _fresh(link)
+    if architecture.pooler and not found.has_pooler:
+        notes.append("the checkpoint has no pooler; ours starts anew")
+    return Checkpoint(
+        family=architecture.family,
+        settings=settings,
+        network=weights,
+        heads={
+            head: {link.ours.removeprefix(f"{head}/"): found.array(link) for link in links}
+            for head, links in heads.items()
+        },
+        tokenizer=tokenizer,
+        pad_id=pad_id,
+        label_names=labels if "sequence_classification" in heads else (),
+        notes=(*notes, *found.notes),
+    )
+
+
+def _config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise RecipeError(f"{path}: not there; expected the configuration of a network") from error
+    except (ValueError, RecursionError) as error:
+        raise ContractViolation(f"{path}: not JSON ({type(error).__name__})") from error
+    if not isinstance(config, dict):
+        raise ContractViolation(f"{path}: expected an object, got {type(config).__name__}")
+    return config
+
+
+def _settings(
+    architecture: Architecture, config: Mapping[str, Any], path: Path
+) -> tuple[dict[str, Any], int, list[str]]:
+    """Our arguments, the id of padding, and what is worth saying."""
+    notes: list[str] = []
+    for key, value in architecture.demanded.items():
+        if config.get(key, value) not in (value, None):
+            raise RecipeError(
+                f"{path}: {key}: expected {value}, got {str(config[key])[:80]}; our"
+                f" {architecture.family} has no other"
+            )
+    settings: dict[str, Any] = dict(architecture.fixed)
+    for key, (argument, default) in architecture.arguments.items():
+        value = config.get(key, default)
+        settings[argument] = _checked(path, key, argument, value)
+    if architecture.switch is not None and not config.get(architecture.switch[0], False):
+        settings[architecture.switch[1]] = 0
+    if settings["hidden_dim"] % settings["num_heads"]:
+        raise RecipeError(
+            f"{path}: the width {settings['hidden_dim']} is not a multiple of the"
+            f" {settings['num_heads']} heads"
+        )
+    pad_id = config.get("pad_token_id", architecture.pad_id)
+    if not _is_whole(pad_id) or not 0 <= pad_id < settings["vocabulary_size"]:
+        raise RecipeError(f"{path}: pad_token_id: expected an id, got {str(pad_id)[:80]}")
+    if architecture.offset_positions:
+        settings["max_sequence_length"] -= pad_id + 1
+        if settings["max_sequence_length"] < 1:
+            raise RecipeError(f"{path}: max_position_embeddings leaves no position after padding")
+    if architecture.head_activation not in (None, settings["activation"]):
+        settings["head_activation"] = architecture.head_activation
+    attention = config.get(architecture.attention_dropout)
+    if attention is not None and attention != settings["dropout"]:
+        notes.append(
+            f"dropout {settings['dropout']} is used for attention weights too, where theirs is"
+            f" {str(attention)[:20]}"
+        )
+    return settings, pad_id, notes
+
+
+def _checked(path: Path, key: str, argument: str, value: Any) -> Any:
+    """A setting of the right type and in its range."""
+    if argument == "activation":
+        if not isinstance(value, str) or value not in ACTIVATIONS:
+            raise UnknownNameError(f"{path}: {key}", str(value), "an activation", ACTIVATIONS)
+        return ACTIVATIONS[value]
+    if argument in ("dropout", "layer_norm_epsilon"):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise RecipeError(f"{path}: {key}: expected a number in [0, 1), got {str(value)[:80]}")
+        return float(value)
+    largest = LARGEST.get(argument, LARGEST_WIDTH)
+    if not _is_whole(value) or not 1 <= value <= largest:
+        raise RecipeError(
+            f"{path}: {key}: expected a whole number from 1 to {largest:,}, got {str(value)[:80]}"
+        )
+    return value
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _label_names(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names in the order of their ids; two nameless ones where none are given, as theirs."""
+    names = config.get("id2label")
+    if isinstance(names, Mapping) and set(names) == {str(i) for i in range(len(names))}:
+        return tuple(str(names[str(i)]) for i in range(len(names)))
+    count = config.get("num_labels", 2)
+    return tuple(f"LABEL_{i}" for i in range(count if _is_whole(count) and count < 10_000 else 2))
+
+
+class _Found:
+    """The tensors of a checkpoint held against what its configuration makes one expect."""
+
+    def __init__(self, architecture: Architecture, files: WeightFiles):
+        self.architecture = architecture
+        self.files = files
+        self.notes: list[str] = []
+        self.has_pooler = False
+        # By the name that a file with heads would give them; LayerNorms by today's names.
+        self.named: dict[str, str] = {}
+        heads = {theirs.split(".")[0] for theirs in self._head_names()}
+        for name in files.shapes:
+            full = name
+            if not name.startswith(architecture.prefix) and name.split(".")[0] not in heads:
+                full = architecture.prefix + name
+            for old, new in ((".gamma", ".weight"), (".beta", ".bias")):
+                if full.endswith(old):
+                    full = full.removesuffix(old) + new
+            if full in self.named:
+                raise RecipeError(
+                    f"{files.folder}: {self.named[full]!r} and {name!r} are the same tensor"
+                )
+            self.named[full] = name
+
+    def _head_names(self) -> list[str]:
+        architecture = self.architecture
+        modules = [theirs for rows in architecture.heads.values() for theirs, _, _ in rows]
+        return [*modules, *architecture.parameters, *architecture.copies]
+
+    def links(
+        self, config: Mapping[str, Any], settings: Mapping[str, Any], pad_id: int, num_labels: int
+    ) -> tuple[list[Link], dict[str, list[Link]]]:
+        """What to read for the network and for each head that is there.
+
+        Raises:
+            RecipeError: With every disagreement.
+        """
+        architecture, there = self.architecture, set(self.named)
+        segments = architecture.prefix + "embeddings.token_type_embeddings.weight"
+        their_segments = None
+        if "num_segments" not in settings and segments in there:
+            their_segments = self._shape(segments)[0] or 1
+        network = list(architecture.network_links(settings, pad_id, their_segments))
+        pooler = architecture.pooler_links(settings)
+        self.has_pooler = any(link.theirs in there for link in pooler)
+        network += pooler if self.has_pooler else []
+        named = config.get("architectures") or [None]
+        wanted = architecture.classes.get(str(named[0]) if isinstance(named, list) else "", ())
+        heads: dict[str, list[Link]] = {}
+        for head in architecture.heads:
+            links = architecture.head_links(head, settings, num_labels)
+            if head in wanted or any(link.theirs in there for link in links):
+                heads[head] = links
+        expected = [*network, *(link for links in heads.values() for link in links)]
+        self._agree(expected, there)
+        self._copies(there, {link.theirs: link for link in expected})
+        return network, heads
+
+    def _agree(self, expected: list[Link], there: set[str]) -> None:
+        architecture = self.architecture
+        names = {link.theirs for link in expected}
+        faults: list[str] = []
+        wrong = [
+            link
+            for link in expected
+            if link.theirs in there and self._shape(link.theirs) != link.shape
+        ]
+        for link in wrong[:NAMES_SHOWN]:
+            faults.append(
+                f"{self.named[link.theirs]} is {self._shape(link.theirs)} in the file, expected"
+                f" {link.shape} by the config"
+            )
+        if len(wrong) > NAMES_SHOWN:
+            faults.append(f"{len(wrong) - NAMES_SHOWN} more tensors have another shape")
+        missing = [link.theirs for link in expected if link.theirs not in there]
+        if missing:
+            faults.append(_listed(missing, "missing"))
+        surplus = sorted(there - names - set(architecture.copies))
+        left_out = [name for name in surplus if name.startswith(architecture.ignored or ("\0",))]
+        # Counters that older versions wrote beside the weights.
+        counters = (".position_ids", ".token_type_ids")
+        unexpected = [
+            self.named[name]
+            for name in surplus
+            if name not in left_out and not name.endswith(counters)
+        ]
+        if unexpected:
+            faults.append(_listed(unexpected, "unexpected"))
+        odd = [
+            link.theirs for link in expected if link.theirs in there and not self._is_float(link)
+        ]
+        if odd:
+            faults.append(f"not of a type among {', '.join(FLOATS)}: {odd[:NAMES_SHOWN]}")
+        if faults:
+            raise RecipeError(
+                f"{self.files.folder}: config.json and tensors disagree: " + "; ".join(faults)
+            )
+        if left_out:
+            self.notes.append(
+                f"left out, our {architecture.family} has no place for it: " + ", ".join(left_out)
+            )
+
+    def _copies(self, there: set[str], links: Mapping[str, Link]) -> None:
+        """A second copy of a tied tensor must hold the same numbers."""
+        for copy, original in self.architecture.copies.items():
+            if copy in there and original in links:
+                one, two = (self.files.array(self.named[name]) for name in (copy, original))
+                if not np.array_equal(one, two):
+                    raise RecipeError(
+                        f"{self.files.folder}: {copy} and {original} differ, expected one tied"
+                        f" tensor; our {self.architecture.family} has no second one"
+                    )
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        return self.files.shapes[self.named[name]]
+
+    def _is_float(self, link: Link) -> bool:
+        return self.files.types[self.named[link.theirs]] in FLOATS
+
+    def array(self, link: Link) -> np.ndarray:
+        """A tensor as ours lies."""
+        array = self.files.array(self.named[link.theirs])
+        if link.transposed:
+            return np.array(array.T, order="C")
+        stop = None if link.rows is None else link.rows_before + link.rows
+        return np.array(array[link.rows_before : stop], order="C") if array.ndim == 2 else array
+
+
+def _listed(names: list[str], what: str) -> str:
+    shown = ", ".join(names[:NAMES_SHOWN])
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{len(names)} {what}: {shown}{more}"
+
+
+def _fresh(link: Link) -> np.ndarray:
+    """A part that the checkpoint has not, as a stage would start it; the same every time."""
+    if len(link.shape) == 1:
+        return np.zeros(link.shape, np.float32)
+    drawn = np.random.default_rng(0).normal(0.0, 0.02, link.shape[::-1])
+    return np.clip(drawn, -0.04, 0.04).astype(np.float32)
+
+
+# Ours → theirs
+
+
+def write_checkpoint(
+    checkpoint: Checkpoint, folder: Path, largest_file: int = LARGEST_FILE
+) -> tuple[str, ...]:
+    """Write a Hugging Face folder, whole or not at all.
+
+    Args:
+        checkpoint: Under our names.
+        folder: That is new or empty.
+        largest_file: Bytes of tensors a file may hold before they are cut into several.
+
+    Returns:
+        What was decided or left out, one sentence each.
+
+    Raises:
+        RecipeError: There is no such architecture, it cannot be this network, or the folder has
+            files.
+    """
+    if checkpoint.family not in ARCHITECTURES:
+        raise UnknownNameError(
+            "family", checkpoint.family, "an architecture we exchange", ARCHITECTURES
+        )
+    refuse_files(folder)
+    architecture, settings = ARCHITECTURES[checkpoint.family], checkpoint.settings
+    name, heads, notes = _their_class(architecture, checkpoint)
+    config = _their_config(architecture, checkpoint, heads)
+    links = [
+        *architecture.network_links(settings, checkpoint.pad_id),
+        *architecture.pooler_links(settings),
+    ]
+    arrays = {f"network/{path}": value for path, value in checkpoint.network.items()}
+    for head in heads:
+        links += architecture.head_links(head, settings, len(checkpoint.label_names))
+        arrays |= {f"{head}/{path}": value for path, value in checkpoint.heads[head].items()}
+    theirs = {link.theirs: _as_theirs(link, arrays) for link in links}
+    if not heads:  # their bare class has no prefix
+        theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
+    with written_whole(folder) as part:
+        write_tensors(theirs, part, largest_file)
+        text = json.dumps({"architectures": [name], **config}, indent=2, sort_keys=True)
+        (part / CONFIG).write_text(text + "\n", "utf-8")
+        if checkpoint.tokenizer is not None:
+            length = settings["max_sequence_length"]
+            write_tokenizer(checkpoint.tokenizer, part, length, "num_segments" in settings)
+    return tuple(notes)
+
+
+def _their_class(
+    architecture: Architecture, checkpoint: Checkpoint
+) -> tuple[str, tuple[str, ...], list[str]]:
+    """The class to name, the heads it takes, and what it leaves out.
+
+    A fine-tuned network is written with its own head, not with those it learned under.
+    """
+    there = [head for head in architecture.heads if head in checkpoint.heads]
+    # Fine-tuned before pre-trained, then the class that takes most.
+    best, taken = next(iter(architecture.classes.items()))
+    for name, has in architecture.classes.items():
+        if set(has) <= set(there) and (
+            ("sequence_classification" in has, len(has))
+            > ("sequence_classification" in taken, len(taken))
+        ):
+            best, taken = name, has
+    left = sorted(set(checkpoint.heads) - set(taken))
+    return best, taken, [f"left out, {best} has no place for it: head {head}" for head in left]
+
+
+def _their_config(
+    architecture: Architecture, checkpoint: Checkpoint, heads: tuple[str, ...]
+) -> dict[str, Any]:
+    settings = checkpoint.settings
+    for argument, value in architecture.fixed.items():
+        if settings[argument] != value:
+            raise RecipeError(
+                f"{argument}: their {architecture.model_type} has {value} and nothing else, this"
+                f" network has {settings[argument]}"
+            )
+    activation = settings["activation"]
+    used = settings.get("head_activation") or activation
+    if "masked_lm" in heads and used != (architecture.head_activation or activation):
+        raise RecipeError(
+            f"activation: their {architecture.model_type} computes the masked-token head with"
+            f" {architecture.head_activation or activation} and nothing else, this network with"
+            f" {used}; train it with size.head_activation: {architecture.head_activation}"
+        )
+    config: dict[str, Any] = {"model_type": architecture.model_type}
+    for key, (argument, _) in architecture.arguments.items():
+        config[key] = settings[argument]
+    for key, (argument, _) in architecture.arguments.items():
+        if argument == "activation":
+            config[key] = THEIR_ACTIVATION[activation]
+    if any(ours == "embeddings/segment" for _, ours, _ in architecture.embeddings):
+        config.setdefault("type_vocab_size", 1)
+    if architecture.offset_positions:
+        config["max_position_embeddings"] += checkpoint.pad_id + 1
+    if architecture.switch is not None:
+        config[architecture.switch[0]] = bool(settings[architecture.switch[1]])
+    config[architecture.attention_dropout] = settings["dropout"]
+    config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
+    if "sequence_classification" in heads:
+        config["id2label"] = {str(i): name for i, name in enumerate(checkpoint.label_names)}
+        config["label2id"] = {name: i for i, name in enumerate(checkpoint.label_names)}
+    return config
+
+
+def _as_theirs(link: Link, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A tensor as theirs lies.
+
+    Raises:
+        RecipeError: It is missing, or of another shape.
+    """
+    if link.ours not in arrays:
+        raise RecipeError(f"{link.ours}: missing; was it made by another version?")
+    array = arrays[link.ours]
+    if link.transposed:
+        array = array.T
+    elif link.rows_before:
+        array = np.concatenate([np.zeros((link.rows_before, array.shape[1]), array.dtype), array])
+    if array.shape != link.shape:
+        raise RecipeError(f"{link.ours}: expected {link.shape} as theirs, got {array.shape}")
+    return np.array(array, np.float32, order="C")

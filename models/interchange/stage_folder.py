@@ -1,0 +1,106 @@
+"""A stage folder of ours as numbers, both ways.
+
+    config.json, network.safetensors, heads/<objective>.safetensors, tokenizer/
+
+It is what the store and MLflow hold of a stage; the store keeps the tokenizer apart.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from fourstage.errors import ContractViolation, RecipeError
+from models import catalogue
+from models.interchange.huggingface import Checkpoint
+from models.interchange.new_folder import refuse_files, written_whole
+from models.signatures import settings_of
+from models.tokenizers.wordpiece import WordPiece
+
+CONFIG = "config.json"
+NETWORK = "network.safetensors"
+HEADS = "heads"
+TOKENIZER = "tokenizer"
+
+
+def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
+    """Read a stage folder.
+
+    Args:
+        folder: Of the stage.
+        tokenizer: Folder of its tokenizer where that lies elsewhere.
+
+    Raises:
+        RecipeError: The tokenizer is another one.
+        ContractViolation: A file is not what it claims to be.
+    """
+    try:
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+        network = load_file(folder / NETWORK)
+        heads = {path.stem: load_file(path) for path in sorted(folder.glob(f"{HEADS}/*"))}
+        family, said = str(config["family"]), dict(config["network"])
+        vocabulary_size, digest = int(config["vocabulary_size"]), config["tokenizer_digest"]
+        labels = tuple(config["label_names"])
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise ContractViolation(
+            f"{folder}: not a stage that can be read ({type(error).__name__}: {error})"
+        ) from error
+    place = tokenizer or folder / TOKENIZER
+    loaded = WordPiece.load(place) if (place / "vocab.txt").is_file() else None
+    if loaded is not None and loaded.digest != digest:
+        raise RecipeError(
+            f"{folder}: trained with tokenizer {str(digest)[:12]}, got {loaded.digest[:12]}"
+        )
+    # A setting that the file has by default may be left out of a stage's configuration.
+    known = settings_of(catalogue.file_of("families", family))
+    defaults = {name: each.default for name, each in known.items() if not each.required}
+    return Checkpoint(
+        family=family,
+        settings={**defaults, **said, "vocabulary_size": vocabulary_size},
+        network=network,
+        heads=heads,
+        tokenizer=loaded,
+        pad_id=loaded.pad_id if loaded is not None else int(config.get("pad_id", 0)),
+        label_names=labels,
+        notes=() if loaded is not None else ("no tokenizer beside the stage",),
+    )
+
+
+def write_stage(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write a stage folder, whole or not at all.
+
+    Raises:
+        RecipeError: The folder has files.
+    """
+    refuse_files(folder)
+    with written_whole(folder) as part:
+        (part / HEADS).mkdir()
+        save_file(dict(checkpoint.network), part / NETWORK)
+        for name, weights in checkpoint.heads.items():
+            save_file(dict(weights), part / HEADS / f"{name}.safetensors")
+        if checkpoint.tokenizer is not None:
+            checkpoint.tokenizer.save(part / TOKENIZER)
+        text = json.dumps(_config(checkpoint), indent=2, ensure_ascii=False, sort_keys=True)
+        (part / CONFIG).write_text(text + "\n", "utf-8")
+
+
+def _config(checkpoint: Checkpoint) -> dict[str, Any]:
+    settings = dict(checkpoint.settings)
+    classifies = "sequence_classification" in checkpoint.heads
+    return {
+        "stage": "finetune" if classifies else "general",
+        "family": checkpoint.family,
+        "vocabulary_size": settings.pop("vocabulary_size"),
+        "network": settings,
+        "sequence_length": settings["max_sequence_length"],
+        "precision": "float32",
+        "objectives": {name: {} for name in checkpoint.heads if name != "sequence_classification"},
+        "head": {"sequence_classification": {}} if classifies else None,
+        "label_names": list(checkpoint.label_names),
+        "pad_id": checkpoint.pad_id,
+        "tokenizer_digest": checkpoint.tokenizer.digest if checkpoint.tokenizer else "",
+    }

@@ -1,0 +1,134 @@
+"""Tensors of a checkpoint in safetensors, in one file or several; a pickle is never opened."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from fourstage.errors import ContractViolation, RecipeError
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLE = re.compile(r".*\.(bin|pt|pth|pkl|ckpt)(\.index\.json)?")
+SHARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.safetensors")
+FLOATS = ("F16", "BF16", "F32")
+# transformers wants to know who wrote a file; one key of metadata keeps its bytes stable.
+METADATA = {"format": "pt"}
+
+
+class WeightFiles:
+    """The tensors of a folder by name: shapes at once, values when asked for.
+
+    Args:
+        folder: With ``model.safetensors``, or ``model.safetensors.index.json`` and its files.
+
+    Raises:
+        RecipeError: There is only a pickle, or nothing.
+        ContractViolation: A file is not what it claims to be; nothing of it was read then.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.files: dict[str, Path] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.types: dict[str, str] = {}
+        if (folder / SINGLE).is_file():
+            self._open(folder / SINGLE)
+        elif (folder / INDEX).is_file():
+            self._open_all(folder / INDEX)
+        else:
+            raise RecipeError(_what_there_is(folder))
+
+    def array(self, name: str) -> np.ndarray:
+        """A tensor's values as float32."""
+        with safe_open(self.files[name], framework="numpy") as file:
+            return np.asarray(file.get_tensor(name), np.float32)
+
+    def _open(self, path: Path) -> None:
+        try:
+            with safe_open(path, framework="numpy") as file:
+                for name in file.keys():
+                    part = file.get_slice(name)
+                    if name in self.files:
+                        raise ContractViolation(
+                            f"{path}: {name!r} is in {self.files[name].name} as well"
+                        )
+                    self.files[name] = path
+                    self.shapes[name] = tuple(part.get_shape())
+                    self.types[name] = part.get_dtype()
+        except (SafetensorError, OSError) as error:
+            raise ContractViolation(
+                f"{path}: not a safetensors file that can be read ({error}); get it again"
+            ) from error
+
+    def _open_all(self, index: Path) -> None:
+        try:
+            where = json.loads(index.read_text("utf-8"))["weight_map"]
+            parts = sorted(set(where.values()))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ContractViolation(
+                f"{index}: expected {{'weight_map': {{tensor: file}}}}; got something else"
+            ) from error
+        for part in parts:
+            # A name of the index's own choosing could lead anywhere.
+            if not SHARD.fullmatch(part):
+                raise RecipeError(f"{index}: {part[:80]!r} is not the name of a safetensors file")
+            if not (self.folder / part).is_file():
+                raise RecipeError(f"{index}: {part} is missing beside it; get the whole checkpoint")
+            self._open(self.folder / part)
+        wrong = sorted(
+            {name for name in where if name not in self.files}
+            | {name for name, path in self.files.items() if where.get(name) != path.name}
+        )
+        if wrong:
+            raise ContractViolation(
+                f"{index}: its list and the files differ in {len(wrong)} tensors: {wrong[:5]}"
+            )
+
+
+def _what_there_is(folder: Path) -> str:
+    pickles = sorted(path.name for path in folder.iterdir() if PICKLE.fullmatch(path.name))
+    if not pickles:
+        return f"{folder}: expected {SINGLE} or {INDEX}; neither is there"
+    return (
+        f"{folder}: {pickles[0]} is a pickle and is never read, because opening one runs what"
+        " its author put in. If you trust it, convert it elsewhere, where transformers is"
+        ' installed: python -c "from transformers import AutoModelForPreTraining as A;'
+        " A.from_pretrained('OLD').save_pretrained('NEW')\""
+    )
+
+
+def write_tensors(arrays: Mapping[str, np.ndarray], folder: Path, largest_file: int) -> None:
+    """Write tensors into one file, or into several and their index.
+
+    Args:
+        arrays: By their names, in order.
+        folder: That exists.
+        largest_file: Bytes of tensors a file may hold; one larger tensor has a file of its own.
+    """
+    parts: list[dict[str, np.ndarray]] = [{}]
+    size = 0
+    for name, array in arrays.items():
+        if parts[-1] and size + array.nbytes > largest_file:
+            parts.append({})
+            size = 0
+        parts[-1][name] = np.array(array, order="C")
+        size += array.nbytes
+    if len(parts) == 1:
+        save_file(parts[0], folder / SINGLE, metadata=METADATA)
+        return
+    where: dict[str, str] = {}
+    for number, part in enumerate(parts, start=1):
+        file = f"model-{number:05d}-of-{len(parts):05d}.safetensors"
+        save_file(part, folder / file, metadata=METADATA)
+        where |= dict.fromkeys(part, file)
+    total = sum(array.nbytes for array in arrays.values())
+    index: dict[str, Any] = {"metadata": {"total_size": total}, "weight_map": where}
+    (folder / INDEX).write_text(json.dumps(index, indent=2, sort_keys=True) + "\n", "utf-8")

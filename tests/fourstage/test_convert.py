@@ -1,0 +1,76 @@
+"""``convert``: from Hugging Face to a stage of ours and back gives the same tensors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from fourstage.command import main
+from fourstage.settings import REPOSITORY
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from models.training.assembly import load_stage
+
+GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copyfile(GOLDEN / name, folder / name)
+    pieces = [*SPECIAL_TOKENS, *(f"w{i}" for i in range(92))]
+    (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_there_and_back_again(theirs, tmp_path, capfd):
+    stage, again = tmp_path / "stage", tmp_path / "again"
+    assert main(["convert", str(theirs), str(stage), "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert told["family"] == "bert"
+    assert told["heads"] == ["masked_lm", "next_sentence"]
+    assert told["tokenizer"] is True
+    assert told["notes"] == []
+    assert main(["convert", str(stage), str(again)]) == 0
+    assert "→" in capfd.readouterr().out
+    before, after = (load_file(each / "model.safetensors") for each in (theirs, again))
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    assert (again / "vocab.txt").read_bytes() == (theirs / "vocab.txt").read_bytes()
+
+
+def test_the_stage_is_one_that_the_product_loads(theirs, tmp_path):
+    assert main(["convert", str(theirs), str(tmp_path / "stage")]) == 0
+    loaded = load_stage(tmp_path / "stage", WordPiece.load(tmp_path / "stage" / "tokenizer"))
+    outputs = loaded.network({"token_ids": np.array([[2, 7, 9, 3]], np.int32)})
+    assert outputs["pooled_output"].shape == (1, 32)
+    for name in ("masked_lm", "next_sentence"):
+        scorer = loaded.scorer(name, loaded.objective(name))
+        assert scorer.weights
+
+
+def test_a_folder_with_files_is_never_written_into(theirs, tmp_path, capsys):
+    assert main(["convert", str(theirs), str(theirs)]) == 2
+    assert "expected a new or empty folder, it has files" in capsys.readouterr().err
+
+
+def test_a_source_that_is_nothing_is_said(tmp_path, capsys):
+    assert main(["convert", str(tmp_path / "none"), str(tmp_path / "out")]) == 2
+    assert "there is no such folder" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert main(["convert", str(tmp_path / "empty"), str(tmp_path / "out")]) == 2
+    assert "config.json: not there" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_stage_is_data_that_cannot_be_read(theirs, tmp_path, capsys):
+    assert main(["convert", str(theirs), str(tmp_path / "stage")]) == 0
+    (tmp_path / "stage" / "network.safetensors").write_bytes(b"\0" * 20)
+    assert main(["convert", str(tmp_path / "stage"), str(tmp_path / "out")]) == 3
+    assert "not a stage that can be read" in capsys.readouterr().err

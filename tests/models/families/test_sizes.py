@@ -1,0 +1,49 @@
+"""Published parameter counts, those of transformers' classes with the released configurations."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+
+from models import catalogue
+
+# (family, size, vocabulary): parameters, of the network with its pooler where it has one. BERT's
+# are in test_bert.py. RoBERTa's table of positions has two rows more there, which nothing reads.
+PUBLISHED = {
+    ("roberta", "base", 50_265): 124_055_040 - 2 * 768,
+    ("roberta", "large", 50_265): 354_310_144 - 2 * 1024,
+    ("albert", "base", 30_000): 11_683_584,
+    ("albert", "large", 30_000): 17_683_968,
+    ("albert", "xlarge", 30_000): 58_724_864,
+    ("albert", "xxlarge", 30_000): 222_595_584,
+    ("electra", "small", 30_522): 13_483_008,
+    ("electra", "small_generator", 30_522): 4_580_928,
+    ("electra", "base", 30_522): 108_891_648,
+    ("electra", "base_generator", 30_522): 33_511_168,
+    ("electra", "large", 30_522): 334_092_288,
+    ("electra", "large_generator", 30_522): 50_999_552,
+    ("distilbert", "base", 30_522): 66_362_880,
+    ("ernie", "base", 18_000): 99_865_344,
+    ("ernie", "base_2", 30_522): 109_484_544,
+    ("ernie", "large_2", 30_522): 335_144_960,
+}
+
+
+@pytest.mark.parametrize("case", PUBLISHED, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_parameter_counts_are_the_published_ones(case):
+    family, size, vocabulary_size = case
+    settings = catalogue.literals("families", family)["SIZES"][size]
+    with keras.StatelessScope(initialize_variables=False):  # counts without memory
+        network = catalogue.find("families", family)(vocabulary_size=vocabulary_size, **settings)
+    assert network.count_params() == PUBLISHED[case]
+
+
+def test_layers_of_a_group_are_one_block():
+    albert = catalogue.find("families", "albert")
+    small = {"hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16, "embedding_dim": 4}
+    network = albert(vocabulary_size=20, num_layers=5, num_groups=2, num_inner_blocks=2, **small)
+    assert network.order == (0, 1, 0, 1, 0, 1, 2, 3, 2, 3)
+    assert len(network.blocks) == 4
+    deeper = albert(vocabulary_size=20, num_layers=12, **small)
+    shallow = albert(vocabulary_size=20, num_layers=1, **small)
+    assert deeper.count_params() == shallow.count_params()

@@ -1,0 +1,273 @@
+"""Hugging Face folders: what is written is read again, what does not fit is refused by name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.interchange import huggingface
+from models.interchange.huggingface import read_checkpoint, write_checkpoint
+from models.tokenizers.wordpiece import WordPiece
+
+GOLDEN = Path(__file__).parents[2] / "parity" / "golden"
+NAMES = sorted(path.name for path in GOLDEN.iterdir() if path.name.endswith("-large"))
+WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "good", "##s", "好", "书", "!")
+
+
+def copy(tmp_path: Path, name: str = "bert-large") -> Path:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for file in ("config.json", "model.safetensors"):
+        shutil.copyfile(GOLDEN / name / file, folder / file)
+    return folder
+
+
+def configure(folder: Path, **changes) -> None:
+    path = folder / "config.json"
+    config = json.loads(path.read_text("utf-8")) | changes
+    path.write_text(json.dumps(config), "utf-8")
+
+
+def tensors(folder: Path) -> dict[str, np.ndarray]:
+    return load_file(folder / "model.safetensors")
+
+
+def put(folder: Path, arrays: dict[str, np.ndarray]) -> None:
+    save_file(arrays, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_transformers_wrote_is_written_again_tensor_for_tensor(name, tmp_path):
+    found = read_checkpoint(GOLDEN / name)
+    assert found.notes == ("no tokenizer: no vocab.txt and no tokenizer.json",)
+    assert write_checkpoint(found, tmp_path / "ours") == ()
+    theirs, ours = tensors(GOLDEN / name), tensors(tmp_path / "ours")
+    assert set(ours) == set(theirs)
+    for key, value in theirs.items():
+        if name.startswith("roberta") and "position_embeddings" in key:
+            # The row of padding and the one below it are read by no text.
+            assert not ours[key][:2].any()
+            assert np.array_equal(ours[key][2:], value[2:])
+        else:
+            assert np.array_equal(ours[key], value), key
+    before, after = (
+        json.loads((folder / "config.json").read_text("utf-8"))
+        for folder in (GOLDEN / name, tmp_path / "ours")
+    )
+    assert {key: before[key] for key in after} == after
+
+
+def test_a_network_is_saved_and_loaded(tmp_path):
+    network = huggingface.load_network(GOLDEN / "electra-generator-large")
+    huggingface.save_network(network, tmp_path / "ours")
+    again = huggingface.load_network(tmp_path / "ours")
+    assert again.get_config() == network.get_config()
+    ids = np.array([[2, 7, 9, 3]], np.int32)
+    one, two = (
+        np.asarray(each({"token_ids": ids})["sequence_output"]) for each in (network, again)
+    )
+    assert np.array_equal(one, two)
+
+
+def test_shards_are_read_and_written(tmp_path):
+    found = read_checkpoint(GOLDEN / "bert-large")
+    write_checkpoint(found, tmp_path / "ours", largest_file=20_000)
+    files = sorted(path.name for path in (tmp_path / "ours").glob("*.safetensors"))
+    assert len(files) > 3
+    assert files[0] == f"model-00001-of-{len(files):05d}.safetensors"
+    again = read_checkpoint(tmp_path / "ours")
+    assert again.network.keys() == found.network.keys()
+    assert all(np.array_equal(again.network[key], found.network[key]) for key in found.network)
+    (tmp_path / "ours" / files[1]).unlink()
+    with pytest.raises(RecipeError, match=rf"{files[1]} is missing"):
+        read_checkpoint(tmp_path / "ours")
+
+
+def test_an_index_leads_to_no_other_folder(tmp_path):
+    folder = tmp_path / "theirs"
+    write_checkpoint(read_checkpoint(GOLDEN / "bert-large"), folder, largest_file=20_000)
+    path = folder / "model.safetensors.index.json"
+    index = json.loads(path.read_text("utf-8"))
+    index["weight_map"] = dict.fromkeys(index["weight_map"], "../other/model.safetensors")
+    path.write_text(json.dumps(index), "utf-8")
+    with pytest.raises(RecipeError, match="is not the name of a safetensors file"):
+        read_checkpoint(folder)
+
+
+def test_a_checkpoint_without_heads_pooler_or_prefix_is_read(tmp_path):
+    folder = copy(tmp_path)
+    bare = {
+        key.removeprefix("bert.").replace("Norm.weight", "Norm.gamma"): value
+        for key, value in tensors(folder).items()
+        if key.startswith("bert.") and "pooler" not in key
+    }
+    put(folder, {**bare, "embeddings.position_ids": np.arange(40)[None]})
+    configure(folder, architectures=["BertModel"])
+    found, whole = read_checkpoint(folder), read_checkpoint(GOLDEN / "bert-large")
+    assert found.heads == {}
+    assert found.notes[-1] == "the checkpoint has no pooler; ours starts anew"
+    assert found.network.keys() == whole.network.keys()
+    for key, value in found.network.items():
+        assert np.array_equal(value, whole.network[key]) or key.startswith("pooler/")
+    assert 0.01 < found.network["pooler/kernel"].std() < 0.03
+
+
+def test_half_precision_is_read_as_float32(tmp_path):
+    folder = copy(tmp_path)
+    put(folder, {key: value.astype(np.float16) for key, value in tensors(folder).items()})
+    found = read_checkpoint(folder)
+    assert {str(value.dtype) for value in found.network.values()} == {"float32"}
+
+
+def test_an_unknown_architecture_is_refused_by_name(tmp_path):
+    folder = copy(tmp_path)
+    configure(folder, model_type="bertt")
+    with pytest.raises(RecipeError, match=r"'bertt' is not an architecture.*did you mean 'bert'"):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"is_decoder": True}, "is_decoder: expected False, got True"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type: expected absolute"),
+        ({"tie_word_embeddings": False}, "tie_word_embeddings: expected True"),
+        ({"hidden_act": "silu"}, "'silu' is not an activation"),
+        (
+            {"num_hidden_layers": 10**9},
+            "num_hidden_layers: expected a whole number from 1 to 1,000",
+        ),
+        ({"hidden_size": "32"}, "hidden_size: expected a whole number"),
+        ({"num_attention_heads": 5}, "not a multiple of the 5 heads"),
+        ({"layer_norm_eps": float("nan")}, "layer_norm_eps: expected a number"),
+        ({"pad_token_id": 97}, "pad_token_id: expected an id"),
+    ],
+)
+def test_a_setting_that_we_have_not_is_refused(changes, said, tmp_path):
+    folder = copy(tmp_path)
+    configure(folder, **changes)
+    with pytest.raises(RecipeError, match=said):
+        read_checkpoint(folder)
+
+
+def test_missing_unexpected_and_misshapen_tensors_are_named(tmp_path):
+    folder = copy(tmp_path)
+    arrays = tensors(folder)
+    del arrays["bert.encoder.layer.1.output.dense.bias"]
+    arrays["qa_outputs.weight"] = np.zeros((2, 32), np.float32)
+    arrays["bert.embeddings.LayerNorm.bias"] = np.zeros(31, np.float32)
+    put(folder, arrays)
+    with pytest.raises(RecipeError) as refusal:
+        read_checkpoint(folder)
+    said = str(refusal.value)
+    assert "1 missing: bert.encoder.layer.1.output.dense.bias" in said
+    assert "1 unexpected: qa_outputs.weight" in said
+    assert (
+        "bert.embeddings.LayerNorm.bias is (31,) in the file, expected (32,) by the config" in said
+    )
+
+
+def test_a_second_output_matrix_is_refused(tmp_path):
+    folder = copy(tmp_path)
+    arrays = tensors(folder)
+    arrays["cls.predictions.decoder.weight"] = arrays["bert.embeddings.word_embeddings.weight"] * 1
+    put(folder, arrays)
+    read_checkpoint(folder)  # a copy of the tied one is none
+    arrays["cls.predictions.decoder.weight"][3, 3] += 1
+    put(folder, arrays)
+    with pytest.raises(RecipeError, match=r"decoder.weight and bert.embeddings.* differ"):
+        read_checkpoint(folder)
+
+
+def test_a_pickle_is_refused_by_name_and_not_opened(tmp_path):
+    folder = copy(tmp_path)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(RecipeError, match=r"pytorch_model.bin is a pickle and is never read"):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        struct.pack("<Q", 1 << 62) + b"{}",
+        struct.pack("<Q", 60) + b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4000000]}}',
+        b"",
+        b"PK\x03\x04",
+    ],
+)
+def test_a_file_that_lies_is_named(raw, tmp_path):
+    folder = copy(tmp_path)
+    (folder / "model.safetensors").write_bytes(raw)
+    with pytest.raises(ContractViolation, match=r"model.safetensors: not a safetensors file"):
+        read_checkpoint(folder)
+
+
+def test_nothing_is_written_over_files_or_left_half_written(tmp_path):
+    found = read_checkpoint(GOLDEN / "bert-large")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine", "utf-8")
+    with pytest.raises(RecipeError, match="expected a new or empty folder"):
+        write_checkpoint(found, tmp_path / "full")
+    del found.network["pooler/kernel"]  # type: ignore[attr-defined]
+    with pytest.raises(RecipeError, match="network/pooler/kernel: missing"):
+        write_checkpoint(found, tmp_path / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+
+
+def test_a_head_computed_otherwise_there_is_refused(tmp_path):
+    found = read_checkpoint(GOLDEN / "electra-generator-large")
+    settings = {**found.settings, "activation": "gelu_tanh", "head_activation": None}
+    ours = huggingface.Checkpoint(found.family, settings, found.network, found.heads)
+    with pytest.raises(RecipeError, match="computes the masked-token head with gelu"):
+        write_checkpoint(ours, tmp_path / "ours")
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_a_tokenizer_goes_both_ways(lowercase, tmp_path):
+    pieces = [*WORDS, *(f"w{i}" for i in range(97 - len(WORDS)))]
+    tokenizer = WordPiece(pieces, lowercase)
+    found = read_checkpoint(GOLDEN / "bert-large")
+    ours = huggingface.Checkpoint(
+        found.family, found.settings, found.network, found.heads, tokenizer
+    )
+    write_checkpoint(ours, tmp_path / "ours")
+    for removed in ("", "tokenizer.json", "vocab.txt"):
+        if removed:
+            shutil.copytree(tmp_path / "ours", tmp_path / removed)
+            (tmp_path / removed / removed).unlink()
+        again = read_checkpoint(tmp_path / (removed or "ours")).tokenizer
+        assert again.digest == tokenizer.digest
+
+
+def test_a_tokenizer_of_another_size_is_refused(tmp_path):
+    folder = copy(tmp_path)
+    (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", "utf-8")
+    with pytest.raises(RecipeError, match=r"tokenizer has 11 pieces, the network 97 rows"):
+        read_checkpoint(folder)
+
+
+def test_two_vocabularies_that_differ_are_refused(tmp_path):
+    pieces = [*WORDS, *(f"w{i}" for i in range(97 - len(WORDS)))]
+    found = read_checkpoint(GOLDEN / "bert-large")
+    ours = huggingface.Checkpoint(
+        found.family, found.settings, found.network, {}, WordPiece(pieces, True)
+    )
+    write_checkpoint(ours, tmp_path / "ours")
+    (tmp_path / "ours" / "vocab.txt").write_text("\n".join(reversed(pieces)) + "\n", "utf-8")
+    with pytest.raises(ContractViolation, match="hold different pieces"):
+        read_checkpoint(tmp_path / "ours")
+
+
+def test_another_scheme_is_no_tokenizer_of_ours(tmp_path):
+    folder = copy(tmp_path)
+    (folder / "tokenizer.json").write_text('{"model": {"type": "BPE"}}', "utf-8")
+    found = read_checkpoint(folder)
+    assert found.tokenizer is None
+    assert found.notes == ("no tokenizer: tokenizer.json: BPE; only WordPiece is supported yet",)

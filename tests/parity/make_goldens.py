@@ -1,0 +1,180 @@
+"""Make ``golden/``: numbers of Hugging Face transformers, for `test_parity.py`.
+
+Run by hand, in an environment of its own (torch and transformers are no dependencies of ours):
+
+    pip install torch==2.13.0 transformers==5.23.0 && python tests/parity/make_goldens.py
+
+A folder a class and draw: the checkpoint as transformers saves it, and ``numbers.npz`` with inputs
+and, for both GELUs, hidden states, logits, the loss and its gradient on the table of tokens.
+
+Everything is random, LayerNorm gains and biases and the padding row too: what starts at 0 or 1
+would hide a swapped or a missing term. N(0, 0.3) is large enough to tell the two GELUs apart,
+N(0, 0.02) small enough to tell two epsilons apart.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers as hf
+
+FOLDER = Path(__file__).with_name("golden")
+DRAWS = {"large": 0.3, "small": 0.02}
+ACTIVATIONS = ("gelu", "gelu_new")
+SIZE = {
+    "vocab_size": 97,
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 40,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+DISTILBERT = {
+    "vocab_size": 97,
+    "dim": 32,
+    "n_layers": 3,
+    "n_heads": 4,
+    "hidden_dim": 64,
+    "max_position_embeddings": 40,
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+}
+# Name: (class, settings, key of the second head's labels, of its logits)
+CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
+    "bert": ("BertForPreTraining", SIZE, "next_sentence_label", "seq_relationship_logits"),
+    "roberta": (
+        "RobertaForMaskedLM",
+        SIZE | {"max_position_embeddings": 42, "type_vocab_size": 1, "layer_norm_eps": 1e-5},
+        "",
+        "",
+    ),
+    "albert": (
+        "AlbertForPreTraining",
+        SIZE | {"embedding_size": 16, "num_hidden_groups": 2, "inner_group_num": 2},
+        "sentence_order_label",
+        "sop_logits",
+    ),
+    "electra-generator": ("ElectraForMaskedLM", SIZE | {"embedding_size": 16}, "", ""),
+    "electra-discriminator": ("ElectraForPreTraining", SIZE | {"embedding_size": 16}, "", "logits"),
+    "distilbert": ("DistilBertForMaskedLM", DISTILBERT, "", ""),
+    "ernie": (
+        "ErnieForPreTraining",
+        SIZE | {"use_task_id": True},
+        "next_sentence_label",
+        "seq_relationship_logits",
+    ),
+}
+LENGTHS = (14, 33)
+
+
+def inputs(length: int, pad_id: int) -> dict[str, np.ndarray]:
+    """Four rows: whole, padded on the right, padded on the left, almost nothing but padding."""
+    rng = np.random.default_rng(length)
+    ids = rng.integers(5, SIZE["vocab_size"], (4, length))
+    mask = np.ones((4, length), np.int64)
+    mask[1, length - 5 :] = 0
+    mask[2, :5] = 0
+    mask[3, 2:] = 0
+    ids[mask == 0] = pad_id
+    segments = (np.arange(length) >= 6).astype(np.int64)[None].repeat(4, 0)
+    segments[3] = 0
+    weights = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 0], [1, 0, 0]], np.float32)
+    return {
+        "token_ids": ids,
+        "segment_ids": segments,
+        "padding_mask": mask,
+        "task_ids": np.array([0, 2, 1, 2]),
+        "mask_positions": np.array([[1, 5, 12], [2, 8, 0], [6, 13, 0], [1, 0, 0]]),
+        "mask_labels": rng.integers(5, SIZE["vocab_size"], (4, 3)),
+        "mask_weights": weights,
+        "row_labels": np.array([0, 1, 1, 0]),
+        "replaced": rng.integers(0, 2, (4, length)),
+    }
+
+
+def labels(batch: dict[str, np.ndarray]) -> np.ndarray:
+    """The targets of masked_lm as theirs: (B, T), -100 where nothing is predicted."""
+    found = np.full(batch["token_ids"].shape, -100)
+    for row, slot in zip(*np.nonzero(batch["mask_weights"]), strict=True):
+        found[row, batch["mask_positions"][row, slot]] = batch["mask_labels"][row, slot]
+    return found
+
+
+def run(model: Any, name: str, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What their class computes."""
+    _, _, label_key, logits_key = CASES[name]
+    given = {
+        "input_ids": batch["token_ids"],
+        "attention_mask": batch["padding_mask"],
+        "labels": batch["replaced"] if name == "electra-discriminator" else labels(batch),
+    }
+    if name not in ("roberta", "distilbert"):
+        given["token_type_ids"] = batch["segment_ids"]
+    if name == "ernie":
+        length = batch["token_ids"].shape[1]
+        given["task_type_ids"] = batch["task_ids"][:, None].repeat(length, 1)
+    if label_key:
+        given[label_key] = batch["row_labels"]
+    given = {key: torch.tensor(value) for key, value in given.items()}
+    if name == "electra-discriminator":
+        given["labels"] = given["labels"].float()
+    model.zero_grad()
+    result = model(**given, output_hidden_states=True)
+    result.loss.backward()
+    table = model.get_input_embeddings().weight
+    states = result.hidden_states
+    found = {
+        f"hidden_{number}": state.detach().numpy()
+        for number, state in enumerate(states)
+        # Of the longer batch the last ones are enough.
+        if batch["token_ids"].shape[1] == LENGTHS[0] or number == len(states) - 1
+    }
+    found |= {"loss": result.loss.detach().numpy(), "table_gradient": table.grad.numpy().copy()}
+    if name != "electra-discriminator":
+        logits = getattr(result, "prediction_logits", None)
+        logits = (result.logits if logits is None else logits).detach().numpy()
+        where = batch["mask_positions"][:, :, None]
+        found["token_logits"] = np.take_along_axis(logits, where, axis=1)
+    if logits_key:
+        found["second_logits"] = getattr(result, logits_key).detach().numpy()
+    return found
+
+
+def main() -> None:
+    """Write every folder anew."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    for name, (class_name, settings, _, _) in CASES.items():
+        kind = getattr(hf, class_name)
+        key = "activation" if name == "distilbert" else "hidden_act"
+        for draw, deviation in DRAWS.items():
+            folder = FOLDER / f"{name}-{draw}"
+            arrays: dict[str, np.ndarray] = {}
+            for activation in ACTIVATIONS:
+                config = kind.config_class(
+                    **settings, **{key: activation}, attn_implementation="eager"
+                )
+                model = kind(config).eval()
+                generator = torch.Generator().manual_seed(7)
+                with torch.no_grad():
+                    for _, parameter in model.named_parameters():
+                        drawn = torch.randn(parameter.shape, generator=generator)
+                        parameter.copy_(drawn * deviation)
+                if activation == ACTIVATIONS[0]:
+                    model.save_pretrained(folder)
+                for length in LENGTHS:
+                    batch = inputs(length, config.pad_token_id)
+                    found = run(model, name, batch)
+                    arrays |= {f"{length}/{key}": value for key, value in batch.items()}
+                    arrays |= {f"{length}/{activation}/{k}": v for k, v in found.items()}
+            arrays["versions"] = np.array([torch.__version__.split("+")[0], hf.__version__])
+            np.savez_compressed(folder / "numbers.npz", **arrays)
+
+
+if __name__ == "__main__":
+    main()

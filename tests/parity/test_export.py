@@ -1,0 +1,72 @@
+"""What we write is what transformers loads: the same numbers, the same ids.
+
+Needs torch and transformers, which are no dependencies of ours, in an environment of their own:
+
+    pip install torch==2.13.0 transformers==5.23.0 pytest
+    python -m pytest --noconftest tests/parity/test_export.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.interchange.huggingface import read_checkpoint, write_checkpoint
+from tests.models.odd_lines import alphabet, lines
+
+torch = pytest.importorskip("torch", reason="torch is no dependency of ours")
+hf = pytest.importorskip("transformers", reason="transformers is no dependency of ours")
+pytestmark = pytest.mark.slow
+
+GOLDEN = Path(__file__).with_name("golden")
+NAMES = sorted(path.name for path in GOLDEN.iterdir())
+
+
+@pytest.mark.parametrize("shards", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_transformers_computes_the_same_from_what_we_write(name, shards, tmp_path):
+    from tests.parity.make_goldens import CASES, LENGTHS, inputs, run
+
+    case = name.rsplit("-", 1)[0]
+    found = read_checkpoint(GOLDEN / name)
+    write_checkpoint(found, tmp_path / "ours", 20_000 if shards else 5_000_000_000)
+    kind = getattr(hf, CASES[case][0])
+    model, told = kind.from_pretrained(
+        tmp_path / "ours", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    with np.load(GOLDEN / name / "numbers.npz") as numbers:
+        for length in LENGTHS:
+            batch = inputs(length, model.config.pad_token_id)
+            real = batch["padding_mask"].astype(bool)
+            for key, value in run(model.eval(), case, batch).items():
+                expected = numbers[f"{length}/gelu/{key}"]
+                if key.startswith("hidden"):
+                    value, expected = value[real], expected[real]
+                elif key == "token_logits":
+                    used = batch["mask_weights"] > 0
+                    value, expected = value[used], expected[used]
+                assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), (length, key)
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_their_tokenizer_reads_the_files_as_the_rust_package_does(lowercase, tmp_path):
+    """`test_tokenizer_files.py` holds that package's ids against ours."""
+    from tokenizers import Tokenizer
+
+    found, tokenizer = read_checkpoint(GOLDEN / "bert-large"), alphabet(lowercase)
+    size = tokenizer.vocabulary_size
+    network = {**found.network, "embeddings/token/embeddings": np.zeros((size, 32), np.float32)}
+    settings = {**found.settings, "vocabulary_size": size}
+    written = replace(found, settings=settings, network=network, heads={}, tokenizer=tokenizer)
+    write_checkpoint(written, tmp_path / "ours")
+    theirs = hf.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    rust = Tokenizer.from_file(str(tmp_path / "ours" / "tokenizer.json"))
+    assert theirs.mask_token_id == tokenizer.mask_id
+    (tmp_path / "ours" / "tokenizer.json").unlink()  # from vocab.txt and the settings alone
+    plain = hf.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    for text in lines():
+        assert theirs(text)["input_ids"] == rust.encode(text).ids == plain(text)["input_ids"]

@@ -1,0 +1,177 @@
+"""Our networks give the numbers of Hugging Face transformers, read from folders that it wrote.
+
+`make_goldens.py` made them; the names of tensors are the product's own.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from models import catalogue, features
+from models.interchange.huggingface import Checkpoint, read_checkpoint
+from models.layers.attention import bias_from_padding
+from models.layers.loss import cross_entropy
+from models.protocols import Context
+from models.weights import load_weights
+from tests.models.memory_corpus import PlainTokenizer
+
+ops: Any = keras.ops
+GOLDEN = Path(__file__).with_name("golden")
+FOLDERS = sorted(path.name for path in GOLDEN.iterdir())
+HIDDEN, LOGITS = 5e-6, 1e-5
+LENGTHS = (14, 33)
+
+
+@pytest.fixture(params=FOLDERS)
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture(params=["gelu", "gelu_new"])
+def activation(request) -> str:
+    return request.param
+
+
+def checkpoint(name: str, activation: str, tmp_path: Path) -> Checkpoint:
+    """The folder that transformers wrote, with another activation in its configuration."""
+    folder = tmp_path / name
+    shutil.copytree(GOLDEN / name, folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config["activation" if "activation" in config else "hidden_act"] = activation
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    return read_checkpoint(folder)
+
+
+def batch_of(numbers: Any, length: int) -> dict[str, np.ndarray]:
+    keys = ("token_ids", "segment_ids", "padding_mask", "task_ids", "mask_positions", "mask_labels")
+    batch = {key: numbers[f"{length}/{key}"].astype(np.int32) for key in keys}
+    return batch | {"mask_weights": numbers[f"{length}/mask_weights"]}
+
+
+def test_every_layer_matches(name, activation, tmp_path):
+    found = checkpoint(name, activation, tmp_path)
+    network = found.build()
+    with np.load(GOLDEN / name / "numbers.npz") as numbers:
+        for length in LENGTHS:
+            batch = batch_of(numbers, length)
+            real = batch["padding_mask"].astype(bool)
+            x = network.embed(batch)
+            bias = bias_from_padding(batch["padding_mask"])
+            compared = 0
+            for layer in range(len(network.order) + 1):
+                key = f"{length}/{activation}/hidden_{layer}"
+                if key in numbers:
+                    error = np.abs(ops.convert_to_numpy(x) - numbers[key])[real]
+                    assert error.max() < HIDDEN, f"after {layer} blocks of {length}: {error.max()}"
+                    compared += 1
+                if layer < len(network.order):
+                    x = network.blocks[network.order[layer]](x, bias=bias)
+            assert compared == (len(network.order) + 1 if length == LENGTHS[0] else 1)
+            last = ops.convert_to_numpy(network(batch)[features.SEQUENCE_OUTPUT])
+            assert np.abs(last - ops.convert_to_numpy(x)).max() < HIDDEN
+
+
+def masked_lm(network: Any, found: Checkpoint) -> Any:
+    context = Context(PlainTokenizer(network.vocabulary_size), sequence_length=33)
+    scorer = catalogue.find("objectives", "masked_lm")(context).attach(network)
+    load_weights(scorer, found.heads["masked_lm"])
+    return scorer
+
+
+def second_logits(network: Any, found: Checkpoint, outputs: dict) -> Any:
+    """Of the other pre-training head: a dense layer, in ELECTRA two and one a token."""
+    for head in ("next_sentence", "sentence_order"):
+        if head in found.heads:
+            weights = found.heads[head]
+            return (
+                ops.matmul(outputs["pooled_output"], weights["output/kernel"])
+                + weights["output/bias"]
+            )
+    weights = found.heads.get("replaced_token_detection")
+    if weights is None:
+        return None
+    hidden = ops.matmul(outputs["sequence_output"], weights["transform/kernel"])
+    hidden = network.blocks[0].intermediate._plain(hidden, weights["transform/bias"])
+    return (ops.matmul(hidden, weights["output/kernel"]) + weights["output/bias"])[..., 0]
+
+
+def test_logits_loss_and_the_gradient_on_the_table_match(name, activation, tmp_path):
+    import tensorflow as tf
+
+    found = checkpoint(name, activation, tmp_path)
+    network = found.build()
+    table = network.token_embedding.embeddings
+    scorer = masked_lm(network, found) if "masked_lm" in found.heads else None
+    with np.load(GOLDEN / name / "numbers.npz") as numbers:
+        for length in LENGTHS:
+            batch = batch_of(numbers, length)
+            golden = {
+                key: numbers[f"{length}/{activation}/{key}"]
+                for key in ("loss", "table_gradient", "token_logits", "second_logits")
+                if f"{length}/{activation}/{key}" in numbers
+            }
+            real = batch["padding_mask"].astype(bool)
+            replaced = numbers[f"{length}/replaced"].astype(np.float32)
+            rows = numbers[f"{length}/row_labels"].astype(np.int32)
+            with tf.GradientTape() as tape:
+                outputs = network(batch)
+                loss, predicted = 0.0, {}
+                if scorer is not None:
+                    scores, predicted = scorer(batch, outputs)
+                    loss = scores["loss"][0] / scores["loss"][1]
+                second = second_logits(network, found, outputs)
+                if second is not None and second.shape[-1] == 2:
+                    total, weight = cross_entropy(second, rows, np.ones(4, np.float32))["loss"]
+                    loss = loss + total / weight
+                elif second is not None:
+                    nats = tf.nn.sigmoid_cross_entropy_with_logits(replaced, second)
+                    loss = tf.reduce_mean(tf.boolean_mask(nats, real))
+            gradient = tf.convert_to_tensor(tape.gradient(loss, table.value)).numpy()
+
+            if scorer is not None:
+                used = batch["mask_weights"] > 0
+                ours = ops.convert_to_numpy(predicted["token_logits"])
+                error = np.abs(ours - golden["token_logits"])[used]
+                assert error.max() < LOGITS, f"{length}: token_logits: {error.max()}"
+            if second is not None:
+                # A row that starts with padding pools a padding position.
+                counted = real if second.shape[-1] != 2 else real[:, 0]
+                ours = ops.convert_to_numpy(second)
+                error = np.abs(ours - golden["second_logits"])[counted]
+                assert error.max() < LOGITS, f"{length}: second_logits: {error.max()}"
+            assert abs(float(loss) - float(golden["loss"])) < LOGITS
+            expected = golden["table_gradient"]
+            excess = np.abs(gradient - expected) - (1e-6 + 1e-5 * np.abs(expected))
+            # torch never moves the padding row.
+            excess[found.pad_id] = 0.0
+            assert excess.max() <= 0, f"{length}: gradient: {excess.max()} too much"
+
+
+def test_the_draws_tell_the_activations_and_the_epsilons_apart(name):
+    with np.load(GOLDEN / name / "numbers.npz") as numbers:
+        last = max(key for key in numbers if key.startswith("33/gelu/hidden"))
+        one, two = numbers[last], numbers[last.replace("gelu", "gelu_new")]
+    if name.endswith("large"):
+        assert np.abs(one - two).max() > 10 * HIDDEN
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "ernie"])
+def test_another_epsilon_shows_in_the_small_draw(family):
+    name = f"{family}-small"
+    found = read_checkpoint(GOLDEN / name)
+    other = 1e-12 if found.settings["layer_norm_epsilon"] > 1e-8 else 1e-5
+    changed = {**found.settings, "layer_norm_epsilon": other, "activation": "gelu"}
+    network = Checkpoint(found.family, changed, found.network).build()
+    with np.load(GOLDEN / name / "numbers.npz") as numbers:
+        batch = batch_of(numbers, 33)
+        last = max(key for key in numbers if key.startswith("33/gelu/hidden"))
+        ours = ops.convert_to_numpy(network(batch)["sequence_output"])
+        error = np.abs(ours - numbers[last])[batch["padding_mask"].astype(bool)]
+    assert error.max() > 10 * HIDDEN
