@@ -29,8 +29,7 @@ def tokenize_corpus(step: Bound, folder: Path) -> dict:
     if "seen" in step.inputs:
         kept = _new_texts(kept, corpus, step.inputs["seen"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    language = step.step.settings["language"]
-    return _write(folder, tokenizer, language, kept)
+    return _write(folder, tokenizer, _Pieces(step, tokenizer), kept)
 
 
 @durable()
@@ -61,7 +60,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
         for row in rows:
             if row.split == split and row.whole not in documents:
                 documents[row.whole] = (row.id, row.whole, role)
-    details = _write(folder, tokenizer, step.step.settings["language"], documents.values())
+    details = _write(folder, tokenizer, _Pieces(step, tokenizer), documents.values())
     return {**details, "rows": len(rows), "labels": dataset.details["labels"]}
 
 
@@ -79,29 +78,85 @@ def batches(items: Iterable, size: int) -> Iterator[list]:
         yield some
 
 
-def _write(
-    folder: Path, tokenizer: Any, language: str, documents: Iterable[tuple[str, str, str]]
-) -> dict:
-    from corpora.sentences import split_sentences
-    from corpora.shards import TokenWriter
+class _Pieces:
+    """Texts cut into sentences, sentences into tokens, and what starts at each token."""
 
+    def __init__(self, step: Bound, tokenizer: Any):
+        from corpora.gazetteer import Gazetteer, read_gazetteer
+
+        self.tokenizer = tokenizer
+        settings = step.step.settings
+        self.language = settings["language"]
+        self.segmenter = settings.get("segmenter", {}).get("name")
+        self.gazetteer = None
+        if "gazetteer" in settings:
+            names = read_gazetteer(step.step.given["gazetteer"])
+            # As the tokenizer reads texts, so that case and accents count where they do there.
+            normal = tokenizer.encode_with_places([name for name, _ in names])
+            self.gazetteer = Gazetteer(
+                (text.strip(), kind) for (text, *_), (_, kind) in zip(normal, names, strict=True)
+            )
+
+    def of(self, texts: Sequence[str]) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
+        """(ids, unit starts) of each sentence of each text."""
+        from corpora.sentences import split_sentences
+
+        sentences = [split_sentences(text, self.language) for text in texts]
+        encoded = iter(self._encoded([part for parts in sentences for part in parts]))
+        return ([next(encoded) for _ in parts] for parts in sentences)
+
+    def _encoded(self, sentences: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        from corpora.units import unit_starts, word_starts
+        from corpora.words import word_numbers
+
+        tokenizer = self.tokenizer
+        if self.segmenter is None and self.gazetteer is None:
+            return [(ids, tokenizer.unit_starts(ids)) for ids in tokenizer.encode(sentences)]
+        placed = tokenizer.encode_with_places(sentences)
+        numbers: list[np.ndarray | None] = [None] * len(placed)
+        if self.segmenter is not None:
+            numbers = list(word_numbers([text for text, *_ in placed], self.segmenter))
+        found = []
+        for (text, ids, starts, ends), number in zip(placed, numbers, strict=True):
+            basic = tokenizer.unit_starts(ids)
+            words = basic if number is None else word_starts(basic, starts, number)
+            if self.gazetteer is not None:
+                names = self.gazetteer.matches(text)
+                words = unit_starts(basic, words, starts, ends, names)
+            found.append((ids, words))
+        return found
+
+
+def _write(
+    folder: Path, tokenizer: Any, pieces: _Pieces, documents: Iterable[tuple[str, str, str]]
+) -> dict:
+    from corpora.shards import TokenWriter
+    from corpora.units import ENTITY, PHRASE, covered
+
+    in_names = dict.fromkeys(("phrase", "entity"), 0)
     profile: dict[str, list] = {
         name: [] for name in ("id", "split", "num_tokens", "unknown_share", "pieces_per_word")
     }
     with TokenWriter(folder / DOCUMENTS) as writer:
         for some in batches(documents, BATCH):
-            sentences = [split_sentences(text, language) for _, text, _ in some]
-            encoded = iter(tokenizer.encode([part for parts in sentences for part in parts]))
-            for (name, _, split), parts in zip(some, sentences, strict=True):
-                ids, lengths = _joined([next(encoded) for _ in parts])
-                units = tokenizer.unit_starts(ids)
+            encoded = pieces.of([text for _, text, _ in some])
+            for (name, _, split), parts in zip(some, encoded, strict=True):
+                ids, units, lengths = _joined(parts)
                 writer.add_document(name, split, ids, lengths, units)
+                if pieces.gazetteer is not None:
+                    in_names["phrase"] += covered(units, PHRASE)
+                    in_names["entity"] += covered(units, ENTITY)
+                basic = tokenizer.unit_starts(ids)
                 profile["id"].append(name)
                 profile["split"].append(split)
                 profile["num_tokens"].append(len(ids))
                 profile["unknown_share"].append(_share(ids == tokenizer.unknown_id))
-                profile["pieces_per_word"].append(len(ids) / max(1, int(units.sum())))
-    return {"documents": len(profile["id"]), **_totals(profile, folder)}
+                profile["pieces_per_word"].append(len(ids) / max(1, int(basic.sum())))
+    details = {"documents": len(profile["id"]), **_totals(profile, folder)}
+    if pieces.gazetteer is not None:
+        total = max(1, sum(profile["num_tokens"]))
+        details["coverage"] = {kind: count / total for kind, count in in_names.items()}
+    return details
 
 
 def _new_texts(
@@ -118,11 +173,15 @@ def _new_texts(
     return (text for text in texts if now[text[0]] not in before)
 
 
-def _joined(pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    pieces = [piece for piece in pieces if len(piece)]
-    if not pieces:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    return np.concatenate(pieces), np.array([len(piece) for piece in pieces], np.int32)
+def _joined(
+    sentences: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids, unit starts and sentence lengths of a document, empty sentences left out."""
+    sentences = [sentence for sentence in sentences if len(sentence[0])]
+    if not sentences:
+        return np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    ids, starts = (np.concatenate(parts) for parts in zip(*sentences, strict=True))
+    return ids, starts, np.array([len(part) for part, _ in sentences], np.int32)
 
 
 def _share(which: np.ndarray) -> float:

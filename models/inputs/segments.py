@@ -50,7 +50,7 @@ def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> B
     """The rows of `window_index`: [CLS] stream [SEP], all of segment 0.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) bool.
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
     """
     batch = _empty(len(entries), context)
     ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
@@ -163,7 +163,7 @@ def pairs(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> Bat
     """The rows of `pair_index`: [CLS] A [SEP] B [SEP], B and its [SEP] of segment 1.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) bool;
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8;
         next_sentence_labels (B,) int32, 0 = B follows A.
     """
     batch = _empty(len(entries), context)
@@ -220,7 +220,7 @@ def _empty(num_rows: int, context: Context) -> Batch:
         keys.TOKEN_IDS: np.full(shape, context.tokenizer.pad_id, np.int32),
         keys.SEGMENT_IDS: np.zeros(shape, np.int32),
         keys.PADDING_MASK: np.zeros(shape, np.int32),
-        keys.UNIT_STARTS: np.zeros(shape, bool),
+        keys.UNIT_STARTS: np.zeros(shape, np.uint8),
     }
 
 
