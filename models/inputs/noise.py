@@ -235,6 +235,47 @@ def runs(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
 
 
+def choose_triples(
+    token_ids: np.ndarray,
+    may_choose: np.ndarray,
+    rate: float,
+    num_triples: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Runs of three candidates, uniformly, none overlapping another.
+
+    Three equal tokens cannot be shuffled and are no candidate.
+
+    Args:
+        token_ids: (B, T).
+        may_choose: (B, T) bool.
+        rate: Share of the places where three candidates stand together, 0-1; one at least.
+        num_triples: Most of a row.
+        rng: Source of chance.
+
+    Returns:
+        (B, T) bool: the first tokens of the chosen triples.
+    """
+    num_rows, length = token_ids.shape
+    possible = np.zeros((num_rows, length), bool)
+    a, b, c = (slice(i, length - 2 + i) for i in range(3))
+    alike = (token_ids[:, a] == token_ids[:, b]) & (token_ids[:, b] == token_ids[:, c])
+    possible[:, a] = may_choose[:, a] & may_choose[:, b] & may_choose[:, c] & ~alike
+    left = budget(possible, rate, num_triples)
+    order = np.argsort(np.where(possible, rng.random(possible.shape), 2.0), axis=1)
+    rows = np.arange(num_rows)
+    first = np.zeros((num_rows, length + 4), bool)  # two more on each side, never chosen
+    for rank in range(int(possible.sum(axis=1).max(initial=0))):
+        place = order[:, rank]
+        near = first[rows[:, None], place[:, None] + np.arange(5)].any(axis=1)
+        taken = possible[rows, place] & ~near & (left > 0)
+        first[rows[taken], place[taken] + 2] = True
+        left -= taken
+        if not left.any():
+            break
+    return first[:, 2:-2]
+
+
 # ---------------------------------------------------------------------------- what is seen
 
 
@@ -276,6 +317,46 @@ def replace(
     seen = np.where(chosen & (dice < mask_share), mask_id, token_ids)
     is_random = chosen & (dice >= mask_share) & (dice < mask_share + random_share)
     return np.where(is_random, drawn, seen).astype(token_ids.dtype)
+
+
+# Every order of three but the one they have.
+_ORDERS = np.array([[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+
+
+def shuffle_triples(
+    token_ids: np.ndarray, first: np.ndarray, num_triples: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Triples of tokens in another order, in a fixed number of slots a row.
+
+    A triple always looks different afterwards: where two of its tokens are equal and the drawn
+    order would show nothing, it is turned by one place instead.
+
+    Args:
+        token_ids: (B, T).
+        first: (B, T) bool, the first tokens of triples that do not overlap, not of one token.
+        num_triples: S / 3.
+        rng: Source of chance.
+
+    Returns:
+        Positions (B, S) int32, the tokens seen there (B, S) int32, weights (B, S) float32.
+    """
+    starts = np.argsort(~first, axis=1, kind="stable")[:, :num_triples]
+    used = np.take_along_axis(first, starts, axis=1)
+    starts = np.where(used, starts, 0)
+    positions = starts[:, :, None] + np.arange(3)  # (B, S/3, 3)
+    shape = positions.shape
+    stood = np.take_along_axis(token_ids, positions.reshape(len(first), -1), axis=1).reshape(shape)
+    orders = _ORDERS[rng.integers(0, len(_ORDERS), used.shape)]
+    after = np.take_along_axis(stood, orders, axis=2)
+    same = (after == stood).all(axis=2, keepdims=True)
+    after = np.where(same, np.roll(stood, 1, axis=2), after)
+    weights = np.repeat(used, 3, axis=1)
+    flat = (len(first), -1)
+    return (
+        np.where(weights, positions.reshape(flat), 0).astype(np.int32),
+        np.where(weights, after.reshape(flat), 0).astype(np.int32),
+        weights.astype(np.float32),
+    )
 
 
 # ---------------------------------------------------------------------------- what is predicted

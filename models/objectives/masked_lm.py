@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
@@ -23,11 +22,8 @@ from models import features as keys
 from models.inputs import noise, segments
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
-from models.layers.projection import ActivatedProjection
+from models.layers.token_prediction import TokenPrediction
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
@@ -155,38 +151,11 @@ class MaskedLM:
         return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
-class _MaskedLMScorer(keras.layers.Layer):
+class _MaskedLMScorer(TokenPrediction):
     """Scores the chosen positions only: at 15 % the largest matrix product is a seventh."""
 
     def __init__(self, network: Any):
-        dtype = network.dtype_policy.name
-        super().__init__(name="masked_lm", dtype=dtype, autocast=False)
-        self.hidden_dim = network.hidden_dim
-        self.vocabulary_size = network.vocabulary_size
-        # Behind a function, so that Keras does not count the network's table among our weights.
-        self._table = lambda: network.token_embedding.embeddings
-        self.transform = ActivatedProjection(
-            self.hidden_dim, activation=network.activation, name="transform", dtype=dtype
-        )
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=network.layer_norm_epsilon, name="norm", dtype="float32"
-        )
-        self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
-        self.transform.build((None, None, self.hidden_dim))
-        self.norm.build((None, None, self.hidden_dim))
-        # autocast would round it to bfloat16 on every use: that of the layer is for inputs only.
-        self.output_bias = self.add_weight(
-            shape=(self.vocabulary_size,), initializer="zeros", name="output_bias", autocast=False
-        )
-        self.built = True
-
-    @property
-    def tied_embedding(self) -> Any:
-        """The network's variable that is our output matrix, (V, D)."""
-        return self._table()
+        super().__init__(network, name="masked_lm")
 
     def prepare(self, batch: dict, training: bool) -> dict:
         """Nothing to change."""
@@ -199,10 +168,7 @@ class _MaskedLMScorer(keras.layers.Layer):
         if keys.MASK_POSITIONS not in batch:
             return {}, {}
         hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])
-        hidden = self.norm(self.transform(hidden, training=training))  # (B, M, D)
-        table = ops.cast(self.tied_embedding, self.compute_dtype)  # (V, D)
-        logits = ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
-        logits = ops.cast(logits, "float32") + self.output_bias  # (B, M, V)
+        logits = self.logits(hidden, training=training)  # (B, M, V)
         if keys.MASK_LABELS not in batch:
             return {}, {keys.TOKEN_LOGITS: logits}
         weights = batch[keys.MASK_WEIGHTS]
