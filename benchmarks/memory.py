@@ -95,7 +95,7 @@ def tokenisation(folder: Path) -> Callable[[], Any]:
     """Text to shards."""
     from corpora.prepared import prepared_documents
     from models.tokenizers.wordpiece import WordPiece
-    from tasks.tokenize_corpus import tokenize
+    from tasks.tokenize_corpus import Pieces, tokenize
 
     tokenizer = WordPiece.load(folder / "tokenizer")
     tokenizer.encode(["builds the ops"])
@@ -104,7 +104,7 @@ def tokenisation(folder: Path) -> Callable[[], Any]:
     documents = (
         (each.id, each.text, each.split) for each in prepared_documents(folder / "prepared")
     )
-    return lambda: tokenize(tokens, tokenizer, "en", documents)
+    return lambda: tokenize(tokens, tokenizer, Pieces(tokenizer, "en"), documents)
 
 
 def training(folder: Path) -> Callable[[], Any]:

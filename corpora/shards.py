@@ -20,7 +20,7 @@ TOKENS = pyarrow.schema(
         pyarrow.field("split", pyarrow.string(), nullable=False),
         pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("sentence_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
-        # Arrow packs booleans into bits, which cannot be viewed; a byte each can.
+        # Which kinds of unit a token starts, see corpora.units.
         pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint8()), nullable=False),
     ]
 )
@@ -70,11 +70,12 @@ class TokenWriter(TableWriter):
             split: ``train`` or ``heldout``.
             token_ids: (n,) int32.
             sentence_lengths: (s,) int32, summing to n.
-            unit_starts: (n,) bool: whether a token starts a unit.
+            unit_starts: (n,) uint8: which kinds of unit a token starts (`corpora.units`), or bool
+                for words alone.
         """
         tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
         sentences = np.ascontiguousarray(sentence_lengths, dtype=np.int32)
-        starts = np.ascontiguousarray(unit_starts, dtype=np.bool_)
+        starts = np.ascontiguousarray(unit_starts, dtype=np.uint8)
         if int(sentences.sum()) != len(tokens) or len(starts) != len(tokens):
             raise ValueError(
                 f"expected sentence lengths that sum to {len(tokens)} tokens and as many unit "
@@ -87,7 +88,7 @@ class TokenWriter(TableWriter):
                 "split": split,
                 "token_ids": tokens,
                 "sentence_lengths": sentences,
-                "unit_starts": starts.view(np.uint8),
+                "unit_starts": starts,
             },
             5 * len(tokens) + 4 * len(sentences) + 64,
         )
@@ -232,15 +233,16 @@ class TokenisedCorpus(_Mapped):
         return self._token_lengths
 
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,) bool.
+        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,).
 
+        A unit start is the sum of the kinds of unit that begin there (`corpora.units`), uint8.
         Views of the file: not to be written to.
         """
         i = self._check(i)
         return (
             self._slice("token_ids", i),
             self._slice("sentence_lengths", i),
-            self._slice("unit_starts", i).view(np.bool_),
+            self._slice("unit_starts", i),
         )
 
 

@@ -43,7 +43,10 @@ class TokenisedCorpus(Protocol):
         ...
 
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,)."""
+        """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,).
+
+        A unit start is the sum of the kinds of unit that begin there (`models.features`).
+        """
         ...
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 from tasks.steps import Step
@@ -166,13 +167,30 @@ class _Layout:
 
     def _tokens(self, name: str) -> None:
         source = self.sources[name]
+        units, given = self._units(source.language)
         self._add(
             f"tokens {name}",
             "rows" if source.is_dataset else "tokens",
-            {"language": source.language},
+            {"language": source.language, **units},
             {"data": self._data(name), "contract": f"contract {name}", "tokenizer": "tokenizer"},
+            given=given,
         )
         self._contract_of_tokens(name)
+
+    def _units(self, language: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What of segmenter and gazetteer enters the key of tokens, and where the file lies."""
+        from corpora.gazetteer import find_gazetteer
+        from corpora.words import LANGUAGES, segmenter_settings
+
+        said = self.recipe.units
+        settings: dict[str, Any] = {}
+        given: dict[str, Any] = {}
+        if said.segmenter and language in LANGUAGES:
+            settings["segmenter"] = segmenter_settings(said.segmenter)
+        if said.gazetteer:
+            given["gazetteer"] = find_gazetteer(said.gazetteer, self.folders)
+            settings["gazetteer"] = hash_file(given["gazetteer"])
+        return settings, given
 
     def _contract_of_tokens(self, name: str) -> None:
         suite = self.suites["tokens"]

@@ -29,8 +29,7 @@ def tokenize_corpus(step: Bound, folder: Path) -> dict:
     if "seen" in step.inputs:
         kept = _new_texts(kept, corpus, step.inputs["seen"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    language = step.step.settings["language"]
-    return tokenize(folder, tokenizer, language, kept)
+    return tokenize(folder, tokenizer, _pieces(step, tokenizer), kept)
 
 
 @durable()
@@ -61,7 +60,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
         for row in rows:
             if row.split == split and row.whole not in documents:
                 documents[row.whole] = (row.id, row.whole, role)
-    details = tokenize(folder, tokenizer, step.step.settings["language"], documents.values())
+    details = tokenize(folder, tokenizer, _pieces(step, tokenizer), documents.values())
     return {**details, "rows": len(rows), "labels": dataset.details["labels"]}
 
 
@@ -79,55 +78,134 @@ def batches(items: Iterable, size: int) -> Iterator[list]:
         yield some
 
 
+def _pieces(step: Bound, tokenizer: Any) -> Pieces:
+    settings = step.step.settings
+    return Pieces(
+        tokenizer,
+        settings["language"],
+        settings.get("segmenter", {}).get("name"),
+        step.step.given["gazetteer"] if "gazetteer" in settings else None,
+    )
+
+
+class Pieces:
+    """Texts cut into sentences, sentences into tokens, and what starts at each token.
+
+    Args:
+        tokenizer: The recipe's.
+        language: Of the texts; decides where sentences end.
+        segmenter: Finds words where blanks do not; None for the tokenizer's own.
+        gazetteer: File of phrases and entities; None for none.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        language: str,
+        segmenter: str | None = None,
+        gazetteer: Path | None = None,
+    ):
+        from corpora.gazetteer import Gazetteer, read_gazetteer
+
+        self.tokenizer = tokenizer
+        self.language = language
+        self.segmenter = segmenter
+        self.gazetteer = None
+        if gazetteer is not None:
+            names = read_gazetteer(gazetteer)
+            # As the tokenizer reads texts, so that case and accents count where they do there.
+            normal = tokenizer.encode_with_places([name for name, _ in names])
+            self.gazetteer = Gazetteer(
+                (text.strip(), kind) for (text, *_), (_, kind) in zip(normal, names, strict=True)
+            )
+
+    def of(self, texts: Sequence[str]) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
+        """(ids, unit starts) of each sentence of each text."""
+        from corpora.sentences import split_sentences
+
+        sentences = [split_sentences(text, self.language) for text in texts]
+        encoded = iter(self._encoded([part for parts in sentences for part in parts]))
+        return ([next(encoded) for _ in parts] for parts in sentences)
+
+    def _encoded(self, sentences: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        from corpora.units import unit_starts, word_starts
+        from corpora.words import word_numbers
+
+        tokenizer = self.tokenizer
+        if self.segmenter is None and self.gazetteer is None:
+            return [(ids, tokenizer.unit_starts(ids)) for ids in tokenizer.encode(sentences)]
+        placed = tokenizer.encode_with_places(sentences)
+        numbers: list[np.ndarray | None] = [None] * len(placed)
+        if self.segmenter is not None:
+            numbers = list(word_numbers([text for text, *_ in placed], self.segmenter))
+        found = []
+        for (text, ids, starts, ends), number in zip(placed, numbers, strict=True):
+            basic = tokenizer.unit_starts(ids)
+            words = basic if number is None else word_starts(basic, starts, number)
+            if self.gazetteer is not None:
+                names = self.gazetteer.matches(text)
+                words = unit_starts(basic, words, starts, ends, names)
+            found.append((ids, words))
+        return found
+
+
 def tokenize(
-    folder: Path, tokenizer: Any, language: str, documents: Iterable[tuple[str, str, str]]
+    folder: Path, tokenizer: Any, pieces: Pieces, documents: Iterable[tuple[str, str, str]]
 ) -> dict:
     """Write the shards and the profile of documents, in memory that does not grow with them.
 
     Args:
         folder: Where to.
         tokenizer: The recipe's.
-        language: Of the documents; decides where sentences end.
+        pieces: Cuts texts into sentences and tokens.
         documents: (id, text, split).
 
     Returns:
-        Number of documents, tokens of each split, share of unknown ones.
+        Number of documents, tokens of each split, share of unknown ones; with a gazetteer, the
+        shares of tokens in its phrases and entities.
     """
     from corpora.arrow_files import TableWriter
-    from corpora.sentences import split_sentences
     from corpora.shards import TOKEN_PROFILE, TokenWriter
+    from corpora.units import ENTITY, PHRASE, covered
 
     count = unknown = 0
     tokens: dict[str, int] = {}
+    in_names = dict.fromkeys(("phrase", "entity"), 0)
     with (
         TokenWriter(folder / DOCUMENTS) as writer,
         TableWriter(folder / PROFILE, TOKEN_PROFILE) as profile,
     ):
         for some in batches(documents, BATCH):
-            sentences = [split_sentences(text, language) for _, text, _ in some]
-            encoded = iter(tokenizer.encode([part for parts in sentences for part in parts]))
-            for (name, _, split), parts in zip(some, sentences, strict=True):
-                ids, lengths = _joined([next(encoded) for _ in parts])
-                units = tokenizer.unit_starts(ids)
+            encoded = pieces.of([text for _, text, _ in some])
+            for (name, _, split), parts in zip(some, encoded, strict=True):
+                ids, units, lengths = _joined(parts)
                 writer.add_document(name, split, ids, lengths, units)
+                if pieces.gazetteer is not None:
+                    in_names["phrase"] += covered(units, PHRASE)
+                    in_names["entity"] += covered(units, ENTITY)
                 unknown_here = int(np.count_nonzero(ids == tokenizer.unknown_id))
+                words = int(tokenizer.unit_starts(ids).sum())
                 profile.add(
                     {
                         "id": name,
                         "split": split,
                         "num_tokens": len(ids),
                         "unknown_share": unknown_here / max(1, len(ids)),
-                        "pieces_per_word": len(ids) / max(1, int(units.sum())),
+                        "pieces_per_word": len(ids) / max(1, words),
                     }
                 )
                 count += 1
                 unknown += unknown_here
                 tokens[split] = tokens.get(split, 0) + len(ids)
-    return {
+    total = max(1, sum(tokens.values()))
+    details = {
         "documents": count,
         "tokens": dict(sorted(tokens.items())),
-        "unknown_share": unknown / max(1, sum(tokens.values())),
+        "unknown_share": unknown / total,
     }
+    if pieces.gazetteer is not None:
+        details["coverage"] = {kind: inside / total for kind, inside in in_names.items()}
+    return details
 
 
 def _new_texts(
@@ -144,8 +222,12 @@ def _new_texts(
     return (text for text in texts if now[text[0]] not in before)
 
 
-def _joined(pieces: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    pieces = [piece for piece in pieces if len(piece)]
-    if not pieces:
-        return np.zeros(0, np.int32), np.zeros(0, np.int32)
-    return np.concatenate(pieces), np.array([len(piece) for piece in pieces], np.int32)
+def _joined(
+    sentences: Sequence[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ids, unit starts and sentence lengths of a document, empty sentences left out."""
+    sentences = [sentence for sentence in sentences if len(sentence[0])]
+    if not sentences:
+        return np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    ids, starts = (np.concatenate(parts) for parts in zip(*sentences, strict=True))
+    return ids, starts, np.array([len(part) for part, _ in sentences], np.int32)

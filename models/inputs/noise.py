@@ -114,6 +114,168 @@ def choose_units(
     return np.take_along_axis(taken, unit, axis=1)  # unit -1 reads the last column, never taken
 
 
+SPAN_LENGTHS = 0.2 * 0.8 ** np.arange(10)  # SpanBERT: geometric over 1-10 words …
+SPAN_LENGTHS /= SPAN_LENGTHS.sum()  # … renormalised, not clipped: a mean of 3.8 words
+NGRAM_LENGTHS = np.array([6, 3, 2]) / 11  # ALBERT: p ∝ 1/n over 1-3 words
+
+
+def choose_ngrams(
+    may_choose: np.ndarray,
+    unit_starts: np.ndarray,
+    num_chosen: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Runs of one to three whole words, as long as they fit in the row's budget of tokens.
+
+    A first word is drawn uniformly; a run that is too long for the budget, meets a chosen word or
+    the end of the text has fewer words.
+
+    Returns:
+        (B, T) bool with at most `num_chosen` True a row.
+
+    Reference:
+        Lan et al. 2020, arXiv 1909.11942, 4.1 (Eq. 1: n up to 3).
+    """
+    return _choose_runs(may_choose, unit_starts, num_chosen, NGRAM_LENGTHS, rng, cut=False)
+
+
+def choose_spans(
+    may_choose: np.ndarray,
+    unit_starts: np.ndarray,
+    num_chosen: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Spans of a geometric number of words, until the row's budget of tokens is used up.
+
+    A token that is not yet chosen is drawn uniformly and the span begins at its word; the last
+    word may be cut by the budget.
+
+    Returns:
+        (B, T) bool with exactly `num_chosen` True a row.
+
+    Differs from the paper's code:
+        A span ends where it meets a chosen token instead of running over it. Spans that touch are
+        one span to whatever reads them (`runs`), as the code's merging of intervals does.
+
+    Reference:
+        Joshi et al. 2020, arXiv 1907.10529, 3.1; ``masking.py`` of facebookresearch/SpanBERT.
+    """
+    return _choose_runs(may_choose, unit_starts, num_chosen, SPAN_LENGTHS, rng, cut=True)
+
+
+def _choose_runs(
+    may_choose: np.ndarray,
+    unit_starts: np.ndarray,
+    num_chosen: np.ndarray,
+    shares: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    cut: bool,
+) -> np.ndarray:
+    """Runs of 1, 2 … words with probabilities `shares`, row by row in rounds over all rows.
+
+    With `cut` a first word is drawn by its tokens and the budget may cut the last word, otherwise
+    every word has the same chance and stays whole.
+    """
+    num_rows, length = may_choose.shape
+    rows, places = np.arange(num_rows), np.arange(length)
+    unit = units(may_choose, unit_starts)
+    first = np.full((num_rows, length), length)  # of each unit; none is behind the last
+    end = np.full((num_rows, length + len(shares)), length + 1)
+    row, place = np.nonzero(may_choose)
+    np.minimum.at(first, (row, unit[row, place]), place)
+    end[row, unit[row, place]] = place + 1  # the last one written is the furthest
+    # Behind a special token another run of words begins.
+    closed = np.where(may_choose, length, places[None])
+    run_end = np.minimum.accumulate(closed[:, ::-1], axis=1)[:, ::-1]  # (B, T)
+    anchors = (
+        may_choose if cut else may_choose & (first[rows[:, None], np.maximum(unit, 0)] == places)
+    )
+    order = np.argsort(np.where(anchors, rng.random(may_choose.shape), 2.0), axis=1)
+    drawn = 1 + np.searchsorted(shares.cumsum()[:-1], rng.random(may_choose.shape), side="right")
+    counts = np.arange(len(shares))
+    left = num_chosen.astype(np.int64).copy()
+    chosen = np.zeros((num_rows, length + 1), bool)  # one more, so that a search always ends
+    chosen[:, length] = True
+    for rank in range(int(anchors.sum(axis=1).max(initial=0))):
+        anchor = order[:, rank]
+        usable = anchors[rows, anchor] & ~chosen[rows, anchor] & (left > 0)
+        number = np.where(usable, unit[rows, anchor], 0)
+        start = first[rows, number]
+        taken = (chosen[:, :length] & (places >= start[:, None])).argmax(axis=1)
+        open_end = np.where(taken > start, taken, length)
+        limit = np.minimum(run_end[rows, anchor], open_end)
+        stop = end[rows[:, None], number[:, None] + counts]  # (B, K)
+        fits = (counts < drawn[:, rank, None]) & (
+            stop <= (limit if cut else np.minimum(limit, start + left))[:, None]
+        )
+        stop = np.where(fits, stop, start[:, None]).max(axis=1)
+        stop = np.where(usable, np.minimum(stop, start + left), start)
+        chosen[:, :length] |= (places >= start[:, None]) & (places < stop[:, None])
+        left -= stop - start
+        if not left.any():
+            break
+    return chosen[:, :length]
+
+
+def runs(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First and last position of the run of chosen tokens that each one belongs to.
+
+    Args:
+        chosen: (B, T) bool.
+
+    Returns:
+        Two (B, T) int64; meaningless where nothing is chosen.
+    """
+    places = np.broadcast_to(np.arange(chosen.shape[1]), chosen.shape)
+    before, behind = np.zeros_like(chosen), np.zeros_like(chosen)
+    before[:, 1:], behind[:, :-1] = chosen[:, :-1], chosen[:, 1:]
+    first = np.maximum.accumulate(np.where(chosen & ~before, places, 0), axis=1)
+    last = np.where(chosen & ~behind, places, chosen.shape[1])
+    return first, np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+
+
+def choose_triples(
+    token_ids: np.ndarray,
+    may_choose: np.ndarray,
+    rate: float,
+    num_triples: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Runs of three candidates, uniformly, none overlapping another.
+
+    Three equal tokens cannot be shuffled and are no candidate.
+
+    Args:
+        token_ids: (B, T).
+        may_choose: (B, T) bool.
+        rate: Share of the places where three candidates stand together, 0-1; one at least.
+        num_triples: Most of a row.
+        rng: Source of chance.
+
+    Returns:
+        (B, T) bool: the first tokens of the chosen triples.
+    """
+    num_rows, length = token_ids.shape
+    possible = np.zeros((num_rows, length), bool)
+    a, b, c = (slice(i, length - 2 + i) for i in range(3))
+    alike = (token_ids[:, a] == token_ids[:, b]) & (token_ids[:, b] == token_ids[:, c])
+    possible[:, a] = may_choose[:, a] & may_choose[:, b] & may_choose[:, c] & ~alike
+    left = budget(possible, rate, num_triples)
+    order = np.argsort(np.where(possible, rng.random(possible.shape), 2.0), axis=1)
+    rows = np.arange(num_rows)
+    first = np.zeros((num_rows, length + 4), bool)  # two more on each side, never chosen
+    for rank in range(int(possible.sum(axis=1).max(initial=0))):
+        place = order[:, rank]
+        near = first[rows[:, None], place[:, None] + np.arange(5)].any(axis=1)
+        taken = possible[rows, place] & ~near & (left > 0)
+        first[rows[taken], place[taken] + 2] = True
+        left -= taken
+        if not left.any():
+            break
+    return first[:, 2:-2]
+
+
 # ---------------------------------------------------------------------------- what is seen
 
 
@@ -130,6 +292,7 @@ def replace(
     rng: np.random.Generator,
     mask_share: float = 0.8,
     random_share: float = 0.1,
+    by_run: bool = False,
 ) -> np.ndarray:
     """Chosen tokens as the network sees them: mostly [MASK], some random, the rest unchanged.
 
@@ -142,15 +305,58 @@ def replace(
             what was chosen in another.
         mask_share: Share of chosen tokens that become [MASK], 0-1.
         random_share: Share of chosen tokens that become a random one, 0-1.
+        by_run: Whether all tokens of a run of chosen ones share one fate, as SpanBERT's do.
 
     Returns:
         (B, T), a new array.
     """
     dice = rng.random(token_ids.shape)
+    if by_run:
+        dice = np.take_along_axis(dice, runs(chosen)[0], axis=1)
     drawn = replacement_ids[rng.integers(0, len(replacement_ids), token_ids.shape)]
     seen = np.where(chosen & (dice < mask_share), mask_id, token_ids)
     is_random = chosen & (dice >= mask_share) & (dice < mask_share + random_share)
     return np.where(is_random, drawn, seen).astype(token_ids.dtype)
+
+
+# Every order of three but the one they have.
+_ORDERS = np.array([[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+
+
+def shuffle_triples(
+    token_ids: np.ndarray, first: np.ndarray, num_triples: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Triples of tokens in another order, in a fixed number of slots a row.
+
+    A triple always looks different afterwards: where two of its tokens are equal and the drawn
+    order would show nothing, it is turned by one place instead.
+
+    Args:
+        token_ids: (B, T).
+        first: (B, T) bool, the first tokens of triples that do not overlap, not of one token.
+        num_triples: S / 3.
+        rng: Source of chance.
+
+    Returns:
+        Positions (B, S) int32, the tokens seen there (B, S) int32, weights (B, S) float32.
+    """
+    starts = np.argsort(~first, axis=1, kind="stable")[:, :num_triples]
+    used = np.take_along_axis(first, starts, axis=1)
+    starts = np.where(used, starts, 0)
+    positions = starts[:, :, None] + np.arange(3)  # (B, S/3, 3)
+    shape = positions.shape
+    stood = np.take_along_axis(token_ids, positions.reshape(len(first), -1), axis=1).reshape(shape)
+    orders = _ORDERS[rng.integers(0, len(_ORDERS), used.shape)]
+    after = np.take_along_axis(stood, orders, axis=2)
+    same = (after == stood).all(axis=2, keepdims=True)
+    after = np.where(same, np.roll(stood, 1, axis=2), after)
+    weights = np.repeat(used, 3, axis=1)
+    flat = (len(first), -1)
+    return (
+        np.where(weights, positions.reshape(flat), 0).astype(np.int32),
+        np.where(weights, after.reshape(flat), 0).astype(np.int32),
+        weights.astype(np.float32),
+    )
 
 
 # ---------------------------------------------------------------------------- what is predicted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> B
     """The rows of `window_index`: [CLS] stream [SEP], all of segment 0.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) bool.
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
     """
     batch = _empty(len(entries), context)
     ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
@@ -74,6 +74,9 @@ def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> B
         ids[row, at] = context.tokenizer.sep_id
         batch[keys.PADDING_MASK][row, : at + 1] = 1
     return batch
+
+
+NEXT, RANDOM, PREVIOUS = 0, 1, 2  # how the second segment of a pair stands to the first
 
 
 def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Generator) -> Index:
@@ -102,28 +105,145 @@ def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Gen
     Reference:
         ``create_pretraining_data.py`` of google-research/bert; arXiv 1810.04805, 3.1 task 2.
     """
-    room = _room(sequence_length, 3, least=2)
+    usable = _several_documents(corpus, "next_sentence")
+
+    def relation(collected: int, chance: _Chance) -> int:
+        return RANDOM if collected == 1 or chance.uniform() < 0.5 else NEXT
+
+    pairs = _pack(corpus, usable, sequence_length, rng, relation)
+    return _pair_index(pairs, sequence_length, {"random_pairs": float(pairs[:, 6].mean())})
+
+
+def ordered_pair_index(
+    corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Generator
+) -> Index:
+    """ALBERT's pairs: as BERT's, but B always follows A in its document; half of them swapped.
+
+    A last sentence that would stand alone is paired with the one before it once more; a document
+    of one sentence has no pair.
+
+    Returns:
+        Entries as in `pair_index`, the last column 1 where the two are swapped.
+
+    Differs from the paper:
+        ALBERT's code gives a lone sentence a partner from another document, which is no question
+        of order.
+
+    Raises:
+        ContractViolation: If no document has two sentences.
+
+    Reference:
+        Lan et al. 2020, arXiv 1909.11942, 3.1; ``create_pretraining_data.py`` of
+        google-research/albert.
+    """
+    usable = np.flatnonzero(corpus.lengths > 0)
+
+    def relation(collected: int, chance: _Chance) -> int:
+        return PREVIOUS if chance.uniform() < 0.5 else NEXT
+
+    pairs = _pack(corpus, usable, sequence_length, rng, relation, alone=False)
+    if not len(pairs):
+        raise ContractViolation(
+            "sentence_order: needs documents of two sentences or more; the corpus has none"
+        )
+    pairs[:, 6] = pairs[:, 6] == PREVIOUS
+    return _pair_index(pairs, sequence_length, {"swapped_pairs": float(pairs[:, 6].mean())})
+
+
+def three_way_pair_index(
+    corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Generator
+) -> Index:
+    """StructBERT's pairs: B follows A, comes before it, or is from another document; a third each.
+
+    As in `pair_index`, a sentence alone gets a random partner, so that those are a little more.
+
+    Returns:
+        Entries as in `pair_index`, the last column 0 = next, 1 = previous, 2 = random.
+
+    Raises:
+        ContractViolation: If fewer than two documents have text.
+
+    Reference:
+        Wang et al. 2020, arXiv 1908.04577, 2.2.2.
+    """
+    usable = _several_documents(corpus, "sentence_structure")
+
+    def relation(collected: int, chance: _Chance) -> int:
+        return RANDOM if collected == 1 else (NEXT, PREVIOUS, RANDOM)[chance.below(3)]
+
+    pairs = _pack(corpus, usable, sequence_length, rng, relation)
+    pairs[:, 6] = np.array([0, 2, 1])[pairs[:, 6]]  # next, random, previous → their labels
+    shares = np.bincount(pairs[:, 6], minlength=3) / len(pairs)
+    details = zip(("next_pairs", "previous_pairs", "random_pairs"), shares.tolist(), strict=True)
+    return _pair_index(pairs, sequence_length, dict(details))
+
+
+def _several_documents(corpus: TokenisedCorpus, objective: str) -> np.ndarray:
+    """Documents with text, two or more."""
     usable = np.flatnonzero(corpus.lengths > 0)
     if len(usable) < 2:
         raise ContractViolation(
-            f"next_sentence: needs two documents or more, so that a second segment can come from "
+            f"{objective}: needs two documents or more, so that a second segment can come from "
             f"another one; the corpus has {len(usable)} with text"
         )
+    return usable
+
+
+def _pair_index(pairs: np.ndarray, sequence_length: int, details: dict[str, float]) -> Index:
+    """Entries with their lengths."""
+    lengths = pairs[:, 2] - pairs[:, 1] + pairs[:, 5] - pairs[:, 4] + 3
+    padding = 1.0 - float(lengths.mean()) / sequence_length
+    return Index(pairs, lengths, details={"padding": padding, **details})
+
+
+def _pack(
+    corpus: TokenisedCorpus,
+    usable: np.ndarray,
+    sequence_length: int,
+    rng: np.random.Generator,
+    relation: Callable[[int, _Chance], int],
+    *,
+    alone: bool = True,
+) -> np.ndarray:
+    """Pairs of segments, packed from sentences and cut to the room of a row.
+
+    Args:
+        corpus: Tokenised documents.
+        usable: Those with text.
+        sequence_length: T.
+        rng: Source of chance.
+        relation: `NEXT`, `RANDOM` or `PREVIOUS`, from the number of sentences collected.
+        alone: Whether a single sentence may be segment A (`relation` must answer `RANDOM` then);
+            else it is joined by the one before it, or passed over where there is none.
+
+    Returns:
+        (pairs, 7) int64: document A, first, end, document B, first, end, relation.
+    """
+    room = _room(sequence_length, 3, least=2)
     # Chance is drawn in blocks: a call for each number would cost more than all the rest.
     chance = _Chance(rng)
     sentence_ends = [_sentence_ends(corpus, int(document)) for document in usable]
     entries: list[tuple[int, int, int, int, int, int, int]] = []
     for here, ends in enumerate(sentence_ends):
+        document = int(usable[here])
         first, num_sentences = 0, len(ends) - 1
         while first < num_sentences:
             target = room if chance.uniform() >= SHORT_SHARE else 2 + chance.below(room - 1)
             # One sentence at least, then as many as it takes to reach the target.
             last = min(int(np.searchsorted(ends, ends[first] + target, side="left")), num_sentences)
             last = max(last, first + 1)
+            if last == first + 1 and not alone:
+                if last < num_sentences:
+                    last += 1
+                elif first:
+                    first -= 1
+                else:
+                    break
             collected = last - first
             cut = first + (1 + chance.below(collected - 1) if collected > 1 else 1)
             start, middle, end = int(ends[first]), int(ends[cut]), int(ends[last])
-            if collected == 1 or chance.uniform() < 0.5:
+            how = relation(collected, chance)
+            if how == RANDOM:
                 there = (here + 1 + chance.below(len(usable) - 1)) % len(usable)
                 other = sentence_ends[there]
                 sentence = chance.below(len(other) - 1)
@@ -132,39 +252,24 @@ def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Gen
                 reached = int(np.searchsorted(other, other_first + wanted, side="left"))
                 other_end = int(other[min(reached, len(other) - 1)])
                 entries.append(
-                    (
-                        int(usable[here]),
-                        start,
-                        middle,
-                        int(usable[there]),
-                        other_first,
-                        other_end,
-                        1,
-                    )
+                    (document, start, middle, int(usable[there]), other_first, other_end, how)
                 )
                 first = cut
+                continue
+            if how == NEXT:
+                entries.append((document, start, middle, document, middle, end, how))
             else:
-                document = int(usable[here])
-                entries.append((document, start, middle, document, middle, end, 0))
-                first = last
-    pairs = _cut_to_room(np.array(entries, np.int64), room, rng)
-    lengths = pairs[:, 2] - pairs[:, 1] + pairs[:, 5] - pairs[:, 4] + 3
-    return Index(
-        pairs,
-        lengths,
-        details={
-            "padding": 1.0 - float(lengths.mean()) / sequence_length,
-            "random_pairs": float(pairs[:, 6].mean()),
-        },
-    )
+                entries.append((document, middle, end, document, start, middle, how))
+            first = last
+    return _cut_to_room(np.array(entries, np.int64).reshape(-1, 7), room, rng)
 
 
-def pairs(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> Batch:
-    """The rows of `pair_index`: [CLS] A [SEP] B [SEP], B and its [SEP] of segment 1.
+def pairs(corpus: TokenisedCorpus, entries: np.ndarray, context: Context, labels: str) -> Batch:
+    """The rows of an index of pairs: [CLS] A [SEP] B [SEP], B and its [SEP] of segment 1.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) bool;
-        next_sentence_labels (B,) int32, 0 = B follows A.
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8; under the key
+        `labels` the last column of the entries, (B,) int32.
     """
     batch = _empty(len(entries), context)
     ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
@@ -183,7 +288,7 @@ def pairs(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> Bat
         ids[row, behind] = sep
         batch[keys.SEGMENT_IDS][row, between + 1 : behind + 1] = 1
         batch[keys.PADDING_MASK][row, : behind + 1] = 1
-    batch[keys.NEXT_SENTENCE_LABELS] = entries[:, 6].astype(np.int32)
+    batch[labels] = entries[:, 6].astype(np.int32)
     return batch
 
 
@@ -220,7 +325,7 @@ def _empty(num_rows: int, context: Context) -> Batch:
         keys.TOKEN_IDS: np.full(shape, context.tokenizer.pad_id, np.int32),
         keys.SEGMENT_IDS: np.zeros(shape, np.int32),
         keys.PADDING_MASK: np.zeros(shape, np.int32),
-        keys.UNIT_STARTS: np.zeros(shape, bool),
+        keys.UNIT_STARTS: np.zeros(shape, np.uint8),
     }
 
 

@@ -6,7 +6,8 @@ The output matrix is the network's own token table.
 
 Reference:
     Devlin et al. 2019, arXiv 1810.04805, 3.1 task 1. Whole words: Cui et al. 2019,
-    arXiv 1906.08101.
+    arXiv 1906.08101. N-grams: Lan et al. 2020, arXiv 1909.11942. Spans: Joshi et al. 2020,
+    arXiv 1907.10529. Phrases and entities: Sun et al. 2019, arXiv 1904.09223.
 """
 
 from __future__ import annotations
@@ -14,25 +15,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs import noise, segments
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
-from models.layers.projection import ActivatedProjection
+from models.layers.token_prediction import TokenPrediction
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
 CHOOSES = 1
 PREPARES = False
-UNITS = ("token", "word")
+UNITS = ("token", "word", "ngram", "span", "phrase", "entity")
+# What a unit is put together from, as the tokenised corpus says it.
+_MADE_OF = {"phrase": keys.PHRASE, "entity": keys.ENTITY}
 
 
 class MaskedLM:
@@ -44,9 +43,14 @@ class MaskedLM:
     Args:
         context: What is fixed for the stage.
         rate: Share of the tokens of a row to predict, 0-1.
-        unit: ``token``, or ``word`` to choose all pieces of a word together.
+        unit: What is chosen as a whole: ``token``; ``word`` with all its pieces; ``ngram``, one to
+            three words (ALBERT); ``span``, a geometric number of words up to ten (SpanBERT);
+            ``phrase`` and ``entity``, what the recipe's gazetteer calls so, and single words
+            elsewhere (ERNIE 1.0). A unit longer than a row's budget is passed over; a span is cut.
         mask_share: Share of the chosen tokens that become [MASK], 0-1.
         random_share: Share of the chosen tokens that become another one, 0-1.
+        noise_by_span: Whether the tokens of a span become [MASK], others or stay all together, as
+            in SpanBERT; for ``span`` only.
 
     Raises:
         RecipeError: If a share is out of range.
@@ -66,6 +70,7 @@ class MaskedLM:
         unit: str = "token",
         mask_share: float = 0.8,
         random_share: float = 0.1,
+        noise_by_span: bool = True,
     ):
         if not 0.0 < rate < 1.0:
             raise RecipeError(f"objectives.masked_lm.rate: expected a number in (0, 1), got {rate}")
@@ -81,6 +86,7 @@ class MaskedLM:
         self.unit = unit
         self.mask_share = mask_share
         self.random_share = random_share
+        self.noise_by_span = noise_by_span
         self.num_slots = noise.num_slots(rate, context.sequence_length)
         tokenizer = context.tokenizer
         self._ordinary = noise.ordinary_ids(tokenizer.vocabulary_size, tokenizer.special_ids)
@@ -101,10 +107,12 @@ class MaskedLM:
         tokenizer = self.context.tokenizer
         may_choose = noise.candidates(tokens, batch[keys.PADDING_MASK], tokenizer.special_ids)
         wanted = noise.budget(may_choose, self.rate, self.num_slots)
-        if self.unit == "word":
-            chosen = noise.choose_units(may_choose, batch[keys.UNIT_STARTS], wanted, rng)
-        else:
+        if self.unit == "token":
             chosen = noise.choose_tokens(may_choose, wanted, rng)
+        else:
+            choose = {"ngram": noise.choose_ngrams, "span": noise.choose_spans}
+            starts = self._starts(batch)
+            chosen = choose.get(self.unit, noise.choose_units)(may_choose, starts, wanted, rng)
         positions, labels, weights = noise.slots(tokens, chosen, self.num_slots)
         seen = noise.replace(
             tokens,
@@ -114,6 +122,7 @@ class MaskedLM:
             rng,
             self.mask_share,
             self.random_share,
+            by_run=self.unit == "span" and self.noise_by_span,
         )
         return batch | {
             keys.TOKEN_IDS: seen,
@@ -121,6 +130,17 @@ class MaskedLM:
             keys.MASK_LABELS: labels,
             keys.MASK_WEIGHTS: weights,
         }
+
+    def _starts(self, batch: Batch) -> np.ndarray:
+        """Where units of the chosen kind start, (B, T) bool."""
+        marked = batch[keys.UNIT_STARTS]
+        starts = (marked & _MADE_OF.get(self.unit, keys.WORD)) > 0
+        if marked.any() and not starts.any():
+            raise ContractViolation(
+                f"objectives.masked_lm.unit: {self.unit!r}, but the corpus was tokenised without a "
+                "gazetteer; name one in the recipe: `units: {gazetteer: FILE}`"
+            )
+        return starts
 
     def attach(self, network: Any) -> _MaskedLMScorer:
         """The head: dense → activation → LayerNorm → the token table and a bias."""
@@ -131,43 +151,11 @@ class MaskedLM:
         return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
-class _MaskedLMScorer(keras.layers.Layer):
+class _MaskedLMScorer(TokenPrediction):
     """Scores the chosen positions only: at 15 % the largest matrix product is a seventh."""
 
     def __init__(self, network: Any):
-        dtype = network.dtype_policy.name
-        super().__init__(name="masked_lm", dtype=dtype, autocast=False)
-        self.hidden_dim = network.hidden_dim
-        self.vocabulary_size = network.vocabulary_size
-        # The table's width, where that is not the network's: the scores are products with its rows.
-        self.table_dim = network.token_embedding.output_dim
-        # Behind a function, so that Keras does not count the network's table among our weights.
-        self._table = lambda: network.token_embedding.embeddings
-        self.transform = ActivatedProjection(
-            self.table_dim,
-            activation=getattr(network, "head_activation", None) or network.activation,
-            name="transform",
-            dtype=dtype,
-        )
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=network.layer_norm_epsilon, name="norm", dtype="float32"
-        )
-        self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
-        self.transform.build((None, None, self.hidden_dim))
-        self.norm.build((None, None, self.table_dim))
-        # autocast would round it to bfloat16 on every use: that of the layer is for inputs only.
-        self.output_bias = self.add_weight(
-            shape=(self.vocabulary_size,), initializer="zeros", name="output_bias", autocast=False
-        )
-        self.built = True
-
-    @property
-    def tied_embedding(self) -> Any:
-        """The network's variable that is our output matrix, (V, E)."""
-        return self._table()
+        super().__init__(network, name="masked_lm")
 
     def prepare(self, batch: dict, training: bool) -> dict:
         """Nothing to change."""
@@ -180,10 +168,7 @@ class _MaskedLMScorer(keras.layers.Layer):
         if keys.MASK_POSITIONS not in batch:
             return {}, {}
         hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])
-        hidden = self.norm(self.transform(hidden, training=training))  # (B, M, E)
-        table = ops.cast(self.tied_embedding, self.compute_dtype)  # (V, E)
-        logits = ops.matmul(ops.cast(hidden, self.compute_dtype), ops.transpose(table))
-        logits = ops.cast(logits, "float32") + self.output_bias  # (B, M, V)
+        logits = self.logits(hidden, training=training)  # (B, M, V)
         if keys.MASK_LABELS not in batch:
             return {}, {keys.TOKEN_LOGITS: logits}
         weights = batch[keys.MASK_WEIGHTS]

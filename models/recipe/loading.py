@@ -21,7 +21,7 @@ from models.recipe.smoke import shrink
 
 # Of these a value of the parent holds where the child's mapping has none; anything else is
 # replaced.
-MERGED = frozenset({"tokenizer", "limits", "evaluate", "promote"})
+MERGED = frozenset({"tokenizer", "units", "limits", "evaluate", "promote"})
 # A key of a stage that says the same as another one and so takes its place.
 INSTEAD_OF = {
     "sequence_length": ("phases",),

@@ -13,7 +13,7 @@ from models import catalogue
 from models.recipe import defaults, gate, part_settings, parts
 from models.recipe.ledger import Ledger, SourceFacts
 from models.recipe.messages import raise_all
-from models.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer
+from models.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer, ResolvedUnits
 from models.recipe.schema import STAGE_KINDS, Recipe
 from models.recipe.stages import StageResolution
 from models.recipe.support import check_supported
@@ -66,6 +66,7 @@ class _Resolution:
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         tokenizer = self._tokenizer(stages)
+        units = self._units(stages, tokenizer)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
@@ -94,6 +95,7 @@ class _Resolution:
             require=require,
             notes=tuple(self.ledger.notes),
             origins=self.ledger.origins,
+            units=units,
         )
 
     def _network(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -185,6 +187,25 @@ class _Resolution:
             True if lowercase is None else lowercase,
             tuple(dict.fromkeys(learn_from)),
         )
+
+    def _units(
+        self, stages: Sequence[ResolvedStage], tokenizer: ResolvedTokenizer
+    ) -> ResolvedUnits:
+        """Segmenter and gazetteer; a stage that masks phrases or entities needs the latter."""
+        said = self.ledger.recipe.units
+        units = ResolvedUnits(said and said.segmenter, said and said.gazetteer)
+        if said and tokenizer.scheme != "wordpiece":
+            self.ledger.fault(
+                "units", f"not supported yet: units of text cut by scheme {tokenizer.scheme!r}"
+            )
+        for stage in stages:
+            for name, settings in stage.objectives.items():
+                if settings.get("unit") in ("phrase", "entity") and not units.gazetteer:
+                    self.ledger.fault(
+                        f"stages[{stage.index}].objectives.{name}.unit",
+                        f"{settings['unit']!r} needs a file of names: `units: {{gazetteer: FILE}}`",
+                    )
+        return units
 
     def _evaluation(
         self, finetune: ResolvedStage | None

@@ -64,6 +64,19 @@ class ResolvedTokenizer:
 
 
 @dataclass(frozen=True)
+class ResolvedUnits:
+    """What is a word, a phrase, an entity.
+
+    Attributes:
+        segmenter: Who cuts text without blanks into words, or None.
+        gazetteer: File of names as the recipe has it, or None.
+    """
+
+    segmenter: str | None = None
+    gazetteer: str | None = None
+
+
+@dataclass(frozen=True)
 class ResolvedStage:
     """One trained part, nothing left to guess.
 
@@ -137,6 +150,7 @@ class ResolvedRecipe:
         size: Name of the size, or None where the recipe gives the network's arguments.
         network: The network's arguments but the size of the vocabulary and the dtype.
         tokenizer: How the vocabulary is made.
+        units: What is a word, a phrase, an entity.
         seed: Seed of the stages before `seeds_from`.
         seeds: All seeds; one unless the recipe has several.
         seeds_from: Name of the first stage they differ in.
@@ -177,6 +191,7 @@ class ResolvedRecipe:
     require: Mapping[str, Mapping[str, Any]]
     notes: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
+    units: ResolvedUnits = ResolvedUnits()
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -217,6 +232,9 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
             "learn_from": list(resolved.tokenizer.learn_from),
         },
     }
+    units = {name: value for name, value in vars(resolved.units).items() if value is not None}
+    if units:
+        recipe["units"] = units
     if resolved.seeds_from:
         recipe["seeds"] = {"values": list(resolved.seeds), "from": resolved.seeds_from}
     else:

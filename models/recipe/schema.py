@@ -104,6 +104,17 @@ class Tokenizer(Part):
     """Corpora the vocabulary is learned from; those of all stages unless said otherwise."""
 
 
+class Units(Part):
+    """What is a word, a phrase, an entity, for objectives that choose more than single tokens."""
+
+    a_key_of = "units"
+
+    segmenter: Literal["rjieba"] | None = None
+    """Cuts text without blanks (Chinese) into words; each character is one unless said so."""
+    gazetteer: str | None = None
+    """File of names, one a line: ``name<TAB>phrase`` or ``name<TAB>entity``."""
+
+
 class Seeds(Part):
     """Several seeds from one stage on; the stages before it are shared."""
 
@@ -437,6 +448,7 @@ class Recipe(Part):
     ]
     """Name of a size in the family's file, or the network's own arguments."""
     tokenizer: Tokenizer | None = None
+    units: Units | None = None
     seed: Seed | None = None
     seeds: Seeds | None = None
     stages: Annotated[tuple[Stage, ...], Field(strict=False, min_length=1, max_length=20)]

@@ -249,11 +249,37 @@ class WordPiece:
         def run(chunk: list[str]) -> list[np.ndarray]:
             # A lone surrogate cannot be UTF-8 and means nothing; every other str can.
             ragged = self._tokenize(tf.constant([text.encode("utf-8", "ignore") for text in chunk]))
-            ids, splits = ragged.values.numpy(), ragged.row_splits.numpy()
-            return [ids[a:b] for a, b in pairwise(splits)]
+            return _rows(ragged)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [ids for part in pool.map(run, _chunks(texts)) for ids in part]
+
+    def encode_with_places(
+        self, texts: Sequence[str]
+    ) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+        """As `encode`, with the text that the pieces were cut from and their places in it.
+
+        Returns:
+            Of each text: itself, normalised; ids (n,) int32; where each piece begins and where it
+            ends there, (n,) int64 in characters.
+        """
+        import tensorflow as tf
+
+        _ = self._pieces, self._blanks
+
+        def run(chunk: list[str]) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+            raw = tf.constant([text.encode("utf-8", "ignore") for text in chunk])
+            normal = self._blanks.normalize(normalise(raw, lowercase=self.lowercase))
+            ids, starts, ends = self._pieces.tokenize_with_offsets(normal)
+            found = []
+            for text, *row in zip(normal.numpy(), *map(_rows, (ids, starts, ends)), strict=True):
+                data = np.frombuffer(text + b".", np.uint8)
+                character = np.cumsum((data & 0xC0) != 0x80) - 1  # of each byte
+                found.append((text.decode(), row[0], character[row[1]], character[row[2]]))
+            return found
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return [one for part in pool.map(run, _chunks(texts)) for one in part]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids: words parted by blanks, CJK characters not, padding left out."""
@@ -322,6 +348,12 @@ class WordPiece:
                 f" {tokenizer.digest[:12]}; the file was changed: learn the tokenizer again"
             )
         return tokenizer
+
+
+def _rows(ragged: Any) -> list[np.ndarray]:
+    """A ragged tensor as one array a row."""
+    values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
+    return [values[a:b] for a, b in pairwise(splits)]
 
 
 def _chunks(texts: Sequence[str]) -> Iterable[list[str]]:

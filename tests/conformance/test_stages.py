@@ -71,9 +71,13 @@ def test_rows_that_only_fill_the_batch_change_no_score(case):
 def test_the_first_loss_is_that_of_guessing(case):
     made = stage(*case, dropout=0.0)
     scores, _ = made.scores()
+    batch = dict(made.batch)
+    for scorer in made.scorers.values():
+        batch = scorer.prepare(batch, False)
+    outputs = dict(made.network(batch))
     for name, scorer in made.scorers.items():
-        outputs = made.network(made.batch)
-        _, own = scorer(made.batch, outputs)
+        _, own = scorer(batch, outputs)
+        outputs |= own
         if len(own) != 1 or "logits" not in next(iter(own)):
             continue  # not a softmax over classes
         guess = math.log(next(iter(own.values())).shape[-1])
@@ -142,7 +146,10 @@ def test_tied_weights_are_one_variable(case):
 
 def test_without_targets_there_are_predictions_and_no_scores(case):
     made = stage(*case)
-    targets = {"mask_labels", "mask_weights", "next_sentence_labels", "labels"}
+    targets = {
+        *("labels", "mask_labels", "mask_weights", "next_sentence_labels"),
+        *("sentence_order_labels", "sentence_structure_labels", "shuffled_labels", "span_labels"),
+    }
     bare = {key: value for key, value in made.batch.items() if key not in targets}
     scores, predictions = made.model.outputs(bare, training=False)
     assert all(not each for each in scores.values())

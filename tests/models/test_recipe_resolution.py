@@ -138,6 +138,19 @@ def test_a_corpus_is_no_dataset(edit):
 # Order, names, phases
 
 
+def test_phrases_and_entities_need_a_file_of_names(edit):
+    said = fault(edit("unit: word", "unit: entity"))
+    assert "objectives.masked_lm.unit: 'entity' needs a file of names: `units: {gaz" in said
+
+
+def test_units_are_said_where_they_are_given(edit, golden):
+    assert "units" not in as_recipe(golden)
+    said = "units: {segmenter: rjieba, gazetteer: names.tsv}\nfamily: bert"
+    resolved = resolve(load_recipe(edit("^family: bert", said)), SOURCES)
+    assert as_recipe(resolved)["units"] == {"segmenter": "rjieba", "gazetteer": "names.tsv"}
+    assert [stage_spec(s) for s in resolved.stages] == [stage_spec(s) for s in golden.stages]
+
+
 def test_stages_come_in_their_order(edit):
     assert "expected the order general, domain, task, finetune; got domain after finetune" in fault(
         edit(r"\Z", "  - {stage: domain, corpora: {domain_text: 1}, name: late}\n")

@@ -179,3 +179,18 @@ def test_order_of_results_does_not_depend_on_threads(tokenizer):
     assert len(many) == len(texts)
     for i in (0, 17, 15_000, 29_999):
         assert many[i].tolist() == tokenizer.encode([texts[i]])[0].tolist()
+
+
+def test_places_are_where_the_pieces_stand_in_the_normalised_text():
+    vocabulary = [*SPECIAL_TOKENS, "un", "##believ", "##able", "news", ".", *"我爱北京"]
+    tokenizer = WordPiece(vocabulary, lowercase=True)
+    texts = ["Unbelievable  néws. Zzz 我爱北😀京\t", "", "我"]
+    placed = tokenizer.encode_with_places(texts)
+    assert [ids.tolist() for _, ids, _, _ in placed] == [
+        i.tolist() for i in tokenizer.encode(texts)
+    ]
+    text, _, starts, ends = placed[0]
+    assert [text[a:b] for a, b in zip(starts, ends, strict=True)] == [
+        *("un", "believ", "able", "news", ".", "zzz", "我", "爱", "北", "😀", "京")
+    ]
+    assert placed[1][0] == ""

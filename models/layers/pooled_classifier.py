@@ -1,0 +1,57 @@
+"""A few classes told apart by one vector a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from models import features as keys
+from models.layers.loss import cross_entropy
+from models.layers.projection import projection
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+
+class PooledClassifier(keras.layers.Layer):
+    """A scorer with one dense layer on the pooled vector.
+
+    Args:
+        network: Provides the pooled vector.
+        name: Of the objective.
+        num_classes: N.
+        labels: Key of the labels, (B,) int32, in a batch.
+        logits: Key of the predictions, (B, N).
+    """
+
+    def __init__(self, network: Any, name: str, num_classes: int, labels: str, logits: str):
+        dtype = network.dtype_policy.name
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.hidden_dim = network.hidden_dim
+        self.labels_key, self.logits_key = labels, logits
+        self.output_projection = projection(num_classes, name="output", dtype=dtype)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables."""
+        self.output_projection.build((None, self.hidden_dim))
+        self.built = True
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Nothing to change."""
+        return batch
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy, one a row."""
+        logits = ops.cast(self.output_projection(outputs[keys.POOLED_OUTPUT]), "float32")  # (B, N)
+        predictions = {self.logits_key: logits}
+        if self.labels_key not in batch:
+            return {}, predictions
+        labels = batch[self.labels_key]
+        weights = batch.get(keys.ROW_WEIGHTS)
+        if weights is None:
+            weights = ops.ones_like(labels, dtype="float32")
+        return cross_entropy(logits, labels, weights), predictions

@@ -1,0 +1,82 @@
+"""From a vector to scores of all tokens, by the network's own token table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from models.layers.projection import ActivatedProjection
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+
+def tied_logits(hidden: Any, table: Any, bias: Any, compute_dtype: str) -> Any:
+    """Scores of every token: products with its vector, and a bias of its own.
+
+    Args:
+        hidden: (…, E).
+        table: The token table, (V, E).
+        bias: (V,).
+        compute_dtype: Of the product.
+
+    Returns:
+        (…, V) float32.
+    """
+    table = ops.cast(table, compute_dtype)
+    logits = ops.matmul(ops.cast(hidden, compute_dtype), ops.transpose(table))
+    return ops.cast(logits, "float32") + bias
+
+
+class TokenPrediction(keras.layers.Layer):
+    """BERT's prediction head: dense → activation → LayerNorm → the token table and a bias.
+
+    Where the table is narrower than the network (ALBERT, ELECTRA), the dense layer goes down to it.
+
+    Args:
+        network: Whose table, width, activation (``head_activation`` where it has that), LayerNorm
+            epsilon and dtype it takes.
+        name: Of the layer.
+
+    Reference:
+        Devlin et al. 2019, arXiv 1810.04805, 3.1; Lan et al. 2020, arXiv 1909.11942, 3.1.
+    """
+
+    def __init__(self, network: Any, name: str):
+        dtype = network.dtype_policy.name
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.hidden_dim = network.hidden_dim
+        # Behind a function, so that Keras does not count the network's table among our weights.
+        self._table = lambda: network.token_embedding.embeddings
+        self.vocabulary_size, self.embedding_dim = self.tied_embedding.shape
+        self.transform = ActivatedProjection(
+            self.embedding_dim,
+            activation=getattr(network, "head_activation", None) or network.activation,
+            name="transform",
+            dtype=dtype,
+        )
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=network.layer_norm_epsilon, name="norm", dtype="float32"
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables."""
+        self.transform.build((None, None, self.hidden_dim))
+        self.norm.build((None, None, self.embedding_dim))
+        # autocast would round it to bfloat16 on every use: that of the layer is for inputs only.
+        self.output_bias = self.add_weight(
+            shape=(self.vocabulary_size,), initializer="zeros", name="output_bias", autocast=False
+        )
+        self.built = True
+
+    @property
+    def tied_embedding(self) -> Any:
+        """The network's variable that is our output matrix, (V, E)."""
+        return self._table()
+
+    def logits(self, hidden: Any, training: bool | None = None) -> Any:
+        """(B, M, D) → (B, M, V) float32."""
+        hidden = self.norm(self.transform(hidden, training=training))  # (B, M, E)
+        return tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)

@@ -1,0 +1,181 @@
+"""Span boundary objective: what stood in a masked span, from the two tokens beside it alone.
+
+    state before the span, state behind it, vector of the place within it
+      → dense → GELU → LayerNorm → dense → GELU → LayerNorm → the token table and a bias
+
+Reference:
+    Joshi et al. 2020 (SpanBERT), arXiv 1907.10529, 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError
+from models import features as keys
+from models.inputs import noise
+from models.layers.gather import gather_positions
+from models.layers.loss import cross_entropy
+from models.layers.projection import ActivatedProjection
+from models.layers.token_prediction import tied_logits
+from models.protocols import Batch, Capability, Context
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ("bidirectional", "token_logits")
+PROVIDES = ()
+CHOOSES = 0
+PREPARES = False
+
+SPAN_BEFORE = "span_before"  # (B, M) int32, position before the span of each slot
+SPAN_BEHIND = "span_behind"  # (B, M) int32, position behind it
+SPAN_PLACES = "span_places"  # (B, M) int32, place of the slot's token in its span, from 0
+SPAN_LABELS = "span_labels"  # (B, M) int32, the tokens that stood there
+SPAN_WEIGHTS = "span_weights"  # (B, M) float32
+SPAN_LOGITS = "span_logits"  # (B, M, V)
+
+
+class SpanBoundary:
+    """Both halves of the span boundary objective; masked_lm stands before it and hides the spans.
+
+    A span is a run of positions that masked_lm chose, so that spans that touch are one. Its
+    boundaries may be [CLS] or [SEP].
+
+    Args:
+        context: What is fixed for the stage.
+        num_places: Rows of the table of places: tokens of a span that are predicted; those further
+            on are left to masked_lm.
+        place_dim: Width of a place's vector.
+
+    Reference:
+        ``pair_loss`` of facebookresearch/SpanBERT: 20 places of width 200.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+
+    def __init__(self, context: Context, *, num_places: int = 20, place_dim: int = 200):
+        self.context = context
+        self.num_places = num_places
+        self.place_dim = place_dim
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Boundaries and places of masked_lm's slots, with labels and weights of their own."""
+        if keys.MASK_POSITIONS not in batch:
+            raise RecipeError(
+                "objectives: span_boundary predicts the spans that masked_lm hides; name masked_lm "
+                "before it"
+            )
+        positions, used = batch[keys.MASK_POSITIONS], batch[keys.MASK_WEIGHTS] > 0
+        chosen = np.zeros(batch[keys.TOKEN_IDS].shape, bool)
+        rows, slots = np.nonzero(used)
+        chosen[rows, positions[rows, slots]] = True
+        first, last = (np.take_along_axis(end, positions, axis=1) for end in noise.runs(chosen))
+        places = positions - first
+        counted = used & (places < self.num_places)
+
+        def kept(values: np.ndarray) -> np.ndarray:
+            return np.where(counted, values, 0).astype(np.int32)
+
+        return batch | {
+            SPAN_BEFORE: kept(first - 1),
+            SPAN_BEHIND: kept(last + 1),
+            SPAN_PLACES: kept(places),
+            SPAN_LABELS: kept(batch[keys.MASK_LABELS]),
+            SPAN_WEIGHTS: counted.astype(np.float32),
+        }
+
+    def attach(self, network: Any) -> _SpanBoundaryScorer:
+        """The head: a table of places and two layers; the output matrix is the token table."""
+        return _SpanBoundaryScorer(network, self.num_places, self.place_dim)
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
+        """The likeliest token in each slot."""
+        return np.asarray(outputs[SPAN_LOGITS]).argmax(axis=-1).tolist()
+
+
+class _SpanBoundaryScorer(keras.layers.Layer):
+    """Never sees the states of the masked positions themselves."""
+
+    def __init__(self, network: Any, num_places: int, place_dim: int):
+        dtype = network.dtype_policy.name
+        super().__init__(name="span_boundary", dtype=dtype, autocast=False)
+        # Behind a function, so that Keras does not count the network's table among our weights.
+        self._table = lambda: network.token_embedding.embeddings
+        self.input_dim = 2 * network.hidden_dim + place_dim
+        self.hidden_dim = network.hidden_dim
+        self.vocabulary_size, self.embedding_dim = self.tied_embedding.shape
+        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
+        self.place = keras.layers.Embedding(
+            num_places,
+            place_dim,
+            embeddings_initializer=initializer,
+            name="place",
+            dtype="float32",
+        )
+
+        def dense(units: int, name: str) -> ActivatedProjection:
+            return ActivatedProjection(units, activation=network.activation, name=name, dtype=dtype)
+
+        def norm(name: str) -> keras.layers.LayerNormalization:
+            epsilon = network.layer_norm_epsilon
+            return keras.layers.LayerNormalization(epsilon=epsilon, name=name, dtype="float32")
+
+        self.first, self.first_norm = dense(self.hidden_dim, "first"), norm("first_norm")
+        self.second, self.second_norm = dense(self.embedding_dim, "second"), norm("second_norm")
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables."""
+        self.place.build((None, None))
+        self.first.build((None, None, self.input_dim))
+        self.first_norm.build((None, None, self.hidden_dim))
+        self.second.build((None, None, self.hidden_dim))
+        self.second_norm.build((None, None, self.embedding_dim))
+        self.output_bias = self.add_weight(
+            shape=(self.vocabulary_size,), initializer="zeros", name="output_bias", autocast=False
+        )
+        self.built = True
+
+    @property
+    def tied_embedding(self) -> Any:
+        """The network's variable that is our output matrix, (V, E)."""
+        return self._table()
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Nothing to change."""
+        return batch
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy at the slots of spans."""
+        if SPAN_BEFORE not in batch:
+            return {}, {}
+        states = outputs[keys.SEQUENCE_OUTPUT]
+        hidden = ops.concatenate(
+            [
+                gather_positions(states, batch[SPAN_BEFORE]),
+                gather_positions(states, batch[SPAN_BEHIND]),
+                self.place(batch[SPAN_PLACES]),
+            ],
+            axis=-1,
+        )  # (B, M, 2·D + place_dim)
+        hidden = ops.cast(hidden, self.compute_dtype)
+        hidden = self.first_norm(self.first(hidden, training=training))  # (B, M, D)
+        hidden = ops.cast(hidden, self.compute_dtype)
+        hidden = self.second_norm(self.second(hidden, training=training))  # (B, M, E)
+        logits = tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
+        if SPAN_LABELS not in batch:
+            return {}, {SPAN_LOGITS: logits}
+        weights = batch[SPAN_WEIGHTS]
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        return cross_entropy(logits, batch[SPAN_LABELS], weights), {SPAN_LOGITS: logits}

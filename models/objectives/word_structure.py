@@ -1,0 +1,121 @@
+"""Word structure prediction: some triples of tokens change places, predict what stood where.
+
+Of the runs of three ordinary tokens that masked_lm left alone, a share is shuffled; the tokens that
+stood there are predicted by masked_lm's own head, from positions added to its slots.
+
+Reference:
+    Wang et al. 2020 (StructBERT), arXiv 1908.04577, 2.2.1 (Eq. 1, K = 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError
+from models import features as keys
+from models.inputs import noise
+from models.layers.loss import cross_entropy
+from models.protocols import Batch, Capability, Context
+
+NEEDS = ("bidirectional", "token_logits")
+PROVIDES = ()
+CHOOSES = 0
+PREPARES = False
+
+SHUFFLED_LABELS = "shuffled_labels"  # (B, S) int32, the tokens that stood at the last S slots
+SHUFFLED_WEIGHTS = "shuffled_weights"  # (B, S) float32, 0 for an unused one
+
+
+class WordStructure:
+    """Both halves of word structure prediction; masked_lm stands before it and shares its head.
+
+    Args:
+        context: What is fixed for the stage.
+        rate: Share of the triples to shuffle, 0-1: of all places in the row where three ordinary
+            tokens stand together, none of them chosen by masked_lm.
+
+    Raises:
+        RecipeError: If the share is out of range.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+
+    def __init__(self, context: Context, *, rate: float = 0.05):
+        if not 0.0 < rate < 1.0:
+            raise RecipeError(
+                f"objectives.word_structure.rate: expected a number in (0, 1), got {rate}"
+            )
+        self.context = context
+        self.rate = rate
+        self.num_triples = noise.num_slots(rate, context.sequence_length)
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Shuffled ``token_ids``; their positions behind those of masked_lm, with own labels."""
+        if keys.MASK_POSITIONS not in batch:
+            raise RecipeError(
+                "objectives: word_structure shuffles what masked_lm left alone; name masked_lm "
+                "before it"
+            )
+        tokens = batch[keys.TOKEN_IDS]
+        free = noise.candidates(
+            tokens, batch[keys.PADDING_MASK], self.context.tokenizer.special_ids
+        )
+        rows, slots = np.nonzero(batch[keys.MASK_WEIGHTS])
+        free[rows, batch[keys.MASK_POSITIONS][rows, slots]] = False
+        first = noise.choose_triples(tokens, free, self.rate, self.num_triples, rng)
+        positions, after, weights = noise.shuffle_triples(tokens, first, self.num_triples, rng)
+        seen = tokens.copy()
+        row, slot = np.nonzero(weights)
+        seen[row, positions[row, slot]] = after[row, slot]
+        labels = np.where(weights > 0, np.take_along_axis(tokens, positions, axis=1), 0)
+        unused = np.zeros_like(weights)
+        return batch | {
+            keys.TOKEN_IDS: seen,
+            keys.MASK_POSITIONS: np.concatenate([batch[keys.MASK_POSITIONS], positions], axis=1),
+            # masked_lm scores its own slots only.
+            keys.MASK_LABELS: np.concatenate([batch[keys.MASK_LABELS], 0 * labels], axis=1),
+            keys.MASK_WEIGHTS: np.concatenate([batch[keys.MASK_WEIGHTS], unused], axis=1),
+            SHUFFLED_LABELS: labels.astype(np.int32),
+            SHUFFLED_WEIGHTS: weights,
+        }
+
+    def attach(self, network: Any) -> _WordStructureScorer:
+        """No variables: the head is masked_lm's."""
+        return _WordStructureScorer(3 * self.num_triples, network.dtype_policy.name)
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
+        """The likeliest token at each place of a shuffled triple."""
+        logits = np.asarray(outputs[keys.TOKEN_LOGITS])[:, -3 * self.num_triples :]
+        return logits.argmax(axis=-1).tolist()
+
+
+class _WordStructureScorer(keras.layers.Layer):
+    """Scores the last slots of masked_lm's predictions."""
+
+    def __init__(self, num_slots: int, dtype: str):
+        super().__init__(name="word_structure", dtype=dtype, autocast=False)
+        self.num_slots = num_slots
+        self.built = True
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Nothing to change."""
+        return batch
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy at the shuffled positions."""
+        if SHUFFLED_LABELS not in batch:
+            return {}, {}
+        logits = outputs[keys.TOKEN_LOGITS][:, -self.num_slots :]  # (B, S, V)
+        weights = batch[SHUFFLED_WEIGHTS]
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        return cross_entropy(logits, batch[SHUFFLED_LABELS], weights), {}

@@ -1,0 +1,48 @@
+"""What a corpus step writes beside the ids: words, phrases and entities of the original text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from corpora.units import ENTITY, PHRASE, WORD
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from tasks.steps import Bound, Step
+from tasks.tokenize_corpus import _Pieces, _write
+
+# Neither 京 nor "york" is in the vocabulary: unknown tokens must take nothing out of step.
+TOKENIZER = WordPiece([*SPECIAL_TOKENS, "new", "in", ".", "。", *"我在北大学读书"], lowercase=True)
+
+
+def written(folder: Path, settings: dict, text: str, names: str = "") -> tuple[dict, np.ndarray]:
+    from corpora.shards import TokenisedCorpus
+
+    file = folder / "names.tsv"
+    file.write_text(names, "utf-8")
+    step = Step("tokens x", "tokens", settings, given={"gazetteer": file})
+    pieces = _Pieces(Bound(step, {}), TOKENIZER)
+    details = _write(folder, TOKENIZER, pieces, [("a", text, "train")])
+    return details, TokenisedCorpus(folder / "documents.arrow").document(0)[2]
+
+
+def test_without_units_a_chinese_character_is_a_word(tmp_path: Path):
+    _, starts = written(tmp_path, {"language": "zh"}, "我在北京大学读书。")
+    assert starts.tolist() == [1] * 9
+
+
+def test_a_segmenter_makes_words_whatever_is_unknown(tmp_path: Path):
+    settings = {"language": "zh", "segmenter": {"name": "rjieba"}}
+    _, starts = written(tmp_path, settings, "我在北京大学读书。我读书。")
+    #                           我 在 北京大学     读书  。 我 读书 。
+    assert starts.tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1]
+
+
+def test_names_are_read_as_the_tokenizer_reads_text(tmp_path: Path):
+    settings = {"language": "en", "gazetteer": "digest"}
+    names = "New York\tentity\nin New York\tphrase\n"
+    details, starts = written(tmp_path, settings, "In New York. in new", names)
+    assert (starts & WORD > 0).tolist() == [True] * 6
+    assert (starts & PHRASE > 0).tolist() == [True, False, False, True, True, True]
+    assert (starts & ENTITY > 0).tolist() == [True, True, False, True, True, True]
+    assert details["coverage"] == {"phrase": 0.5, "entity": 2 / 6}
