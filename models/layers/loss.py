@@ -30,3 +30,21 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> dict[str, tuple[Any
     hit = ops.cast(own >= ops.max(logits, axis=-1), "float32")
     total = ops.sum(weights)
     return {"loss": (ops.sum(weights * nats), total), "accuracy": (ops.sum(weights * hit), total)}
+
+
+def binary_cross_entropy(scores: Any, labels: Any, weights: Any) -> dict[str, tuple[Any, Any]]:
+    """Sigmoid cross-entropy and accuracy, in float32.
+
+    Args:
+        scores: (…) log odds of 1.
+        labels: (…) float32, 0 or 1.
+        weights: (…) float32, 0 for a place that does not count.
+
+    Returns:
+        {"loss": (Σ w·nats, Σ w), "accuracy": (Σ w·[hit], Σ w)}.
+    """
+    scores = ops.cast(scores, "float32")
+    nats = ops.softplus(scores) - labels * scores
+    hit = ops.cast(ops.equal(scores > 0, labels > 0), "float32")
+    total = ops.sum(weights)
+    return {"loss": (ops.sum(weights * nats), total), "accuracy": (ops.sum(weights * hit), total)}

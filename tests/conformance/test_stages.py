@@ -100,7 +100,9 @@ def test_every_trainable_weight_gets_a_gradient(case):
 
 def test_it_learns_one_batch_by_heart(case):
     made = stage(*case, dropout=0.0)
-    losses = made.train(60)
+    # What a generator puts into the batch changes while it learns: that takes longer.
+    moving = any(objective.prepares for objective in made.objectives.values())
+    losses = made.train(150 if moving else 60)
     assert losses[-1] < 0.15 * losses[0], (losses[0], losses[-1])
 
 
@@ -149,6 +151,7 @@ def test_without_targets_there_are_predictions_and_no_scores(case):
     targets = {
         *("labels", "mask_labels", "mask_weights", "next_sentence_labels"),
         *("sentence_order_labels", "sentence_structure_labels", "shuffled_labels", "span_labels"),
+        *("chosen_labels", "chosen_weights"),
     }
     bare = {key: value for key, value in made.batch.items() if key not in targets}
     scores, predictions = made.model.outputs(bare, training=False)
