@@ -24,4 +24,5 @@ def main() -> None:
         server.kill()
 
 
-main()
+if __name__ == "__main__":
+    main()
