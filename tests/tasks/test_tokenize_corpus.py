@@ -8,40 +8,36 @@ import numpy as np
 
 from corpora.units import ENTITY, PHRASE, WORD
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
-from tasks.steps import Bound, Step
-from tasks.tokenize_corpus import _Pieces, _write
+from tasks.tokenize_corpus import Pieces, tokenize
 
 # Neither 京 nor "york" is in the vocabulary: unknown tokens must take nothing out of step.
 TOKENIZER = WordPiece([*SPECIAL_TOKENS, "new", "in", ".", "。", *"我在北大学读书"], lowercase=True)
 
 
-def written(folder: Path, settings: dict, text: str, names: str = "") -> tuple[dict, np.ndarray]:
+def written(folder: Path, pieces: Pieces, text: str) -> tuple[dict, np.ndarray]:
     from corpora.shards import TokenisedCorpus
 
-    file = folder / "names.tsv"
-    file.write_text(names, "utf-8")
-    step = Step("tokens x", "tokens", settings, given={"gazetteer": file})
-    pieces = _Pieces(Bound(step, {}), TOKENIZER)
-    details = _write(folder, TOKENIZER, pieces, [("a", text, "train")])
+    details = tokenize(folder, TOKENIZER, pieces, [("a", text, "train")])
     return details, TokenisedCorpus(folder / "documents.arrow").document(0)[2]
 
 
 def test_without_units_a_chinese_character_is_a_word(tmp_path: Path):
-    _, starts = written(tmp_path, {"language": "zh"}, "我在北京大学读书。")
+    _, starts = written(tmp_path, Pieces(TOKENIZER, "zh"), "我在北京大学读书。")
     assert starts.tolist() == [1] * 9
 
 
 def test_a_segmenter_makes_words_whatever_is_unknown(tmp_path: Path):
-    settings = {"language": "zh", "segmenter": {"name": "rjieba"}}
-    _, starts = written(tmp_path, settings, "我在北京大学读书。我读书。")
+    pieces = Pieces(TOKENIZER, "zh", segmenter="rjieba")
+    _, starts = written(tmp_path, pieces, "我在北京大学读书。我读书。")
     #                           我 在 北京大学     读书  。 我 读书 。
     assert starts.tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1]
 
 
 def test_names_are_read_as_the_tokenizer_reads_text(tmp_path: Path):
-    settings = {"language": "en", "gazetteer": "digest"}
-    names = "New York\tentity\nin New York\tphrase\n"
-    details, starts = written(tmp_path, settings, "In New York. in new", names)
+    names = tmp_path / "names.tsv"
+    names.write_text("New York\tentity\nin New York\tphrase\n", "utf-8")
+    pieces = Pieces(TOKENIZER, "en", gazetteer=names)
+    details, starts = written(tmp_path, pieces, "In New York. in new")
     assert (starts & WORD > 0).tolist() == [True] * 6
     assert (starts & PHRASE > 0).tolist() == [True, False, False, True, True, True]
     assert (starts & ENTITY > 0).tolist() == [True, True, False, True, True, True]
