@@ -18,7 +18,7 @@ def add(verbs: Any) -> None:
     convert.add_argument(
         "source",
         metavar="SOURCE",
-        help="a Hugging Face folder, a stage's folder, or models:/NAME@alias",
+        help="a Hugging Face folder, hf:owner/name@commit, a stage's folder, or models:/NAME@alias",
     )
     convert.add_argument(
         "target",
@@ -50,13 +50,16 @@ def convert(source: str, target: Path) -> dict[str, Any]:
     Raises:
         RecipeError: The source is neither, it cannot be the other, or the target has files.
         ContractViolation: A file of the source is not what it claims to be.
+        EnvironmentFault: The hub or the registry cannot be reached.
     """
     from models.interchange.huggingface import read_checkpoint, write_checkpoint
     from models.interchange.new_folder import refuse_files
+    from models.interchange.published import published_folder
     from models.interchange.stage_folder import read_stage, write_stage
 
     refuse_files(target)
-    folder = Path(source)
+    address = source.startswith(("hf:", "folder:"))
+    folder = published_folder(source) if address else Path(source)
     notes: tuple[str, ...] = ()
     if folder.is_dir() and _is_stage(folder):
         found = read_stage(folder, _tokenizer_in_store(folder))

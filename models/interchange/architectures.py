@@ -377,7 +377,7 @@ ELECTRA = Architecture(
         ),
         "replaced_token_detection": (
             ("discriminator_predictions.dense", "transform", "DD"),
-            ("discriminator_predictions.dense_prediction", "output", "D1"),
+            ("discriminator_predictions.dense_prediction", "score", "D1"),
         ),
     },
     parameters={"generator_lm_head.bias": ("masked_lm/output_bias", "V")},

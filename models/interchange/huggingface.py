@@ -478,6 +478,9 @@ def write_checkpoint(
     for head in heads:
         links += architecture.head_links(head, settings, len(checkpoint.label_names))
         arrays |= {f"{head}/{path}": value for path, value in checkpoint.heads[head].items()}
+    # Of replaced_token_detection the generator, which is a network of its own.
+    surplus = sorted({"/".join(name.split("/")[:2]) for name in arrays.keys() - _ours(links)})
+    notes += [f"left out, {name} has no place for it: {part}" for part in surplus]
     theirs = {link.theirs: _as_theirs(link, arrays) for link in links}
     if not heads:  # their bare class has no prefix
         theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
@@ -489,6 +492,10 @@ def write_checkpoint(
             length = settings["max_sequence_length"]
             write_tokenizer(checkpoint.tokenizer, part, length, "num_segments" in settings)
     return tuple(notes)
+
+
+def _ours(links: Iterable[Link]) -> set[str]:
+    return {link.ours for link in links}
 
 
 def _their_class(

@@ -206,7 +206,7 @@ def test_a_family_in_capitals_suggests_the_right_one(write):
         ("zh-reviews", ("init", "l2_sp", "replay", "head_tail")),
         (
             "electra-tagging",
-            ("'electra'", "'replaced_token_detection'", "'token_classification'", "windows"),
+            ("'replaced_token_detection'", "'token_classification'", "windows"),
         ),
         (
             "t5-summaries",

@@ -99,7 +99,7 @@ def second_logits(network: Any, found: Checkpoint, outputs: dict) -> Any:
         return None
     hidden = ops.matmul(outputs["sequence_output"], weights["transform/kernel"])
     hidden = network.blocks[0].intermediate._plain(hidden, weights["transform/bias"])
-    return (ops.matmul(hidden, weights["output/kernel"]) + weights["output/bias"])[..., 0]
+    return (ops.matmul(hidden, weights["score/kernel"]) + weights["score/bias"])[..., 0]
 
 
 def test_logits_loss_and_the_gradient_on_the_table_match(name, activation, tmp_path):

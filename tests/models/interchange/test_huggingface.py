@@ -271,3 +271,15 @@ def test_another_scheme_is_no_tokenizer_of_ours(tmp_path):
     found = read_checkpoint(folder)
     assert found.tokenizer is None
     assert found.notes == ("no tokenizer: tokenizer.json: BPE; only WordPiece is supported yet",)
+
+
+def test_a_generator_beside_the_discriminator_is_left_out_and_said(tmp_path):
+    found = read_checkpoint(GOLDEN / "electra-discriminator-large")
+    head = {**found.heads["replaced_token_detection"], "generator/x/kernel": np.zeros((2, 2))}
+    ours = huggingface.Checkpoint(
+        found.family, found.settings, found.network, {"replaced_token_detection": head}
+    )
+    assert write_checkpoint(ours, tmp_path / "ours") == (
+        "left out, ElectraForPreTraining has no place for it: replaced_token_detection/generator",
+    )
+    assert set(tensors(tmp_path / "ours")) == set(tensors(GOLDEN / "electra-discriminator-large"))

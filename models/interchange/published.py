@@ -1,0 +1,75 @@
+"""A published checkpoint as a folder on this machine: ``hf:owner/name@commit`` or ``folder:path``.
+
+A commit and not a branch, so that the same words mean the same bytes tomorrow. Only configuration,
+safetensors and tokenizer files are fetched: no pickle, no code.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fourstage.errors import EnvironmentFault, RecipeError
+from fourstage.settings import home
+
+ADDRESS = re.compile(r"hf:(?P<repository>[^/@\s]+/[^/@\s]+)@(?P<commit>[0-9a-f]{7,64})")
+FOLDER = "folder:"
+FETCHED = (
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "vocab.txt",
+    "tokenizer*.json",
+)
+
+
+def published_folder(address: str) -> Path:
+    """The folder an address means; fetched into ``$FOURSTAGE_HOME/huggingface`` where it is new.
+
+    Args:
+        address: ``hf:owner/name@commit``, with 7 digits of the commit or more, or ``folder:path``.
+
+    Raises:
+        RecipeError: It is no such address, or there is no such folder, repository or commit.
+        EnvironmentFault: The hub cannot be reached and the files are not here.
+    """
+    if address.startswith(FOLDER):
+        folder = Path(address.removeprefix(FOLDER))
+        if not folder.is_dir():
+            raise RecipeError(f"{address[:200]}: there is no such folder")
+        return folder
+    parts = ADDRESS.fullmatch(address)
+    if parts is None:
+        raise RecipeError(
+            f"{address[:200]!r}: expected hf:owner/name@commit (a commit, not a branch) or"
+            " folder:path"
+        )
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        folder = Path(
+            snapshot_download(
+                parts["repository"],
+                revision=parts["commit"],
+                cache_dir=home() / "huggingface",
+                allow_patterns=list(FETCHED),
+            )
+        )
+    except (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError) as error:
+        raise RecipeError(f"{address}: the hub has no such public repository or commit") from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise EnvironmentFault(
+            f"{address}: the hub cannot be reached and the files are not in"
+            f" {home() / 'huggingface'}. Fetch them where there is a network and name the folder:"
+            " folder:path"
+        ) from error
+    if not folder.name.startswith(parts["commit"]):
+        raise RecipeError(f"{address}: the hub answered with {folder.name[:12]}, another commit")
+    return folder
