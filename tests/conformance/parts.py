@@ -6,6 +6,7 @@ import atexit
 import json
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,10 +40,8 @@ def stages() -> list[tuple[str, tuple[str, ...], str | None]]:
     found = []
     for family in FAMILIES:
         for objective in catalogue.names("objectives"):
-            for objectives in ((objective,), ("masked_lm", objective)):
-                if compatible(family, objectives, None):
-                    found.append((family, objectives, None))
-                    break
+            with suppress(RecipeError):
+                found.append((family, catalogue.combination(family, objective), None))
         found += [
             (family, (), head) for head in catalogue.names("heads") if compatible(family, (), head)
         ]
