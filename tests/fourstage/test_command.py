@@ -25,7 +25,7 @@ from fourstage.errors import (
 from fourstage.settings import REPOSITORY
 
 VERBS = (
-    *("run", "plan", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
+    *("run", "plan", "show", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
     *("evaluate", "predict", "promote", "rollback", "up", "doctor"),
 )
 
