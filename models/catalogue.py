@@ -153,6 +153,34 @@ def check_compatible(
         )
 
 
+def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tuple[str, ...]:
+    """The fewest objectives with which a family trains an objective: alone, or with another one.
+
+    Args:
+        family: Name of the network's family.
+        objective: Name of the objective.
+        folders: Project folders, searched first.
+
+    Returns:
+        ``(objective,)``, or ``(other, objective)`` where it needs what another one provides.
+
+    Raises:
+        RecipeError: There is none; the message is that of the objective alone.
+    """
+    try:
+        check_compatible(family, (objective,), folders=folders)
+        return (objective,)
+    except RecipeError as reason:
+        others = (name for name in names("objectives", folders) if name != objective)
+        for other in sorted(others, key=lambda name: name != "masked_lm"):
+            try:
+                check_compatible(family, (other, objective), folders=folders)
+            except RecipeError:
+                continue
+            return (other, objective)
+        raise reason
+
+
 def _providers(need: str, family: str, folders: Sequence[Path]) -> str:
     """Who would provide what is missing."""
     families = [

@@ -165,6 +165,9 @@ class Network(Protocol):
 class Objective(Protocol):
     """How examples are made and how they are scored; one a file in ``objectives`` or ``heads``.
 
+    One that starts the network from something else than random weights (distillation, from its
+    teacher) has ``initialise(network, scorers)`` too, called once where a first stage begins.
+
     Built as ``Cls(context, **settings)`` with the recipe's settings. Module-level literals beside
     it: ``NEEDS``, ``PROVIDES`` (tuples of capability names), ``CHOOSES`` (0: never chooses a
     stage's segments, 1: chooses plain windows where no other objective does, 2: must choose) and

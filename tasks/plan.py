@@ -38,7 +38,22 @@ def stage_settings(stage: Any) -> dict[str, Any]:
     """What of a resolved stage, on this machine, enters its key."""
     from models.recipe import stage_spec
 
-    return {**stage_spec(stage), **arithmetic(stage.precision)}
+    return {**stage_spec(stage), **_teachers(stage), **arithmetic(stage.precision)}
+
+
+def _teachers(stage: Any) -> dict[str, Any]:
+    """Digests of the networks that a stage learns from: a folder's name says nothing of them."""
+    found = {}
+    for name, settings in stage.objectives.items():
+        if "teacher" in settings:
+            path = Path(settings["teacher"]) / "network.safetensors"
+            if not path.is_file():
+                raise RecipeError(
+                    f"objectives.{name}.teacher: expected the folder of a finished stage, got "
+                    f"{settings['teacher']!r}"
+                )
+            found[name] = hash_file(path)
+    return {"teachers": found} if found else {}
 
 
 def plan_recipe(

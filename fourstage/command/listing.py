@@ -50,8 +50,32 @@ def _parts(kind: str, folders: list[Path]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"name": name}
         for column in columns.get(kind, ("NEEDS",)):
             row[column.lower()] = list(literals.get(column, ()))
+        if kind == "objectives":
+            row |= _legality(name, folders)
         rows.append({**row, "path": str(catalogue.file_of(kind, name, folders))})
     return rows
+
+
+def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
+    """By family, whether it can train the objective, and what is missing where not."""
+    from models import catalogue
+
+    found: dict[str, str] = {}
+    needs = catalogue.literals("objectives", objective, folders).get("NEEDS", ())
+    for family in catalogue.names("families", folders):
+        try:
+            others = catalogue.combination(family, objective, folders)[:-1]
+            found[family] = f"with {others[0]}" if others else "yes"
+        except RecipeError:
+            there = catalogue.literals("families", family, folders).get("PROVIDES", ())
+            given = {
+                each
+                for other in catalogue.names("objectives", folders)
+                for each in catalogue.literals("objectives", other, folders).get("PROVIDES", ())
+            }
+            missing = [need for need in needs if need not in {*there, *given}]
+            found[family] = f"no {', '.join(missing)}" if missing else "no"
+    return found
 
 
 def _recipes(folders: list[Path]) -> list[dict[str, Any]]:

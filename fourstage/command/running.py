@@ -1,4 +1,4 @@
-"""``run``, ``plan``, ``explain``, ``compare``: what is about a recipe."""
+"""``run``, ``plan``, ``show``, ``explain``, ``compare``: what is about a recipe."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ def add(verbs: Any) -> None:
         "--resolved", action="store_true", help="print every value and where it comes from"
     )
     plan.set_defaults(handler=handle_plan)
+
+    show = verbs.add_parser("show", help="ten examples of a stage as its objectives make them")
+    add_recipe(show)
+    show.add_argument("stage", metavar="STAGE", help="name of the stage, such as general")
+    show.set_defaults(handler=handle_show)
 
     explain = verbs.add_parser("explain", help="what changed since a step was last made")
     add_recipe(explain)
@@ -130,6 +135,17 @@ def handle_plan(options: Namespace) -> int:
         print_table(
             ("step", "status", "why"), [(r["step"], r["status"], r["why"][0]) for r in rows]
         )
+    return 0
+
+
+def handle_show(options: Namespace) -> int:
+    """Print examples, a blank line between two."""
+    resolved_recipe(options.recipe, options)
+    with libraries_speak_to(new_log("show")):
+        from tasks.show_examples import show_examples
+
+        found = list(show_examples(options.recipe, options.stage, options.overrides, options.smoke))
+    print_line("\n\n".join(found))
     return 0
 
 

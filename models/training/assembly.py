@@ -10,7 +10,7 @@ from typing import Any
 
 from fourstage.errors import RecipeError
 from models.catalogue import find
-from models.protocols import Context, Tokenizer
+from models.protocols import Capability, Context, Tokenizer
 from models.training.precision import policy
 from models.weights import load_weights
 
@@ -47,11 +47,13 @@ def build_objectives(
     context: Context,
     folders: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """{name: objective} of a stage, the head (where there is one) last."""
+    """{name: objective} of a stage in the order in which they work, the head last."""
     made = {
         name: find("objectives", name, folders)(context, **settings)
         for name, settings in objectives.items()
     }
+    # Who reads another objective's predictions comes after it, in data and in scores.
+    made = dict(sorted(made.items(), key=lambda item: Capability.TOKEN_LOGITS in item[1].needs))
     for name, settings in (head or {}).items():
         made[name] = find("heads", name, folders)(context, **settings)
     return made

@@ -417,6 +417,10 @@ class _Run:
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             if self.job.initial is not None:
                 _load_initial(self.job, self.network, self.scorers)
+            else:
+                for objective in self.objectives.values():
+                    if hasattr(objective, "initialise"):
+                        objective.initialise(self.network, self.scorers)
             return self.state
         variables = self._variables()
         if [tuple(v.shape) for v in variables] != [array.shape for array in found.arrays]:

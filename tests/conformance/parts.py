@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import json
+import shutil
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -14,6 +21,7 @@ from models.inputs.batches import batches
 from models.protocols import Batch, Context, Objective
 from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
+from models.weights import save_weights
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer, random_corpus
 
 VOCABULARY_SIZE = 120
@@ -32,10 +40,8 @@ def stages() -> list[tuple[str, tuple[str, ...], str | None]]:
     found = []
     for family in FAMILIES:
         for objective in catalogue.names("objectives"):
-            for objectives in ((objective,), ("masked_lm", objective)):
-                if compatible(family, objectives, None):
-                    found.append((family, objectives, None))
-                    break
+            with suppress(RecipeError):
+                found.append((family, catalogue.combination(family, objective), None))
         found += [
             (family, (), head) for head in catalogue.names("heads") if compatible(family, (), head)
         ]
@@ -56,7 +62,7 @@ def network(family: str, seed: int = 0, **changes: Any) -> Any:
     keras.utils.set_random_seed(seed)
     size = catalogue.literals("families", family)["SIZES"]["tiny"]
     settings = {"vocabulary_size": VOCABULARY_SIZE, "max_sequence_length": 2 * LENGTH}
-    return catalogue.find("families", family)(**size, **settings, **changes)
+    return catalogue.find("families", family)(**size | settings | changes)
 
 
 @dataclass
@@ -103,12 +109,50 @@ def stage(
     named = {name: catalogue.find("objectives", name) for name in objectives}
     if head is not None:
         named[head] = catalogue.find("heads", head)
-    made = {name: found(CONTEXT) for name, found in named.items()}
+    made = {name: found(CONTEXT, **settings(name, family)) for name, found in named.items()}
     scorers = {name: objective.attach(made_network) for name, objective in made.items()}
     data = labelled() if head is not None else random_corpus(40, VOCABULARY_SIZE, seed=3)
     fed = batches({"data": (data, 1.0)}, list(made.values()), CONTEXT, BATCH_SIZE, seed=5)
     model = StageModel(made_network, scorers)
     return Stage(made_network, made, scorers, model, fed.batch(0))
+
+
+def settings(objective: str, family: str) -> dict[str, Any]:
+    """Settings without which an objective cannot be made."""
+    return {"teacher": str(teacher(family))} if objective == "distillation" else {}
+
+
+@cache
+def teacher(family: str) -> Path:
+    """Folder of a finished stage: masked_lm, trained on the batch that students are tested on."""
+    made = stage(family, ("masked_lm",), None, seed=8, dropout=0.0)
+    made.train(60)
+    folder = Path(tempfile.mkdtemp(prefix="teacher-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return save(made, family, folder)
+
+
+def save(made: Stage, family: str, folder: Path) -> Path:
+    """Write a stage of masked_lm as the training loop does."""
+    (folder / "heads").mkdir()
+    save_weights(made.network, folder / "network.safetensors")
+    save_weights(made.scorers["masked_lm"], folder / "heads" / "masked_lm.safetensors")
+    network_settings = made.network.get_config()
+    for name in ("vocabulary_size", "dtype", "name"):
+        network_settings.pop(name)
+    config = {
+        "family": family,
+        "network": network_settings,
+        "vocabulary_size": VOCABULARY_SIZE,
+        "sequence_length": LENGTH,
+        "precision": "float32",
+        "objectives": {"masked_lm": {}},
+        "head": None,
+        "label_names": [],
+        "tokenizer_digest": CONTEXT.tokenizer.digest,
+    }
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    return folder
 
 
 def labelled() -> MemoryRows:

@@ -8,6 +8,8 @@ import keras
 import numpy as np
 import pytest
 
+from fourstage.errors import RecipeError
+from models import catalogue
 from models.protocols import Capability
 from models.weights import load_weights, named_weights, save_weights
 from tests.conformance.parts import BATCH_SIZE, CONTEXT, Stage, stage, stages
@@ -42,6 +44,21 @@ def gradients(made: Stage) -> list[tuple[str, np.ndarray]]:
         for variable, gradient in zip(variables, found, strict=True)
         if gradient is not None
     ]
+
+
+@pytest.mark.parametrize("family", catalogue.names("families"))
+@pytest.mark.parametrize("objective", catalogue.names("objectives"))
+def test_a_pair_is_tested_here_or_refused_with_what_it_lacks(family, objective):
+    made = [each for each in stages() if each[0] == family and each[1][-1:] == (objective,)]
+    if made:
+        catalogue.check_compatible(family, made[0][1])
+        return
+    lacking = set(catalogue.literals("objectives", objective)["NEEDS"])
+    lacking -= set(catalogue.literals("families", family)["PROVIDES"])
+    with pytest.raises(RecipeError) as refused:
+        catalogue.check_compatible(family, (objective,))
+    assert any(need in str(refused.value) for need in lacking)
+    assert f"{objective!r} needs" in str(refused.value)
 
 
 def test_scores_are_sums_with_weights_and_predictions_are_float32(case):

@@ -25,7 +25,7 @@ from fourstage.errors import (
 from fourstage.settings import REPOSITORY
 
 VERBS = (
-    *("run", "plan", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
+    *("run", "plan", "show", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
     *("evaluate", "predict", "promote", "rollback", "up", "doctor"),
 )
 
@@ -254,6 +254,19 @@ def test_list_gives_names_as_a_table_and_as_json(kind, capsys):
         assert row["name"] in table
         if "path" in row:
             assert Path(row["path"]).is_file()
+
+
+def test_the_list_of_objectives_says_which_family_trains_which(tmp_path, capsys, monkeypatch):
+    (tmp_path / "families").mkdir()
+    bare = 'PROVIDES = ("bidirectional",)\nSIZES = {"tiny": {}}\nclass Bare: ...\n'
+    (tmp_path / "families" / "bare.py").write_text(bare, encoding="utf-8")
+    (tmp_path / "fourstage.project").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main(["list", "objectives", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["masked_lm"]["bert"] == rows["next_sentence"]["bert"] == "yes"
+    assert rows["span_boundary"]["bare"] == "with masked_lm"
+    assert rows["sentence_order"]["bare"] == "no pooled_output, segments"
 
 
 def test_list_shows_a_source_that_cannot_be_read_beside_the_others(tmp_path, capsys, monkeypatch):

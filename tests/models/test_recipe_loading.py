@@ -69,7 +69,7 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
             "masked_lm:",
             "masked_ml:",
             "x.yaml: stages[0].objectives: 'masked_ml' is not an objective; did you mean "
-            "'masked_lm'? Known: masked_lm, next_sentence",
+            "'masked_lm'? Known: distillation, masked_lm, ",
         ),
         (
             "^name:.*",
@@ -204,10 +204,7 @@ def test_a_family_in_capitals_suggests_the_right_one(write):
     ("name", "places"),
     [
         ("zh-reviews", ("init", "l2_sp", "replay", "head_tail")),
-        (
-            "electra-tagging",
-            ("'token_classification'", "windows"),
-        ),
+        ("electra-tagging", ("'token_classification'", "windows")),
         (
             "t5-summaries",
             ("'t5'", "'sentencepiece'", "'span_denoising'", "'generation'", "adafactor", "decode"),

@@ -1,0 +1,101 @@
+"""Examples as a person can check them: tokens in columns, and under each what was made of it.
+
+    clean    [CLS] the  cat    sat
+    units          wpe  wpe    w
+    seen     [CLS] the  [MASK] sat
+    segment  0     0    0      0
+    mask                cat
+
+Widths are those of a terminal, in which a Chinese character takes two places.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from models import features as keys
+from models.protocols import Batch, Tokenizer
+
+WIDTH = 100  # places a line may take
+_UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e"}
+
+
+def display_width(text: str) -> int:
+    """Places a text takes in a terminal."""
+    return sum(
+        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )
+
+
+def shown(clean: Batch, batch: Batch, row: int, tokenizer: Tokenizer) -> str:
+    """One example of a batch, in lines of at most `WIDTH` places where its tokens allow it.
+
+    Args:
+        clean: The rows as the segment chooser made them, units among them.
+        batch: The same rows after every objective.
+        row: Which one.
+        tokenizer: The recipe's.
+    """
+
+    def text(token_id: int) -> str:
+        return tokenizer.decode([token_id]) or "[PAD]"
+
+    length = int(clean[keys.PADDING_MASK][row].sum())
+    lines = {"clean": [text(i) for i in clean[keys.TOKEN_IDS][row, :length]]}
+    if keys.UNIT_STARTS in clean:
+        kinds = clean[keys.UNIT_STARTS][row, :length]
+        lines["units"] = ["".join(n for kind, n in _UNITS.items() if at & kind) for at in kinds]
+    changed = [k for k in (keys.TOKEN_IDS, "generator_token_ids") if k in batch]
+    for key in changed:
+        seen = [text(i) for i in batch[key][row, :length]]
+        name = "seen" if key == keys.TOKEN_IDS else "generator"
+        if name == "generator" or seen != lines["clean"]:
+            lines[name] = seen
+    lines["segment"] = [str(i) for i in clean[keys.SEGMENT_IDS][row, :length]]
+    for name, targets in _targets(batch, row):
+        lines[name] = [text(targets[i]) if i in targets else "" for i in range(length)]
+    labels = [
+        f"{key}: {int(value[row])}"
+        for key, value in sorted(batch.items())
+        if key.endswith("labels") and value.ndim == 1
+    ]
+    return "\n".join([*_wrapped(lines), *labels])
+
+
+def _targets(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
+    """Of each kind of target, the token to predict at each position."""
+    for name in ("mask", "chosen", "shuffled", "span"):
+        if f"{name}_labels" not in batch:
+            continue
+        labels, weights = batch[f"{name}_labels"][row], batch[f"{name}_weights"][row]
+        positions = batch.get(f"{name}_positions", batch.get(keys.MASK_POSITIONS))
+        assert positions is not None
+        # Shuffled tokens are masked_lm's last slots, a span's tokens its first ones.
+        at = positions[row]
+        at = at[-len(labels) :] if name == "shuffled" else at[: len(labels)]
+        yield name, {int(at[i]): int(labels[i]) for i in np.flatnonzero(weights)}
+
+
+def _wrapped(lines: Mapping[str, list[str]]) -> Iterator[str]:
+    """Columns under each other, broken into blocks where they would be too wide."""
+    head = max(map(len, lines)) + 2
+    widths = [max(map(display_width, column)) + 1 for column in zip(*lines.values(), strict=True)]
+    first = 0
+    while first < len(widths):
+        last, used = first + 1, head + widths[first]
+        while last < len(widths) and used + widths[last] <= WIDTH:
+            used += widths[last]
+            last += 1
+        if first:
+            yield ""
+        for name, cells in lines.items():
+            padded = (
+                cell + " " * (width - display_width(cell))
+                for cell, width in zip(cells[first:last], widths[first:last], strict=True)
+            )
+            yield f"{name:<{head}}{''.join(padded)}".rstrip()
+        first = last

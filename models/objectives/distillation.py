@@ -1,0 +1,238 @@
+"""Distillation: a student learns what a trained teacher would predict, not only what stood there.
+
+    the same noised text → teacher (as in use, no gradient) → its token scores and last states
+                         → student → masked_lm's token scores and last states → compared
+
+Reference:
+    Sanh et al. 2019 (DistilBERT), arXiv 1910.01108, 3; ``distiller.py`` of
+    huggingface/transformers.
+    Hinton et al. 2015, arXiv 1503.02531.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError, UnknownNameError
+from models import features as keys
+from models.layers.gather import gather_positions
+from models.protocols import Batch, Capability, Context
+from models.training.assembly import load_stage
+from models.weights import named_weights
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ("bidirectional", "token_logits")
+PROVIDES = ()
+CHOOSES = 0
+PREPARES = False
+LOSS_ON = ("real", "masked")
+HEAD = "masked_lm"
+
+DISTILLED_SLOTS = "distilled_slots"  # (B, S) int32, slots of masked_lm that are compared
+DISTILLED_WEIGHTS = "distilled_weights"  # (B, S) float32
+
+
+class Distillation:
+    """Both halves of distillation; masked_lm stands before it and brings the student's scores.
+
+    The paper's factors are 5 for the soft targets, 1 for the states and 2 for masked_lm, whose
+    factor is its own ``weight`` in the recipe.
+
+    Args:
+        context: What is fixed for the stage.
+        teacher: Folder of a finished stage with a ``masked_lm`` head and the same tokenizer.
+        temperature: Both softmaxes are taken of scores divided by it; above 0.
+        loss_on: ``real``: the soft targets of all real tokens; ``masked``: of the chosen ones.
+        soft_weight: Factor of T² · KL(teacher ‖ student).
+        cosine_weight: Factor of 1 - cosine of the last states of real tokens.
+
+    Raises:
+        RecipeError: If the temperature is not above 0, or the teacher does not fit.
+        UnknownNameError: If `loss_on` is unknown.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        teacher: str,
+        temperature: float = 2.0,
+        loss_on: str = "real",
+        soft_weight: float = 5.0,
+        cosine_weight: float = 1.0,
+    ):
+        where = "objectives.distillation"
+        if temperature <= 0:
+            raise RecipeError(f"{where}.temperature: expected a number above 0, got {temperature}")
+        if loss_on not in LOSS_ON:
+            raise UnknownNameError(f"{where}.loss_on", loss_on, "a choice of tokens", LOSS_ON)
+        if not (Path(teacher) / "config.json").is_file():
+            raise RecipeError(
+                f"{where}.teacher: expected the folder of a finished stage: {teacher}"
+            )
+        self.context = context
+        self.temperature = temperature
+        self.loss_on = loss_on
+        self.soft_weight = soft_weight
+        self.cosine_weight = cosine_weight
+        self._folder = Path(teacher)
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Which of masked_lm's slots are compared; for ``real`` one more slot for each token."""
+        if keys.MASK_POSITIONS not in batch:
+            raise RecipeError(
+                "objectives: distillation compares what masked_lm predicts; name masked_lm before "
+                "it"
+            )
+        num_rows, slots = batch[keys.MASK_POSITIONS].shape
+        if self.loss_on == "masked":
+            numbers = np.arange(slots)
+            more: Batch = {}
+            weights = batch[keys.MASK_WEIGHTS]
+        else:
+            length = batch[keys.TOKEN_IDS].shape[1]
+            numbers = slots + np.arange(length)
+            weights = batch[keys.PADDING_MASK]
+            places = np.broadcast_to(np.arange(length), (num_rows, length))
+            # masked_lm predicts there, but its own loss does not count it.
+            added = {
+                keys.MASK_POSITIONS: places,
+                keys.MASK_LABELS: np.zeros_like(places),
+                keys.MASK_WEIGHTS: np.zeros_like(places),
+            }
+            more = {
+                key: np.concatenate([batch[key], value.astype(batch[key].dtype)], axis=1)
+                for key, value in added.items()
+            }
+        return (
+            batch
+            | more
+            | {
+                DISTILLED_SLOTS: np.tile(numbers, (num_rows, 1)).astype(np.int32),
+                DISTILLED_WEIGHTS: weights.astype(np.float32),
+            }
+        )
+
+    def attach(self, network: Any) -> _DistillationScorer:
+        """No variables of its own; the teacher stays out of sight."""
+        return _DistillationScorer(network, self, *self._teacher())
+
+    def initialise(self, network: Any, scorers: Mapping[str, Any]) -> None:
+        """Start the student from the teacher: its tables, every so-manieth block, its head.
+
+        Of 12 blocks a student of 6 takes 0, 2, 4, 7, 9, 11, as the paper's script does: the first,
+        the last, and those between at even distances.
+
+        Raises:
+            RecipeError: If a weight of the student has no counterpart of its shape.
+        """
+        teacher, head = self._teacher()
+        own, theirs = named_weights(network), named_weights(teacher)
+        taken = layers_taken(_num_blocks(own), _num_blocks(theirs))
+
+        def source(name: str) -> str:
+            return re.sub(r"^block_(\d+)/", lambda m: f"block_{taken[int(m[1])]}/", name)
+
+        pairs = [(name, variable, theirs.get(source(name))) for name, variable in own.items()]
+        if HEAD in scorers:
+            of_head = named_weights(head)
+            pairs += [(n, v, of_head.get(n)) for n, v in named_weights(scorers[HEAD]).items()]
+        for name, variable, found in pairs:
+            if found is None or tuple(found.shape) != tuple(variable.shape):
+                there = "none" if found is None else f"shape {tuple(found.shape)}"
+                raise RecipeError(
+                    f"objectives.distillation.teacher: expected a weight like the student's {name} "
+                    f"of shape {tuple(variable.shape)}, got {there}; give the student the "
+                    "teacher's width"
+                )
+        for _, variable, found in pairs:
+            variable.assign(found)
+
+    def _teacher(self) -> tuple[Any, Any]:
+        """Network and masked_lm scorer of the teacher's folder."""
+        stage = load_stage(self._folder, self.context.tokenizer)
+        return stage.network, stage.scorer(HEAD, stage.objective(HEAD))
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
+        """The likeliest token in each of masked_lm's slots."""
+        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
+
+
+def layers_taken(num_layers: int, of: int) -> list[int]:
+    """Numbers of `num_layers` blocks among `of`, the first and the last and evenly between."""
+    return [round(i * (of - 1) / max(1, num_layers - 1)) for i in range(num_layers)]
+
+
+def _num_blocks(names: Mapping[str, Any]) -> int:
+    numbers = [int(found[1]) for name in names if (found := re.match(r"block_(\d+)/", name))]
+    return max(numbers, default=-1) + 1
+
+
+class _DistillationScorer(keras.layers.Layer):
+    """Runs the teacher on what the student saw, and compares."""
+
+    def __init__(self, network: Any, objective: Distillation, teacher: Any, head: Any):
+        super().__init__(name="distillation", dtype=network.dtype_policy.name, autocast=False)
+        if objective.cosine_weight and teacher.hidden_dim != network.hidden_dim:
+            raise RecipeError(
+                f"objectives.distillation.cosine_weight: the states of teacher and student have "
+                f"widths {teacher.hidden_dim} and {network.hidden_dim}; set it to 0, or give the "
+                "student the teacher's hidden_dim"
+            )
+        self.temperature = objective.temperature
+        self.soft_weight = objective.soft_weight
+        self.cosine_weight = objective.cosine_weight
+        # Behind functions, so that Keras does not count the teacher's weights among ours.
+        self._teacher = lambda: teacher
+        self._head = lambda: head
+        self.built = True
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Nothing to change."""
+        return batch
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Soft and cosine loss; ``loss`` is their weighted sum, by the tokens of the soft one."""
+        if DISTILLED_SLOTS not in batch or keys.MASK_LABELS not in batch:
+            return {}, {}
+        slots = batch[DISTILLED_SLOTS]
+        taught = self._teacher()(batch, training=False)[keys.SEQUENCE_OUTPUT]  # (B, T, D)
+        places = ops.take_along_axis(batch[keys.MASK_POSITIONS], slots, axis=1)  # (B, S)
+        soft = self._head().logits(gather_positions(taught, places), training=False)
+        soft, taught = ops.stop_gradient(soft), ops.stop_gradient(taught)
+        own = gather_positions(outputs[keys.TOKEN_LOGITS], slots)  # (B, S, V)
+        rows = batch.get(keys.ROW_WEIGHTS)
+        rows = 1.0 if rows is None else rows[:, None]
+
+        weights = batch[DISTILLED_WEIGHTS] * rows
+        wanted = ops.log_softmax(soft / self.temperature)
+        given = ops.log_softmax(own / self.temperature)
+        nats = ops.sum(ops.exp(wanted) * (wanted - given), axis=-1)  # (B, S)
+        divergence, count = ops.sum(nats * weights) * self.temperature**2, ops.sum(weights)
+
+        real = ops.cast(batch[keys.PADDING_MASK], "float32") * rows
+        scores = {"soft_loss": (divergence, count)}
+        total = self.soft_weight * divergence
+        if self.cosine_weight:
+            states = ops.normalize(outputs[keys.SEQUENCE_OUTPUT], axis=-1)
+            apart = 1.0 - ops.sum(states * ops.normalize(taught, axis=-1), axis=-1)  # (B, T)
+            distance, tokens = ops.sum(apart * real), ops.sum(real)
+            scores["cosine_loss"] = (distance, tokens)
+            mean = ops.divide_no_nan(distance, tokens)
+            total = total + self.cosine_weight * count * mean
+        return {"loss": (total, count), **scores}, {}

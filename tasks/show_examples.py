@@ -1,0 +1,75 @@
+"""Ten examples of a stage as its objectives make them, from what the store has already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fourstage.errors import EnvironmentFault, UnknownNameError
+
+EXAMPLES = 10
+
+
+def show_examples(
+    recipe: str, stage_name: str, overrides: Sequence[str] = (), smoke: bool = False
+) -> Iterator[str]:
+    """The first examples of a stage under its seed, one text each; makes nothing.
+
+    Raises:
+        UnknownNameError: The recipe has no such stage.
+        EnvironmentFault: Its text is not tokenised yet.
+    """
+    from fourstage.settings import home
+    from models.inputs.display import shown
+    from models.inputs.randomness import generator
+    from models.protocols import Context
+    from models.training.assembly import build_objectives
+    from tasks.artifacts import Artifact, Store
+    from tasks.plan import plan_recipe
+    from tasks.steps import look_ahead
+    from tasks.tokenize_corpus import load_tokenizer
+
+    plan = plan_recipe(recipe, overrides, smoke)
+    stages = {stage.name: stage for stage in plan.recipe.stages}
+    if stage_name not in stages:
+        raise UnknownNameError("show", stage_name, f"a stage of {plan.recipe.name}", stages)
+    stage = stages[stage_name]
+    source = stage.dataset or max(stage.corpora, key=lambda name: stage.corpora[name])
+    wanted = ("tokenizer", f"tokens {source}")
+    before = [step for step in plan.steps.values() if step.kind != "stage"]
+    made = {
+        each.step.name: each.found
+        for each in look_ahead(before, Store(home()))
+        if isinstance(each.found, Artifact)
+    }
+    missing = [name for name in wanted if name not in made]
+    if missing:
+        raise EnvironmentFault(
+            f"show: {', '.join(missing)} not made yet; `fourstage run {recipe}` makes it before "
+            "the first stage"
+        )
+    tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
+    context = Context(tokenizer, stage.sequence_length, tuple(tokens.details.get("labels", ())))
+    head = {stage.head: stage.head_settings} if stage.head else None
+    objectives = build_objectives(stage.objectives, head, context, plan.folders)
+    chooser = max(objectives.values(), key=lambda objective: objective.chooses)
+    rng = generator(stage.seed, "show", source)
+    data = _data(tokens, stage.head is not None)
+    index = chooser.index(data, rng)
+    entries = index.entries[rng.permutation(len(index))[:EXAMPLES]]
+    clean = chooser.segments(data, entries, rng)
+    batch = clean
+    for objective in objectives.values():
+        batch = objective.examples(batch, rng)
+    for row in range(len(entries)):
+        yield shown(clean, batch, row, tokenizer)
+
+
+def _data(tokens: Any, labelled: bool) -> Any:
+    """Training documents, or rows."""
+    from corpora.shards import TokenisedCorpus, TokenisedRows
+    from tasks.tokenize_corpus import DOCUMENTS, ROWS
+
+    if labelled:
+        return TokenisedRows(tokens.path(ROWS), "train")
+    return TokenisedCorpus(tokens.path(DOCUMENTS), "train")

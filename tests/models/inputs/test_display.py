@@ -1,0 +1,92 @@
+"""Examples in columns, English and Chinese, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models.inputs.display import WIDTH, display_width, shown
+from models.objectives.masked_lm import MaskedLM
+from models.objectives.span_boundary import SpanBoundary
+from models.objectives.word_structure import WordStructure
+from models.protocols import Context
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from tests.models.objectives.twelve_tokens import VOCABULARY, ids
+
+TOKENIZER = WordPiece([*SPECIAL_TOKENS, *VOCABULARY[5:]], lowercase=True)
+
+
+def batch(tokens: list[str]) -> dict[str, np.ndarray]:
+    numbers = np.array([ids(tokens)], np.int32)
+    return {
+        "token_ids": numbers,
+        "segment_ids": np.zeros_like(numbers),
+        "padding_mask": np.array([[token != "[PAD]" for token in tokens]], np.int32),
+        "unit_starts": np.array([[0, 7, 1, 0, *[3] * (len(tokens) - 4)]], np.uint8),
+    }
+
+
+def test_english_by_hand():
+    clean = batch("[CLS] un news ##able from [SEP] [PAD]".split())
+    noised = clean | {
+        "token_ids": np.array([ids("[CLS] un [MASK] [MASK] from [SEP] [PAD]")], np.int32),
+        "mask_positions": np.array([[2, 3, 0]], np.int32),
+        "mask_labels": np.array([[*ids(["news", "##able"]), 0]], np.int32),
+        "mask_weights": np.array([[1.0, 1.0, 0.0]], np.float32),
+        "next_sentence_labels": np.array([1], np.int32),
+    }
+    assert shown(clean, noised, 0, TOKENIZER).split("\n") == [
+        "clean    [CLS] un  news   ##able from [SEP]",
+        "units          wpe w             wp   wp",
+        "seen     [CLS] un  [MASK] [MASK] from [SEP]",
+        "segment  0     0   0      0      0    0",
+        "mask               news   ##able",
+        "next_sentence_labels: 1",
+    ]
+
+
+def test_a_chinese_character_takes_two_places():
+    clean = batch(["[CLS]", *"我爱北京", "[SEP]"])
+    clean["unit_starts"][0, 3:5] = 3, 0
+    noised = clean | {
+        "mask_positions": np.array([[3, 4]], np.int32),
+        "mask_labels": np.array([ids("北京")], np.int32),
+        "mask_weights": np.array([[1.0, 1.0]], np.float32),
+        "token_ids": np.array([ids(["[CLS]", "我", "爱", "[MASK]", "你", "[SEP]"])], np.int32),
+    }
+    lines = shown(clean, noised, 0, TOKENIZER).split("\n")
+    assert lines == [
+        "clean    [CLS] 我  爱 北     京 [SEP]",
+        "units          wpe w  wp        wp",
+        "seen     [CLS] 我  爱 [MASK] 你 [SEP]",
+        "segment  0     0   0  0      0  0",
+        "mask                  北     京",
+    ]
+    assert display_width(lines[0][: lines[0].index("京")]) == display_width(
+        lines[2][: lines[2].index("你")]
+    )
+    assert display_width("北京a\u0301") == 5
+
+
+def test_every_target_stands_under_its_token_and_no_line_is_too_wide():
+    tokens = "[CLS] un ##believ ##able news from new york city to ##day it rained all".split()
+    clean = batch([*tokens, *"我爱北京天安门和长城今夜下了一场大雨", "[SEP]"])
+    context = Context(TOKENIZER, clean["token_ids"].shape[1])
+    rng = np.random.default_rng(0)
+    noised = clean
+    for objective in (
+        MaskedLM(context, unit="span"),
+        SpanBoundary(context),
+        WordStructure(context),
+    ):
+        noised = objective.examples(noised, rng)
+    lines = shown(clean, noised, 0, TOKENIZER).split("\n")
+    assert "" in lines, "two blocks"
+    assert max(map(display_width, lines)) <= WIDTH
+    rows = [line.split() for line in lines if line]
+    found = {
+        name: [c for row in rows if row[0] == name for c in row[1:]] for name in ("mask", "span")
+    }
+    labels = noised["mask_labels"][0][noised["mask_weights"][0] > 0]
+    assert found["mask"] == found["span"] == [VOCABULARY[i] for i in labels]
+    (shuffled,) = [row[1:] for row in rows if row[0] == "shuffled" and len(row) > 1][:1]
+    assert shuffled
