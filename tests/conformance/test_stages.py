@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -20,7 +21,23 @@ def name_of(case: tuple) -> str:
     return "-".join([family, *objectives, *([head] if head else [])])
 
 
-@pytest.fixture(params=stages(), ids=name_of)
+# Each objective on bert, masked_lm on each family, and what a paper brings together; the rest of
+# the matrix takes half an hour and is `slow`.
+TOGETHER = {
+    ("albert", "sentence_order"),
+    ("distilbert", "distillation"),
+    ("electra", "replaced_token_detection"),
+}
+
+
+def marked(case: tuple) -> Any:
+    family, objectives, head = case
+    usual = family == "bert" or (head is None and objectives == ("masked_lm",))
+    usual = usual or any((family, name) in TOGETHER for name in objectives)
+    return pytest.param(case, id=name_of(case), marks=() if usual else pytest.mark.slow)
+
+
+@pytest.fixture(params=map(marked, stages()))
 def case(request) -> tuple:
     return request.param
 
