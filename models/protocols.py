@@ -152,6 +152,7 @@ class Network(Protocol):
 
     provides: frozenset[Capability]
     token_embedding: Any  # a layer; heads that tie weights use its very variable
+    # Without ``pooled_output`` also ``pooler_activation``, of the dense layer a head puts there.
 
     def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict:
         """Encode a batch; keys that the network does not need are ignored."""

@@ -105,6 +105,7 @@ class Electra(TextEncoder):
     """
 
     provides = frozenset(Capability(name) for name in PROVIDES)
+    pooler_activation = "gelu"  # of the dense layer that a classification head makes for itself
 
     def __init__(
         self,

@@ -61,6 +61,7 @@ class Roberta(TextEncoder):
     """
 
     provides = frozenset(Capability(name) for name in PROVIDES)
+    pooler_activation = "tanh"  # of the dense layer that a classification head makes for itself
 
     def __init__(
         self,

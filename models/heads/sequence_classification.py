@@ -1,7 +1,11 @@
-"""One label for a text or a pair of texts, from the network's pooled vector.
+"""One label for a text or a pair of texts, from the vector of the first position.
+
+A network that was pre-trained with a pooler (BERT, ALBERT, ERNIE) has pooled it; for the others the
+head makes a dense layer of its own, with the activation that the family's code has there.
 
 Reference:
-    Devlin et al. 2019, arXiv 1810.04805, 4.1.
+    Devlin et al. 2019, arXiv 1810.04805, 4.1; without a pooler: Liu et al. 2019, arXiv 1907.11692,
+    Clark et al. 2020, arXiv 2003.10555, Sanh et al. 2019, arXiv 1910.01108, by their code.
 """
 
 from __future__ import annotations
@@ -16,13 +20,13 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs import rows as labelled
 from models.layers.loss import cross_entropy
-from models.layers.projection import projection
+from models.layers.projection import ActivatedProjection, projection
 from models.protocols import Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-NEEDS = ("pooled_output",)
+NEEDS = ("bidirectional",)
 PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
@@ -83,7 +87,7 @@ class SequenceClassification:
         return batch
 
     def attach(self, network: Any) -> _SequenceClassificationScorer:
-        """The head: dropout and one dense layer on the pooled vector."""
+        """The head: dropout and one dense layer on the pooled vector, which it may have to make."""
         label_weights = None
         if self.class_weights == "balanced":
             # A trained head is rebuilt for prediction with no rows at hand: then no loss is asked.
@@ -123,10 +127,18 @@ class _SequenceClassificationScorer(keras.layers.Layer):
         self.label_weights = label_weights
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(num_labels, name="output", dtype=dtype)
+        self.pooler: Any = None
+        if Capability.POOLED_OUTPUT not in network.provides:
+            activation = network.pooler_activation
+            self.pooler = ActivatedProjection(
+                self.hidden_dim, activation=activation, name="pooler", dtype=dtype
+            )
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
         """Make the variables."""
+        if self.pooler is not None:
+            self.pooler.build((None, self.hidden_dim))
         self.output_projection.build((None, self.hidden_dim))
         self.built = True
 
@@ -134,11 +146,18 @@ class _SequenceClassificationScorer(keras.layers.Layer):
         """Nothing to change."""
         return batch
 
+    def _pooled(self, outputs: dict, training: bool | None) -> Any:
+        """(B, D) float32."""
+        if self.pooler is None:
+            return outputs[keys.POOLED_OUTPUT]
+        first = self.dropout(outputs[keys.SEQUENCE_OUTPUT][:, 0], training=training)
+        return ops.cast(self.pooler(first, training=training), "float32")
+
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss, accuracy, and the logits (B, N); logits only where no labels are given."""
-        pooled = self.dropout(outputs[keys.POOLED_OUTPUT], training=training)
+        pooled = self.dropout(self._pooled(outputs, training), training=training)
         logits = ops.cast(self.output_projection(pooled), "float32")  # (B, N)
         predictions = {keys.LOGITS: logits}
         if keys.LABELS not in batch:

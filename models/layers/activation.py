@@ -33,7 +33,17 @@ def relu(x: Any) -> Any:
     return ops.relu(x)
 
 
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"gelu": gelu, "gelu_tanh": gelu_tanh, "relu": relu}
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent, of poolers."""
+    return ops.tanh(x)
+
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "relu": relu,
+    "tanh": tanh,
+}
 
 
 def activation(name: str) -> Callable[[Any], Any]:

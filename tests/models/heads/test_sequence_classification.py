@@ -88,3 +88,22 @@ def test_bad_settings_are_refused():
         SequenceClassification(CONTEXT, class_weights="balance")
     with pytest.raises(RecipeError, match="two labels or more"):
         SequenceClassification(Context(PlainTokenizer(50), 16, ("only",)))
+
+
+@pytest.mark.parametrize(("family", "curve"), [("roberta", np.tanh), ("distilbert", None)])
+def test_without_a_pooler_the_head_makes_its_own_from_the_first_position(family, curve):
+    from models.catalogue import find, literals
+
+    sizes = literals("families", family)["SIZES"]["tiny"]
+    network = find("families", family)(vocabulary_size=50, **sizes)
+    made = SequenceClassification(CONTEXT, dropout=0.0).attach(network)
+    rng = np.random.default_rng(0)
+    for variable in made.weights:
+        variable.assign(rng.normal(size=variable.shape))
+    sequence = rng.normal(size=(4, 7, network.hidden_dim)).astype(np.float32)
+    _, predictions = made({}, {"sequence_output": sequence})
+    weights = {path.path.split("/", 1)[-1]: np.asarray(path) for path in made.weights}
+    hidden = sequence[:, 0] @ weights["pooler/kernel"] + weights["pooler/bias"]
+    hidden = curve(hidden) if curve else np.maximum(hidden, 0.0)
+    expected = hidden @ weights["output/kernel"] + weights["output/bias"]
+    assert np.allclose(predictions["logits"], expected, rtol=1e-4, atol=1e-4)
