@@ -8,7 +8,6 @@ import random
 import stat
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -144,32 +143,40 @@ def test_read_is_kept_and_quarantined_and_removed(
     assert len(prepared.table()) == counts["kept"]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
-def test_memory_grows_by_signatures_not_by_text(tmp_path: Path):
-    """Ten times the text (longer documents, equally many) takes hardly more memory."""
-    script = textwrap.dedent("""
-        import sys
-        from pathlib import Path
-        from corpora.preparation import prepare_corpus
-        from corpora.snapshot import take_snapshot
-        from data_contracts.sources import parse_source
-        source = parse_source(
-            {"name": "mine", "language": "en", "licence": "x", "files": sys.argv[1]}
-        )
-        folder = Path(sys.argv[2]); folder.mkdir()
-        prepare_corpus(source, take_snapshot(source), folder)
-        # Not ru_maxrss: a child starts with its parent's.
-        status = Path("/proc/self/status").read_text()
-        print(status.split("VmHWM:")[1].split()[0])
-    """)
+# Not ru_maxrss: a child starts with its parent's.
+PREPARE = """
+import sys
+from pathlib import Path
+from corpora.preparation import prepare_corpus
+from corpora.snapshot import take_snapshot
+from data_contracts.sources import parse_source
+source = parse_source({"name": "mine", "language": "en", "licence": "x", "files": sys.argv[1]})
+folder = Path(sys.argv[2]); folder.mkdir()
+prepare_corpus(source, take_snapshot(source), folder)
+print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+"""
+
+
+def peak(folder: Path, name: str, count: int, length: int) -> int:
+    """KiB that preparing documents of so many words takes, at most, in a process of its own."""
     rng = random.Random(1)
     words = [f"w{i}" for i in range(20_000)]
-    peaks = []
-    for name, length in (("small", 200), ("large", 2000)):
-        records = [{"text": " ".join(rng.choices(words, k=length))} for _ in range(4000)]
-        path = write(tmp_path / f"{name}.jsonl", records)
-        command = [sys.executable, "-c", script, str(path), str(tmp_path / name)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        peaks.append(int(done.stdout))
-    assert peaks[1] - peaks[0] < 40_000  # KiB; the text alone grew by 43 MB
+    records = [{"text": " ".join(rng.choices(words, k=length))} for _ in range(count)]
+    path = write(folder / f"{name}.jsonl", records)
+    command = [sys.executable, "-c", PREPARE, str(path), str(folder / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    left = {file.name for file in (folder / name).iterdir()}
+    assert left == {"documents.arrow", "profile.parquet", "rejected.jsonl", "counts.json"}
+    return int(done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak from /proc")
+def test_memory_grows_neither_with_long_documents_nor_with_many(tmp_path: Path):
+    small = peak(tmp_path, "small", count=4000, length=200)
+    long = peak(tmp_path, "long", count=4000, length=2000)
+    many = peak(tmp_path, "many", count=40_000, length=200)
+    # KiB: batches that are full now. The text alone grew by 43 MB in either case.
+    assert long - small < 40_000
+    # Ids, digests and signatures of 36,000 documents more would be 140 MB in memory.
+    assert many - small < 40_000
