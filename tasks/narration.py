@@ -56,9 +56,9 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
     if gate and model:
         said = "promoted to champion" if gate["decision"] == "promote" else "not promoted"
         console.print(f"\n[bold]{model['name']} version {model['version']}[/]: {said}")
-        console.print(f"  {gate['reason']}", highlight=False)
-        for warning in gate["warnings"]:
-            console.print(f"  {warning}", highlight=False)
+        for said in (gate["reason"], *gate["warnings"]):
+            # Unbroken, so that a path or a command in it can be copied.
+            console.print(f"  {said}", highlight=False, markup=False, soft_wrap=True)
         address = f"models:/{model['name']}/{model['version']}"
         console.print("\nLook at it:")
         for command, what in (

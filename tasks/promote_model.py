@@ -97,12 +97,18 @@ def unreadable(tracking: Tracking, candidate: Version) -> str:
     """Why a version's files can't be read, or an empty text."""
     import mlflow.artifacts
     from mlflow.exceptions import MlflowException
+    from mlflow.utils.file_utils import local_file_uri_to_path
 
     with tempfile.TemporaryDirectory() as temporary:
         try:
             if candidate.model_id is None:
                 return "it has no logged model"
             place = tracking.client.get_logged_model(candidate.model_id).artifact_location
+            if (
+                place.startswith("file:")
+                and not Path(folder := local_file_uri_to_path(place)).is_dir()
+            ):
+                return f"its files are not in {folder}"
             mlflow.artifacts.download_artifacts(
                 artifact_uri=f"{place}/MLmodel", dst_path=temporary, tracking_uri=tracking.uri
             )
