@@ -19,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 FORMATS = ("csv", "jsonl", "parquet", "python_docs", "text", "tsv")
 PARSERS = ("yaml", "recipe", "source", "suite", "gazetteer", "weights", "tokenizer", "tar", "zip")
 
@@ -30,9 +32,10 @@ def parser(name: str, folder: Path) -> tuple[Callable[[Path], object], str, list
     from data_contracts.suite import read_suite
     from fourstage.settings import REPOSITORY
     from fourstage.strict_yaml import read_document
-    from models.interchange.tokenizer_files import read_tokenizer
+    from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
     from models.interchange.weight_files import WeightFiles
     from models.recipe import load_recipe, resolve
+    from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 
     def genuine(pattern: str) -> list[bytes]:
         return [path.read_bytes() for path in sorted(REPOSITORY.glob(pattern))]
@@ -50,20 +53,17 @@ def parser(name: str, folder: Path) -> tuple[Callable[[Path], object], str, list
         case "gazetteer":
             return read_gazetteer, "x.tsv", ["Paris\tentity\n机器学习\tphrase\n".encode()]
         case "weights":
-            return (
-                lambda path: WeightFiles(path.parent),
-                "model.safetensors",
-                [
-                    b'\x40\0\0\0\0\0\0\0{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
-                    + b" " * 13
-                ],
-            )
+            from safetensors.numpy import save
+
+            seed = save({"a": np.ones((2, 3), np.float32), "b": np.zeros(2, np.float16)})
+            return lambda path: WeightFiles(path.parent), "model.safetensors", [seed]
         case "tokenizer":
-            return (
-                lambda path: read_tokenizer(path.parent),
-                "tokenizer.json",
-                genuine("tests/parity/golden/**/tokenizer.json"),
-            )
+            written = folder / "written"
+            written.mkdir()
+            pieces = [*SPECIAL_TOKENS, "new", "##s"]
+            write_tokenizer(WordPiece(pieces, lowercase=True), written, 64, segments=True)
+            seeds = [(written / "tokenizer.json").read_bytes()]
+            return lambda path: read_tokenizer(path.parent), "tokenizer.json", seeds
     return _reader(name, folder)
 
 
