@@ -164,7 +164,7 @@ def test_a_teacher_that_does_not_fit_is_refused(folder, tmp_path):
     with pytest.raises(RecipeError, match="give the student the teacher's width"):
         objective.initialise(narrow, {})
     with pytest.raises(RecipeError, match="expected the folder of a finished stage"):
-        Distillation(CONTEXT, teacher=str(tmp_path))
+        Distillation(CONTEXT, teacher=str(tmp_path)).attach(narrow)
     with pytest.raises(RecipeError, match="temperature"):
         Distillation(CONTEXT, teacher=str(folder), temperature=0.0)
     with pytest.raises(UnknownNameError, match="loss_on"):
