@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def somebody(person: Callable[..., Person], tmp_path_factory: pytest.TempPathFactory) -> Person:
-    """Somebody with a new home, the same for all recipes, so that they share text and vocabulary."""
+    """Somebody with one home for all recipes, so that they share text and vocabulary."""
     return person(tmp_path_factory.mktemp("anywhere"))
 
 
