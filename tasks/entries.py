@@ -59,10 +59,10 @@ class Run:
 
     @property
     def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
-        """Each stage with its artifact and its measurement."""
+        """Each stage of the last network with its artifact and its measurement."""
         return [
             (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
-            for stage in self.plan.recipe.stages
+            for stage in self.plan.recipe.last_network
         ]
 
     @property

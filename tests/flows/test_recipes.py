@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def somebody(person: Callable[..., Person], tmp_path_factory: pytest.TempPathFactory) -> Person:
-    """Somebody with one home for all recipes, so that they share text and vocabulary."""
+    """Somebody with one home for all recipes, so that they share their text."""
     return person(tmp_path_factory.mktemp("anywhere"))
 
 
@@ -95,6 +95,24 @@ def test_other_weights_of_the_teacher_train_the_student_again(
     other = pupil.types("run", "retaught", "--set", "stages.domain.budget.steps=21", "--json").json
     assert [stage["status"] for stage in other["stages"]] == ["reused"] * 2 + ["trained"] * 3
     assert first["stages"][1]["weights_digest"] != longer["stages"][1]["weights_digest"]
+
+
+def test_with_and_without_a_teacher_is_compared_on_equal_tokens(
+    person: Callable[..., Person], project: Project
+):
+    _, student, *later = taught()
+    alone = [student | {"objectives": {"masked_lm": {}}, "budget": {"steps": 60}}, *later]
+    project.recipe(recipe("with-teacher", stages=taught(), promote=None))
+    project.recipe(recipe("without", stages=alone, promote=None))
+    pupil = person(project.folder)
+    words = ("compare", "with-teacher", "without", "--equal", "tokens", "--json")
+    answer = pupil.types(*words)
+    assert answer.code == 0, answer.told()
+    with_teacher, without = answer.json["recipes"]
+    assert with_teacher["stages"] == ["teacher", *without["stages"]]
+    read = [recipe["pretraining"]["tokens"] for recipe in (with_teacher, without)]
+    assert read[1] == pytest.approx(read[0], rel=0.15), "the teacher's own are not the student's"
+    assert with_teacher["tokens"] > without["tokens"] * 1.2, "but they are paid for"
 
 
 def test_a_wrong_teacher_is_refused_before_any_work(
