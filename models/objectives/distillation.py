@@ -166,8 +166,9 @@ class Distillation:
                 f"objectives.distillation.teacher: expected the folder of a finished stage, got "
                 f"{str(self._folder)!r}"
             )
-        stage = load_stage(self._folder, self.context.tokenizer)
-        return stage.network, stage.scorer(HEAD, stage.objective(HEAD))
+        folders = self.context.folders
+        stage = load_stage(self._folder, self.context.tokenizer, folders=folders)
+        return stage.network, stage.scorer(HEAD, stage.objective(HEAD, folders))
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The likeliest token in each of masked_lm's slots."""

@@ -197,7 +197,7 @@ class _Run:
             # A label that no training row has cannot be weighted, and has no row to weigh.
             balanced = counts.sum() / (len(counts) * np.maximum(counts, 1))
             weights = tuple(float(weight) for weight in balanced)
-        return Context(job.tokenizer, sequence_length, job.label_names, weights)
+        return Context(job.tokenizer, sequence_length, job.label_names, weights, job.folders)
 
     def _build(self, feed: Batches) -> None:
         """Build on symbols: real values would draw from the generators."""
