@@ -10,6 +10,7 @@ from typing import Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
+from models.catalogue import TEACHER
 from tasks.steps import Step
 
 HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
@@ -42,17 +43,21 @@ def stage_settings(stage: Any) -> dict[str, Any]:
 
 
 def _teachers(stage: Any) -> dict[str, Any]:
-    """Digests of the networks that a stage learns from: a folder's name says nothing of them."""
+    """Digests of the folders that a stage learns from: a folder's name says nothing of it.
+
+    A teacher that is a stage of the recipe is an input of the step instead.
+    """
     found = {}
     for name, settings in stage.objectives.items():
-        if "teacher" in settings:
-            path = Path(settings["teacher"]) / "network.safetensors"
-            if not path.is_file():
+        if TEACHER in settings and name not in stage.teachers:
+            folder = Path(settings[TEACHER])
+            files = [folder / "config.json", *sorted(folder.rglob("*.safetensors"))]
+            if folder / "network.safetensors" not in files or not files[0].is_file():
                 raise RecipeError(
-                    f"objectives.{name}.teacher: expected the folder of a finished stage, got "
-                    f"{settings['teacher']!r}"
+                    f"objectives.{name}.{TEACHER}: expected the folder of a finished stage, got "
+                    f"{settings[TEACHER]!r}"
                 )
-            found[name] = hash_file(path)
+            found[name] = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
     return {"teachers": found} if found else {}
 
 
@@ -220,8 +225,10 @@ class _Layout:
     def _stage(self, stage: Any, before: str | None) -> str:
         read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
         inputs = {"tokenizer": "tokenizer"}
-        if before is not None:
+        if before is not None and not stage.starts_network:
             inputs["stage before"] = before
+        for objective, teacher in stage.teachers.items():
+            inputs[f"teacher of {objective}"] = f"stage {teacher}"
         for name in read:
             inputs[f"tokens {name}"] = f"tokens {name}"
             inputs[f"contract {name}"] = f"contract tokens {name}"
@@ -278,7 +285,10 @@ class _Layout:
             },
             {
                 **made,
-                **{f"measurement {s.name}": f"measurement {s.name}" for s in self.recipe.stages},
+                **{
+                    f"measurement {s.name}": f"measurement {s.name}"
+                    for s in self.recipe.last_network
+                },
                 "package": "package",
                 "rows": f"tokens {stage.dataset}",
                 "dataset": f"dataset {stage.dataset}",
@@ -311,7 +321,8 @@ class _Layout:
     def _parts(self, stage: Any) -> tuple[Path, ...]:
         from models.catalogue import file_of
 
-        kinds = [("families", stage.family)]
+        taught_by = [s.family for s in self.recipe.stages if s.name in stage.teachers.values()]
+        kinds = [("families", family) for family in dict.fromkeys([stage.family, *taught_by])]
         kinds += [("objectives", name) for name in stage.objectives]
         kinds += [("heads", stage.head)] if stage.head else []
         return tuple(file_of(kind, name, self.folders) for kind, name in kinds)

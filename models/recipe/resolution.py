@@ -9,15 +9,14 @@ from typing import Any
 
 from fourstage.errors import UnknownNameError
 from fourstage.settings import search_folders
-from models import catalogue
-from models.recipe import defaults, gate, part_settings, parts
+from models.recipe import defaults, gate
 from models.recipe.ledger import Ledger, SourceFacts
 from models.recipe.messages import raise_all
+from models.recipe.networks import resolve_network
 from models.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer, ResolvedUnits
 from models.recipe.schema import STAGE_KINDS, Recipe
 from models.recipe.stages import StageResolution
 from models.recipe.support import check_supported
-from models.signatures import settings_of
 
 
 def resolve(
@@ -52,10 +51,10 @@ class _Resolution:
 
     def resolved(self, seed: int | None) -> ResolvedRecipe:
         recipe = self.ledger.recipe
-        network, network_defaults = self._network()
+        network = resolve_network(self.ledger, recipe.family, recipe.size, "size")
         first, seeds, seeds_from = self._seeds(seed)
         names = self.ledger.names()
-        resolution = StageResolution(self.ledger, network, network_defaults)
+        resolution = StageResolution(self.ledger, network)
         stages: list[ResolvedStage] = []
         before: ResolvedStage | None = None
         current = first
@@ -78,7 +77,7 @@ class _Resolution:
             where=recipe.where,
             family=recipe.family,
             size=recipe.size if isinstance(recipe.size, str) else None,
-            network=network,
+            network=network.arguments,
             tokenizer=tokenizer,
             seed=first,
             seeds=seeds,
@@ -97,40 +96,6 @@ class _Resolution:
             origins=self.ledger.origins,
             units=units,
         )
-
-    def _network(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The network's arguments, and the defaults in its file."""
-        recipe = self.ledger.recipe
-        known = settings_of(parts.file_of("families", recipe.family, self.ledger.folders))
-        sizes = catalogue.literals("families", recipe.family, self.ledger.folders).get("SIZES", {})
-        fallback = {s.name: s.default for s in known.values() if not s.required}
-        if isinstance(recipe.size, str):
-            if recipe.size not in sizes:
-                self.ledger.faults.append(
-                    UnknownNameError(
-                        f"{recipe.where}: size",
-                        recipe.size,
-                        f"a size of family {recipe.family!r}",
-                        sizes,
-                        "A mapping of the network's own arguments is allowed too.",
-                    )
-                )
-                return fallback, fallback
-            given, origin = sizes[recipe.size], f"size {recipe.size} of {recipe.family}"
-        else:
-            given, origin = recipe.size, "recipe"
-            self.ledger.settings("size", given, known, f"an argument of family {recipe.family!r}")
-        for name in known:
-            if name not in given:
-                self.ledger.origins[f"size.{name}"] = f"default of {recipe.family}"
-            elif isinstance(recipe.size, str):
-                self.ledger.origins[f"size.{name}"] = origin
-        heads, width = given.get("num_heads"), given.get("hidden_dim")
-        if isinstance(heads, int) and isinstance(width, int) and heads > 0 and width % heads:
-            self.ledger.fault(
-                "size", f"expected a hidden_dim that num_heads divides, got {width} and {heads}"
-            )
-        return {**fallback, **part_settings.as_declared(given, known)}, fallback
 
     def _seeds(self, seed: int | None) -> tuple[int, tuple[int, ...], str | None]:
         """The seed of the first stages, all seeds of the last ones, and where these begin."""

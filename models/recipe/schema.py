@@ -300,6 +300,12 @@ class Decode(Part):
     """Length of the runs of tokens that may not occur twice."""
 
 
+Size = Annotated[
+    Annotated[str, Tag("text")] | Annotated[dict[str, Setting], Tag("mapping")],
+    Discriminator(_is_mapping),
+]
+
+
 class Stage(Part):
     """One trained part of a recipe."""
 
@@ -308,6 +314,10 @@ class Stage(Part):
     stage: Literal["general", "domain", "task", "finetune"]
     name: StageName | None = None
     """Unique; the kind of the stage unless said otherwise."""
+    family: str | None = None
+    """With a family or size of its own a stage starts a new network; later stages inherit it."""
+    size: Size | None = None
+    """Of the new network: a name in the family's file, or the network's own arguments."""
     init: Initial | None = None
     """Start from ``hf:owner/name@commit``, ``folder:path`` or ``models:/name@alias``."""
     corpora: Weights | None = None
@@ -347,6 +357,11 @@ class Stage(Part):
     stop: Stop | None = None
     select: Select | None = None
     decode: Decode | None = None
+
+    @property
+    def starts_network(self) -> bool:
+        """Whether it trains another network than the stage before."""
+        return self.family is not None or self.size is not None
 
 
 class Limits(Part):
@@ -442,10 +457,7 @@ class Recipe(Part):
     """Another recipe, such as ``papers/bert``, whose values hold where this one has none."""
     family: str
     """Network: the name of a file in ``models/families``."""
-    size: Annotated[
-        Annotated[str, Tag("text")] | Annotated[dict[str, Setting], Tag("mapping")],
-        Discriminator(_is_mapping),
-    ]
+    size: Size
     """Name of a size in the family's file, or the network's own arguments."""
     tokenizer: Tokenizer | None = None
     units: Units | None = None
