@@ -229,9 +229,8 @@ class ByteBPE:
         different, which = tf.unique(words.values)
         latin = tf.strings.unicode_transcode(different, "ISO-8859-1", "UTF-8")
         found = tf.gather(self._pieces.tokenize(latin), which)
-        return tf.RaggedTensor.from_row_splits(
-            found.values, tf.gather(found.row_splits, words.row_splits)
-        )
+        ragged: Any = tf.RaggedTensor
+        return ragged.from_row_splits(found.values, tf.gather(found.row_splits, words.row_splits))
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """One (n,) int32 array of ids a text, with no special tokens added.
@@ -286,7 +285,7 @@ class ByteBPE:
         ]
         return np.array(widths, np.int64)
 
-    def decode(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         """Text of ids, padding left out; U+FFFD for a character that lacks bytes."""
         data = b"".join(self._bytes[int(i)] for i in ids if int(i) != self.pad_id)
         return data.decode("utf-8", "replace")
@@ -392,7 +391,7 @@ def read_pieces(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
 
 
 def in_order(ids: Any, path: Path) -> list[str]:
-    """The pieces of a vocabulary {piece: id} in the order of its ids, without a gap.
+    """The pieces of {piece: id} in the order of their ids, without a gap.
 
     Raises:
         ContractViolation: It is no such thing.
