@@ -75,9 +75,9 @@ def write(tokenizer: ByteBPE, folder: Path) -> tuple[Any, dict[str, Any]]:
     whole.normalizer = normalizers.NFC()
     whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     whole.decoder = decoders.ByteLevel()
-    *others, mask = SPECIAL_TOKENS
     # As RoBERTa has it: the blank before a <mask> written in a text belongs to it.
-    whole.add_special_tokens([*others, AddedToken(mask, lstrip=True, special=True)])
+    mask = AddedToken(SPECIAL_TOKENS[-1], lstrip=True, special=True)
+    whole.add_special_tokens([*SPECIAL_TOKENS[:-1], mask])
     write_pieces(tokenizer, folder)
     return whole, {"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": False}
 
@@ -100,7 +100,8 @@ def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
 def _merges(path: Path, whole: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Pairs in order, written as ``"a b"`` or as ``["a", "b"]``."""
     found = []
-    for number, merge in enumerate(part(whole, "model").get("merges") or (), 1):
+    merges: Any = part(whole, "model").get("merges") or ()
+    for number, merge in enumerate(merges, 1):
         pair = merge.split(" ") if isinstance(merge, str) else merge
         if (
             not isinstance(pair, list)
@@ -119,8 +120,8 @@ def _refuse_unlearned(folder: Path, tokenizer: ByteBPE) -> None:
     ids = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
     theirs = Tokenizer(models.BPE(ids, list(tokenizer.merges)))
     joined = ["".join(pair) for pair in tokenizer.merges]
-    spelled = theirs.encode_batch(joined, add_special_tokens=False)
-    odd = [piece for piece, found in zip(joined, spelled, strict=True) if found.tokens != [piece]]
+    spelled: Any = theirs.encode_batch(joined, add_special_tokens=False)
+    odd = [piece for i, piece in enumerate(joined) if spelled[i].tokens != [piece]]
     if odd:
         raise RecipeError(
             f"{folder}: {len(odd)} merges give pieces that their own text is not spelled with"
