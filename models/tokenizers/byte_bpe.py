@@ -255,8 +255,9 @@ class ByteBPE:
     ) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
         """As `encode`, with the text that the pieces were cut from and their places in it.
 
-        The blank before a word is in the piece and not in its place. A piece of only some bytes of
-        a character has the place of the character.
+        The blank before a word is in the piece and not in its place, which is empty where the
+        piece is that blank alone. A piece of only some bytes of a character has the place of the
+        character.
 
         Returns:
             Of each text: itself, normalised; ids (n,) int32; where each piece begins and where it
@@ -267,6 +268,8 @@ class ByteBPE:
             data = b"".join(self._bytes[i] for i in ids)
             ends = np.cumsum(self._lengths[ids])
             starts = ends - self._lengths[ids] + self._blanks_before[ids]
+            goes_on = np.append(~self.unit_starts(ids)[1:], False)[: len(ids)]
+            starts = np.where(goes_on & (self._last[ids] == _SPACE), ends, starts)
             bytes_of_it = np.frombuffer(data, np.uint8)
             character = np.cumsum((bytes_of_it & 0xC0) != 0x80) - 1  # of each byte
             found.append((data.decode(), ids, character[starts], character[ends - 1] + 1))

@@ -187,5 +187,5 @@ def test_the_blank_before_a_word_is_not_in_its_place():
     text = "so low\n low 是"
     ((normal, _, starts, ends),) = by_hand(MERGES).encode_with_places([text])
     assert [normal[a:b] for a, b in zip(starts, ends, strict=True)] == [
-        *("s", "o", "low", "\n", "low", " ", "是", "是", "是")
+        *("s", "o", "low", "\n", "low", "", "是", "是", "是")
     ]
