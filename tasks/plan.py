@@ -11,6 +11,7 @@ from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 from models.catalogue import TEACHER
+from tasks.code import module_file
 from tasks.steps import Step
 
 HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
@@ -183,7 +184,7 @@ class _Layout:
         for name in spec.learn_from:
             inputs[f"text {name}"] = self._data(name)
             inputs[f"contract {name}"] = f"contract {name}"
-        self._add("tokenizer", "tokenizer", settings, inputs)
+        self._add("tokenizer", "tokenizer", settings, inputs, parts=(self._scheme(),))
 
     def _tokens(self, name: str) -> None:
         source = self.sources[name]
@@ -193,6 +194,7 @@ class _Layout:
             "rows" if source.is_dataset else "tokens",
             {"language": source.language, **units},
             {"data": self._data(name), "contract": f"contract {name}", "tokenizer": "tokenizer"},
+            parts=(self._scheme(),),
             given=given,
         )
         self._contract_of_tokens(name)
@@ -325,7 +327,11 @@ class _Layout:
         kinds = [("families", family) for family in dict.fromkeys([stage.family, *taught_by])]
         kinds += [("objectives", name) for name in stage.objectives]
         kinds += [("heads", stage.head)] if stage.head else []
-        return tuple(file_of(kind, name, self.folders) for kind, name in kinds)
+        return (self._scheme(), *(file_of(kind, name, self.folders) for kind, name in kinds))
+
+    def _scheme(self) -> Path:
+        """The file of the tokenizer's scheme; it is loaded by name, which no import shows."""
+        return module_file(f"models.tokenizers.{self.recipe.tokenizer.scheme}")
 
 
 def _has_pairs(source: Any) -> bool:

@@ -66,9 +66,9 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
 
 def load_tokenizer(artifact: Artifact) -> Any:
     """The tokenizer of an artifact."""
-    from models.tokenizers.wordpiece import WordPiece
+    from models.tokenizers import loading
 
-    return WordPiece.load(artifact.folder)
+    return loading.load_tokenizer(artifact.folder)
 
 
 def batches(items: Iterable, size: int) -> Iterator[list]:
@@ -123,7 +123,7 @@ class Pieces:
         """(ids, unit starts) of each sentence of each text."""
         from corpora.sentences import split_sentences
 
-        sentences = [split_sentences(text, self.language) for text in texts]
+        sentences = [_with_blanks(text, split_sentences(text, self.language)) for text in texts]
         encoded = iter(self._encoded([part for parts in sentences for part in parts]))
         return ([next(encoded) for _ in parts] for parts in sentences)
 
@@ -147,6 +147,19 @@ class Pieces:
                 words = unit_starts(basic, words, starts, ends, names)
             found.append((ids, words))
         return found
+
+
+def _with_blanks(text: str, sentences: Sequence[str]) -> list[str]:
+    """Sentences with the blanks before them: byte-level BPE spells a word after a blank otherwise.
+
+    Joined, they have the tokens of the whole text but where a sign begins a sentence behind
+    another one with no blank between. To WordPiece blanks are nothing.
+    """
+    parts, end = [], 0
+    for sentence in sentences:
+        start, end = end, text.index(sentence, end) + len(sentence)
+        parts.append(text[start:end])
+    return parts
 
 
 def tokenize(

@@ -20,6 +20,7 @@ from models import features as keys
 from models.protocols import Batch, Tokenizer
 
 WIDTH = 100  # places a line may take
+_SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level pieces have blanks in them
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e"}
 
 
@@ -42,7 +43,7 @@ def shown(clean: Batch, batch: Batch, row: int, tokenizer: Tokenizer) -> str:
     """
 
     def text(token_id: int) -> str:
-        return tokenizer.decode([token_id]) or "[PAD]"
+        return tokenizer.decode([token_id]).translate(_SEEN) or "[PAD]"
 
     length = int(clean[keys.PADDING_MASK][row].sum())
     lines = {"clean": [text(i) for i in clean[keys.TOKEN_IDS][row, :length]]}

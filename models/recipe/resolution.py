@@ -17,6 +17,7 @@ from models.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokeni
 from models.recipe.schema import STAGE_KINDS, Recipe
 from models.recipe.stages import StageResolution
 from models.recipe.support import check_supported
+from models.tokenizers.byte_bpe import SMALLEST
 
 
 def resolve(
@@ -65,7 +66,7 @@ class _Resolution:
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         tokenizer = self._tokenizer(stages)
-        units = self._units(stages, tokenizer)
+        units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
@@ -146,23 +147,27 @@ class _Resolution:
         else:
             for i, name in enumerate(learn_from):
                 self.ledger.source(f"tokenizer.learn_from[{i}]", name, labelled=None)
+        size = size or defaults.VOCABULARY_SIZE
+        if scheme == "byte_bpe" and lowercase:
+            self.ledger.fault(
+                "tokenizer.lowercase", "byte_bpe keeps case and accents; leave it out, or say false"
+            )
+        if scheme == "byte_bpe" and size < SMALLEST:
+            self.ledger.fault(
+                "tokenizer.vocabulary_size",
+                f"byte_bpe has {SMALLEST} ids or more, one for each byte; got {size}",
+            )
         return ResolvedTokenizer(
             scheme,
-            size or defaults.VOCABULARY_SIZE,
-            True if lowercase is None else lowercase,
+            size,
+            scheme != "byte_bpe" if lowercase is None else lowercase,
             tuple(dict.fromkeys(learn_from)),
         )
 
-    def _units(
-        self, stages: Sequence[ResolvedStage], tokenizer: ResolvedTokenizer
-    ) -> ResolvedUnits:
+    def _units(self, stages: Sequence[ResolvedStage]) -> ResolvedUnits:
         """Segmenter and gazetteer; a stage that masks phrases or entities needs the latter."""
         said = self.ledger.recipe.units
         units = ResolvedUnits(said and said.segmenter, said and said.gazetteer)
-        if said and tokenizer.scheme != "wordpiece":
-            self.ledger.fault(
-                "units", f"not supported yet: units of text cut by scheme {tokenizer.scheme!r}"
-            )
         for stage in stages:
             for name, settings in stage.objectives.items():
                 if settings.get("unit") in ("phrase", "entity") and not units.gazetteer:

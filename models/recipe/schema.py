@@ -94,12 +94,14 @@ class Tokenizer(Part):
 
     a_key_of = "tokenizer"
 
-    scheme: Literal["wordpiece", "sentencepiece", "byte_pair", "words", "characters"] | None = None
+    scheme: (
+        Literal["wordpiece", "byte_bpe", "sentencepiece", "byte_pair", "words", "characters"] | None
+    ) = None
     """How words are cut; ``wordpiece`` unless said otherwise."""
     vocabulary_size: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
     """Number of token ids, the special ones counted."""
     lowercase: bool | None = None
-    """Whether case and accents are folded."""
+    """Whether case and accents are folded; ``byte_bpe`` keeps them."""
     learn_from: Annotated[Texts, Field(min_length=1)] | None = None
     """Corpora the vocabulary is learned from; those of all stages unless said otherwise."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from corpora.units import ENTITY, PHRASE, WORD
+from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tasks.tokenize_corpus import Pieces, tokenize
 
@@ -42,3 +43,48 @@ def test_names_are_read_as_the_tokenizer_reads_text(tmp_path: Path):
     assert (starts & PHRASE > 0).tolist() == [True, False, False, True, True, True]
     assert (starts & ENTITY > 0).tolist() == [True, True, False, True, True, True]
     assert details["coverage"] == {"phrase": 0.5, "entity": 2 / 6}
+
+
+TEXT = "One. Two  lines here.\nIt's three! 好。我们去吧！\n\nFour (4) ... five?  Six."
+
+
+def sentences(tokenizer, text: str) -> list[list[int]]:
+    (found,) = Pieces(tokenizer, "en").of([text])
+    return [ids.tolist() for ids, _ in found]
+
+
+def test_sentences_of_bytes_have_the_tokens_of_the_whole_text():
+    """A word after a blank is another piece than one at the beginning."""
+    tokenizer = learn([TEXT] * 5, vocabulary_size=400)
+    found = sentences(tokenizer, TEXT)
+    assert len(found) > 4
+    assert [i for ids in found for i in ids] == tokenizer.encode([TEXT])[0].tolist()
+    begins = ["One.", " Two  lines here.", "\nIt's three! 好。我们去吧！"]
+    assert [tokenizer.decode(ids) for ids in found][:3] == begins
+
+
+def test_to_wordpiece_the_blanks_before_a_sentence_are_nothing():
+    from corpora.sentences import split_sentences
+
+    expected = [ids.tolist() for ids in TOKENIZER.encode(split_sentences(TEXT, "en"))]
+    assert sentences(TOKENIZER, TEXT) == expected
+
+
+def test_names_and_words_are_found_in_bytes(tmp_path: Path):
+    names = tmp_path / "names.tsv"
+    names.write_text("New York\tentity\n北京大学\tphrase\n", "utf-8")
+    tokenizer = learn(["x"], vocabulary_size=261)  # single bytes: every character is torn
+    pieces = Pieces(tokenizer, "zh", segmenter="rjieba", gazetteer=names)
+    text = "in New York, 我在北京大学读书。"
+    ((found,),) = pieces.of([text])
+    ids, starts = found
+    data = text.encode()
+    assert len(ids) == len(data)
+
+    def units(kind: int) -> list[str]:
+        begins = np.flatnonzero(starts & kind).tolist()
+        return [data[a:b].decode() for a, b in zip(begins, [*begins[1:], None], strict=True)]
+
+    assert units(WORD) == ["in", " New", " York", ",", " 我", "在", "北京大学", "读书", "。"]
+    assert units(ENTITY) == ["in", " New York", ",", " 我", "在", "北京大学", "读书", "。"]
+    assert units(PHRASE) == units(WORD)

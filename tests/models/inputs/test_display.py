@@ -9,6 +9,7 @@ from models.objectives.masked_lm import MaskedLM
 from models.objectives.span_boundary import SpanBoundary
 from models.objectives.word_structure import WordStructure
 from models.protocols import Context
+from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tests.models.objectives.twelve_tokens import VOCABULARY, ids
 
@@ -90,3 +91,16 @@ def test_every_target_stands_under_its_token_and_no_line_is_too_wide():
     assert found["mask"] == found["span"] == [VOCABULARY[i] for i in labels]
     (shuffled,) = [row[1:] for row in rows if row[0] == "shuffled" and len(row) > 1][:1]
     assert shuffled
+
+
+def test_the_blanks_of_byte_level_pieces_are_seen():
+    tokenizer = learn(["a b\n"] * 9, vocabulary_size=300)
+    (tokens,) = tokenizer.encode(["a b\nc\td"])
+    numbers = np.array([[tokenizer.cls_id, *tokens, tokenizer.sep_id]], np.int32)
+    clean = {
+        "token_ids": numbers,
+        "segment_ids": np.zeros_like(numbers),
+        "padding_mask": np.ones_like(numbers),
+    }
+    line = shown(clean, clean, 0, tokenizer).split("\n")[0]
+    assert line.split() == ["clean", "<s>", "a", "␣b", "⏎", "c", "⇥", "d", "</s>"]
