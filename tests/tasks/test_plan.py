@@ -63,12 +63,17 @@ def test_other_weights_of_the_teacher_give_the_student_another_key(plan: Plan):
 
 def test_the_code_of_both_families_is_the_students(plan: Plan):
     assert [part.stem for part in plan.steps["stage student"].parts] == [
+        "wordpiece",
         "distilbert",
         "bert",
         "distillation",
         "masked_lm",
     ]
-    assert [part.stem for part in plan.steps["stage teacher"].parts] == ["bert", "masked_lm"]
+    assert [part.stem for part in plan.steps["stage teacher"].parts] == [
+        "wordpiece",
+        "bert",
+        "masked_lm",
+    ]
 
 
 def test_what_the_teacher_knew_is_not_forgotten_by_the_student(plan: Plan):
