@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from fourstage.settings import OWNER
+from fourstage.settings import EMBEDDED, OWNER
 
 if TYPE_CHECKING:
     from tasks.tracking import Tracking
@@ -23,6 +23,7 @@ FLOW_RUN = "prefect.flow_run_id"
 STARTED = (
     "fourstage.process_started"  # pids are used again; with its start time one is unmistakable
 )
+MARK = "process:"  # begins the tag of a Prefect run
 
 
 def identity() -> dict[str, str]:
@@ -49,6 +50,11 @@ def alive(tags: dict[str, str]) -> bool:
     return not gone and abs(started - float(tags[STARTED])) < 2
 
 
+def mark() -> str:
+    """A tag of Prefect's runs that names this process."""
+    return MARK + "/".join(identity().values())
+
+
 def close_orphans(tracking: Tracking) -> list[str]:
     """Close the RUNNING runs of this machine whose process is gone, MLflow's and Prefect's.
 
@@ -65,7 +71,10 @@ def close_orphans(tracking: Tracking) -> list[str]:
     left = [run for run in running if not alive(run.data.tags)]
     for run in left:
         finish_run(tracking, run.info.run_id, "KILLED")
-    _crash({run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags})
+    flow_runs = {run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags}
+    # One that was killed before it had a run in MLflow is known to Prefect alone. Where a server
+    # stays, its automations look after the silent ones.
+    _crash(flow_runs | _of_dead_processes() if os.environ.get(EMBEDDED) else flow_runs)
     return [run.info.run_id for run in left]
 
 
@@ -100,6 +109,29 @@ def _lives(owner: int, started: float) -> bool:
         return process.create_time() <= started and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def _of_dead_processes() -> set[str]:
+    """Unfinished flow runs whose mark names a process that is gone."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import (
+        FlowRunFilter,
+        FlowRunFilterState,
+        FlowRunFilterStateType,
+    )
+    from prefect.client.schemas.objects import StateType
+
+    types = [StateType.RUNNING, StateType.PENDING]
+    unfinished = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=types)))
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(flow_run_filter=unfinished)
+    return {
+        str(run.id)
+        for run in runs
+        for tag in run.tags
+        if tag.startswith(MARK)
+        and not alive(dict(zip((HOST, PROCESS, STARTED), tag[len(MARK) :].split("/"), strict=True)))
+    }
 
 
 def _crash(flow_runs: Iterable[str]) -> None:

@@ -63,7 +63,7 @@ def bring_prefect() -> Callable[[], None]:
 
     def ready() -> None:
         _wait_for(guard, f"{address}/health")
-        _send_no_heartbeats()
+        _mark_runs()
 
     return ready
 
@@ -85,10 +85,18 @@ def _wait_for(guard: subprocess.Popen, address: str) -> None:
     )
 
 
-def _send_no_heartbeats() -> None:
-    """Spare each flow the second it waits for its heartbeat's thread: here nobody listens."""
+def _mark_runs() -> None:
+    """All runs of this process bear its mark, and send no heartbeats.
+
+    By the mark the next start finds what a kill left RUNNING. Nobody hears heartbeats here, and at
+    its end each flow would wait up to a second for the thread that sends them.
+    """
+    from prefect import tags
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+    from tasks.orphans import mark
+
+    _until_the_end.enter_context(tags(mark()))
     _until_the_end.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
 
 

@@ -135,6 +135,9 @@ def entry_of(home: Path, stage: str) -> list[Path]:
 
 
 MOMENTS: dict[str, Callable[[Path], Any]] = {
+    "being known to Prefect alone": lambda home: rows(
+        home / "prefect" / "prefect.db", "select 1 from flow_run where state_type = 'RUNNING'"
+    ),
     "writing a checkpoint": lambda home: list((home / "store/stage").glob("*/checkpoints/.*.part")),
     "committing a stage": lambda home: entry_of(home, "domain"),
     "logging to MLflow": lambda home: rows(
