@@ -1,4 +1,4 @@
-"""Learning and running the WordPiece tokenizer: ``python -m benchmarks.tokenizer [FILE…]``.
+"""Learning and running the tokenizers: ``python -m benchmarks.tokenizer [FILE…]``.
 
 Without files it reads the documentation strings and comments of the installed packages.
 """
@@ -30,24 +30,30 @@ def english(files: list[str], characters: int) -> list[str]:
 
 
 def main(files: list[str]) -> None:
-    """Print the time to learn 8,000 pieces and the speed of encoding."""
-    from models.tokenizers.wordpiece import WordPiece, learn
+    """Print, of each scheme, the time to learn 8,000 pieces and the speed of encoding."""
+    from models.tokenizers.loading import CLASSES, learn_tokenizer
 
     texts = english(files, 12_000_000)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
-    started = time.perf_counter()
-    vocabulary = learn(texts, vocabulary_size=8_000, lowercase=True)
-    seconds = time.perf_counter() - started
-    print(f"learn: {len(vocabulary)} pieces from {megabytes:.1f} MB in {seconds:.1f} s")
-    tokenizer = WordPiece(vocabulary, lowercase=True)
-    tokenizer.encode(texts[:100])  # builds the ops
-    started = time.perf_counter()
-    tokens = sum(map(len, tokenizer.encode(texts)))
-    seconds = time.perf_counter() - started
-    print(
-        f"encode: {megabytes / seconds:.1f} MB/s on {os.cpu_count()} cores"
-        f" ({tokens:,} tokens, {megabytes * 1e6 / tokens:.2f} bytes each)"
-    )
+    for scheme in CLASSES:
+        started = time.perf_counter()
+        tokenizer = learn_tokenizer(
+            scheme, texts, vocabulary_size=8_000, lowercase=scheme == "wordpiece"
+        )
+        seconds = time.perf_counter() - started
+        print(
+            f"{scheme}: learned {tokenizer.vocabulary_size} pieces from {megabytes:.1f} MB in"
+            f" {seconds:.1f} s"
+        )
+        tokenizer.encode(texts[:100])  # builds the ops
+        started, worked = time.perf_counter(), time.process_time()
+        tokens = sum(map(len, tokenizer.encode(texts)))
+        seconds, worked = time.perf_counter() - started, time.process_time() - worked
+        print(
+            f"{scheme}: encodes {megabytes / seconds:.1f} MB/s on {os.cpu_count()} cores,"
+            f" {megabytes / worked:.1f} MB a second of one core"
+            f" ({tokens:,} tokens, {megabytes * 1e6 / tokens:.2f} bytes each)"
+        )
 
 
 if __name__ == "__main__":
