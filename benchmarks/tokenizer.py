@@ -1,4 +1,4 @@
-"""Learning and running the WordPiece tokenizer: ``python -m benchmarks.tokenizer [FILE…]``.
+"""Learning and running the tokenizers: ``python -m benchmarks.tokenizer [FILE…]``.
 
 Without files it reads the documentation strings and comments of the installed packages.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -30,23 +32,41 @@ def english(files: list[str], characters: int) -> list[str]:
 
 
 def main(files: list[str]) -> None:
-    """Print the time to learn 8,000 pieces and the speed of encoding."""
-    from models.tokenizers.wordpiece import WordPiece, learn
+    """Print, of each scheme, the time to learn 8,000 pieces and the speed of encoding."""
+    from tokenizers import ByteLevelBPETokenizer
+
+    from models.tokenizers.loading import CLASSES, learn_tokenizer
 
     texts = english(files, 12_000_000)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
-    started = time.perf_counter()
-    vocabulary = learn(texts, vocabulary_size=8_000, lowercase=True)
-    seconds = time.perf_counter() - started
-    print(f"learn: {len(vocabulary)} pieces from {megabytes:.1f} MB in {seconds:.1f} s")
-    tokenizer = WordPiece(vocabulary, lowercase=True)
-    tokenizer.encode(texts[:100])  # builds the ops
-    started = time.perf_counter()
-    tokens = sum(map(len, tokenizer.encode(texts)))
-    seconds = time.perf_counter() - started
+    for scheme in CLASSES:
+        started = time.perf_counter()
+        tokenizer = learn_tokenizer(
+            scheme, texts, vocabulary_size=8_000, lowercase=scheme == "wordpiece"
+        )
+        seconds = time.perf_counter() - started
+        print(
+            f"{scheme}: learned {tokenizer.vocabulary_size} pieces from {megabytes:.1f} MB in"
+            f" {seconds:.1f} s"
+        )
+        _tell_speed(scheme, tokenizer.encode, texts, megabytes)
+    with tempfile.TemporaryDirectory() as folder:  # of the last scheme, byte_bpe
+        tokenizer.save(folder)
+        names = [str(Path(folder) / name) for name in ("vocab.json", "merges.txt")]
+        rust = ByteLevelBPETokenizer(*names, unicode_normalizer="nfc")
+    _tell_speed("byte_bpe in Rust", rust.encode_batch, texts, megabytes)
+
+
+def _tell_speed(
+    name: str, encode: Callable[[list[str]], list], texts: list[str], mb: float
+) -> None:
+    encode(texts[:100])  # builds what is built once
+    started, worked = time.perf_counter(), time.process_time()
+    tokens = sum(map(len, encode(texts)))
+    seconds, worked = time.perf_counter() - started, time.process_time() - worked
     print(
-        f"encode: {megabytes / seconds:.1f} MB/s on {os.cpu_count()} cores"
-        f" ({tokens:,} tokens, {megabytes * 1e6 / tokens:.2f} bytes each)"
+        f"{name}: encodes {mb / seconds:.1f} MB/s on {os.cpu_count()} cores, {mb / worked:.1f} MB a"
+        f" second of one core ({tokens:,} tokens, {mb * 1e6 / tokens:.2f} bytes each)"
     )
 
 

@@ -80,9 +80,9 @@ def learn(texts: Iterable[str], *, vocabulary_size: int) -> ByteBPE:
         vocabulary_size: Pieces wanted, the five special ones counted; a small text gives fewer.
 
     Returns:
-        Ids: ``<s> <pad> </s> <unk>``, the 256 bytes, the merges in order, ``<mask>``; RoBERTa's
-        special ids but for the end of its vocabulary, which has three words made up before
-        ``<mask>``.
+        Ids: ``<s> <pad> </s> <unk>``, the 256 bytes, the merges in order, ``<mask>``: the special
+        ones as RoBERTa's files have them. No merge gives a special token's name, for letters and
+        signs are different words.
 
     Raises:
         ContractViolation: There is no text, or no room for the bytes.
@@ -104,7 +104,7 @@ def learn(texts: Iterable[str], *, vocabulary_size: int) -> ByteBPE:
         min_frequency=2,
         show_progress=False,
     )
-    some = (_without_names(text) for text in texts if text.strip())
+    some = (text for text in texts if text.strip())
     first = next(some, None)
     if first is None:
         raise ContractViolation("tokenizer: learning a vocabulary needs text; none came")
@@ -112,13 +112,6 @@ def learn(texts: Iterable[str], *, vocabulary_size: int) -> ByteBPE:
     model = json.loads(tokenizer.to_str())["model"]
     pieces = sorted(model["vocab"], key=model["vocab"].__getitem__)
     return ByteBPE([*pieces, SPECIAL_TOKENS[-1]], [(a, b) for a, b in model["merges"]])
-
-
-def _without_names(text: str) -> str:
-    """A text in which no special token's name is left to learn a piece of that name from."""
-    for token in SPECIAL_TOKENS:
-        text = text.replace(token, " ")
-    return text
 
 
 class ByteBPE:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
-from tests.models.odd_lines import alphabet, lines
+from tests.models.odd_lines import alphabet, byte_pairs, lines
 
 torch = pytest.importorskip("torch", reason="torch is no dependency of ours")
 hf = pytest.importorskip("transformers", reason="transformers is no dependency of ours")
@@ -70,3 +70,23 @@ def test_their_tokenizer_reads_the_files_as_the_rust_package_does(lowercase, tmp
     plain = hf.AutoTokenizer.from_pretrained(tmp_path / "ours")
     for text in lines():
         assert theirs(text)["input_ids"] == rust.encode(text).ids == plain(text)["input_ids"]
+
+
+def test_their_tokenizer_reads_byte_level_bpe_as_the_rust_package_does(tmp_path):
+    """With our frame: RoBERTa's own class would put another one round two texts."""
+    from tokenizers import Tokenizer
+
+    found, tokenizer = read_checkpoint(GOLDEN / "roberta-large"), byte_pairs()
+    size = tokenizer.vocabulary_size
+    table = np.zeros((size, found.settings["hidden_dim"]), np.float32)
+    network = {**found.network, "embeddings/token/embeddings": table}
+    settings = {**found.settings, "vocabulary_size": size}
+    written = replace(found, settings=settings, network=network, heads={}, tokenizer=tokenizer)
+    write_checkpoint(written, tmp_path / "ours")
+    theirs = hf.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    rust = Tokenizer.from_file(str(tmp_path / "ours" / "tokenizer.json"))
+    assert (theirs.pad_token_id, theirs.mask_token_id) == (1, tokenizer.mask_id)
+    (a,), (b,) = (rust.encode(text, add_special_tokens=False).ids for text in "ab")
+    assert theirs("a", "b")["input_ids"] == [0, a, 2, b, 2]
+    for text in lines():
+        assert theirs(text)["input_ids"] == rust.encode(text).ids
