@@ -61,8 +61,20 @@ def show_examples(
     batch = clean
     for objective in objectives.values():
         batch = objective.examples(batch, rng)
+    meanings = {
+        f"{name}_labels": _in_words(name, objective, batch[f"{name}_labels"])
+        for name, objective in objectives.items()
+        if f"{name}_labels" in batch and batch[f"{name}_labels"].ndim == 1
+    }
     for row in range(len(entries)):
-        yield shown(clean, batch, row, tokenizer)
+        yield shown(clean, batch, row, tokenizer, meanings)
+
+
+def _in_words(name: str, objective: Any, labels: Any) -> list[Any]:
+    """What an objective would say if it were sure of the right answers."""
+    import numpy as np
+
+    return objective.decode({f"{name}_logits": np.eye(int(labels.max()) + 1)[labels]})
 
 
 def _data(tokens: Any, labelled: bool) -> Any:

@@ -214,11 +214,11 @@ class StageResolution:
     def _feeds(self, objective: str, stage: Stage) -> bool:
         """Whether a stage's data can feed an inherited objective.
 
-        The task stage reads rows, each a text of its own: nothing follows one, so that pairs of
-        consecutive segments can't be made.
+        The task stage reads rows, each a text of its own: nothing follows one, so that what must
+        choose its segments from longer text can't.
         """
-        needs = catalogue.literals("objectives", objective, self.ledger.folders).get("NEEDS", ())
-        return stage.stage != "task" or "segments" not in needs
+        literals = catalogue.literals("objectives", objective, self.ledger.folders)
+        return stage.stage != "task" or literals.get("CHOOSES", 0) < 2
 
     def _head(self, at: str, stage: Stage) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
         if stage.stage != "finetune":
