@@ -65,6 +65,7 @@ class _Resolution:
             before = resolution.stage(i, stage, before, current)
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
+        self._tasks(stages, network)
         tokenizer = self._tokenizer(stages)
         units = self._units(stages, tokenizer)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
@@ -188,6 +189,25 @@ class _Resolution:
             tuple(dict.fromkeys(learn_from)),
         )
 
+    def _tasks(self, stages: Sequence[ResolvedStage], network: Mapping[str, Any]) -> None:
+        """A network that reads task ids needs one for each objective that takes turns."""
+        folders = self.ledger.folders
+        tasks = sorted(
+            {
+                name
+                for stage in stages
+                if stage.alternate
+                for name in catalogue.turns(list(stage.objectives), folders)
+            }
+        )
+        rows = network.get("num_tasks")
+        if isinstance(rows, int) and 0 < rows < len(tasks):
+            self.ledger.fault(
+                "size",
+                f"num_tasks: {rows}, but {len(tasks)} objectives take turns: {', '.join(tasks)}; "
+                "give `size` as a mapping with num_tasks",
+            )
+
     def _units(
         self, stages: Sequence[ResolvedStage], tokenizer: ResolvedTokenizer
     ) -> ResolvedUnits:
@@ -204,6 +224,12 @@ class _Resolution:
                     self.ledger.fault(
                         f"stages[{stage.index}].objectives.{name}.unit",
                         f"{settings['unit']!r} needs a file of names: `units: {{gazetteer: FILE}}`",
+                    )
+                known = catalogue.literals("objectives", name, self.ledger.folders)
+                if known.get("READS_CASE") and tokenizer.scheme != "wordpiece":
+                    self.ledger.fault(
+                        f"stages[{stage.index}].objectives.{name}",
+                        f"not supported yet: the case of text cut by scheme {tokenizer.scheme!r}",
                     )
         return units
 

@@ -9,7 +9,13 @@ from typing import Any
 
 # A key added to the schema later goes here with the value that means "as before", so that the keys
 # of recipes written before it stay what they were. Never change or remove a line.
-NEUTRAL: Mapping[str, Any] = {"micro_batches": 1, "long_rows": "head", "stop": None, "select": None}
+NEUTRAL: Mapping[str, Any] = {
+    "micro_batches": 1,
+    "long_rows": "head",
+    "stop": None,
+    "select": None,
+    "alternate": False,
+}
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {"layer_decay": 1.0, "groups": []}
 
 
@@ -105,6 +111,7 @@ class ResolvedStage:
         seed: Of everything random in the stage.
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
             and the head (by name).
+        alternate: Whether objectives take turns, `weights` being their shares of the updates.
     """
 
     index: int
@@ -131,6 +138,7 @@ class ResolvedStage:
     select: Mapping[str, Any] | None
     seed: int
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alternate: bool = False
 
     @property
     def sequence_length(self) -> int:
@@ -270,6 +278,8 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
             name: {**settings, "weight": stage.weights[name]}
             for name, settings in stage.objectives.items()
         }
+        if stage.alternate:
+            written["alternate"] = True
     written["phases"] = [
         {
             "sequence_length": phase.sequence_length,
