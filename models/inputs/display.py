@@ -72,7 +72,7 @@ def shown(
     told = []
     for key, value in sorted(batch.items()):
         if key.endswith("labels") and value.ndim == 1:
-            meaning = f" ({meanings[key][row]})" if meanings and key in meanings else ""
+            meaning = f" = {meanings[key][row]}" if meanings and key in meanings else ""
             told.append(f"{key}: {int(value[row])}{meaning}")
     return "\n".join([*_wrapped(lines), *told])
 

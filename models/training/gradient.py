@@ -1,6 +1,6 @@
 """Training by gradient: one loop for all four stages.
 
-    for each update: batch k → cut into parts → train_on_batch each;
+    for each update: whose turn → batch k → cut into parts → train_on_batch each;
     now and then: measure, log, write a checkpoint
 
 Everything random is a pure function of (seed, k), and a checkpoint holds every variable, so a stage

@@ -106,5 +106,5 @@ def test_answers_stand_under_their_tokens_and_labels_are_said_in_words():
         "units                 wC w           w",
         "segment         0     0  0    0      0    0",
         "capitalization        1  0",
-        "sentence_distance_labels: 1 (same document)",
+        "sentence_distance_labels: 1 = same document",
     ]
