@@ -65,7 +65,7 @@ class _Resolution:
             before = resolution.stage(i, stage, before, current)
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
-        self._tasks(stages, network)
+        self._tasks(stages)
         tokenizer = self._tokenizer(stages)
         units = self._units(stages, tokenizer)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
@@ -189,24 +189,24 @@ class _Resolution:
             tuple(dict.fromkeys(learn_from)),
         )
 
-    def _tasks(self, stages: Sequence[ResolvedStage], network: Mapping[str, Any]) -> None:
-        """A network that reads task ids needs one for each objective that takes turns."""
-        folders = self.ledger.folders
-        tasks = sorted(
-            {
-                name
-                for stage in stages
-                if stage.alternate
-                for name in catalogue.turns(list(stage.objectives), folders)
-            }
-        )
-        rows = network.get("num_tasks")
-        if isinstance(rows, int) and 0 < rows < len(tasks):
-            self.ledger.fault(
-                "size",
-                f"num_tasks: {rows}, but {len(tasks)} objectives take turns: {', '.join(tasks)}; "
-                "give `size` as a mapping with num_tasks",
-            )
+    def _tasks(self, stages: Sequence[ResolvedStage]) -> None:
+        """A network that reads task ids has one for each objective that takes turns on it."""
+        tasks: dict[str, None] = {}
+        before: ResolvedStage | None = None
+        for stage in stages:
+            if before and stage.network != before.network:
+                tasks = {}
+            if stage.alternate:
+                tasks |= dict.fromkeys(catalogue.turns(list(stage.objectives), self.ledger.folders))
+            before = stage
+            rows = stage.network.get("num_tasks")
+            if isinstance(rows, int) and 0 < rows < len(tasks):
+                self.ledger.fault(
+                    "size",
+                    f"num_tasks: {rows}, but {len(tasks)} objectives take turns:"
+                    f" {', '.join(tasks)}; give `size` as a mapping with num_tasks",
+                )
+                return
 
     def _units(
         self, stages: Sequence[ResolvedStage], tokenizer: ResolvedTokenizer
