@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-all check up bench schema lock audit .venv
+.PHONY: help demo test test-all check up bench schema lock audit fuzz .venv
 
 help: ## this list
 	@grep -E '^[a-z.]+:.*##' Makefile | sed 's/:.*##/ \t/'
@@ -63,6 +63,13 @@ audit: .venv/ready-audit ## known vulnerabilities of the locked packages, as the
 	then cat .venv/audit.txt; echo "audit: raise what is listed above in pyproject.toml, then make lock test audit"; exit 1; \
 	else tail -n 1 .venv/audit.txt; echo "audit: not done: the package index did not answer for every package; run it again where it does"; exit 1; \
 	fi
+
+fuzz: .venv/ready-fuzz ## every parser for a minute each, guided by coverage
+	$(BIN)/python -m tests.faults.fuzz 60
+
+.venv/ready-fuzz: .venv/ready-dev
+	$(PIP) atheris
+	touch $@
 
 .venv/ready-audit:
 	$(PYTHON) -m venv .venv/audit

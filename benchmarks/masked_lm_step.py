@@ -85,6 +85,7 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
 def main() -> None:
     """Answer each line ``N`` with the seconds of N steps, and ``loss N`` with their losses."""
     step = step_of(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+    print("ready", flush=True)
     for line in sys.stdin:
         what, _, count = line.strip().rpartition(" ")
         numbers = []

@@ -34,6 +34,7 @@ class Worker:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        self._line()  # "ready": the next one starts when this one has nothing to do
 
     def ask(self, question: str) -> list[float]:
         """The numbers it answers with."""
@@ -41,19 +42,23 @@ class Worker:
         assert self.process.stdout is not None
         self.process.stdin.write(f"{question}\n")
         self.process.stdin.flush()
-        while (line := self.process.stdout.readline().strip()) == "ready":
-            pass
+        return [float(number) for number in self._line().split()]
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
         if not line:
             raise SystemExit(f"{self.process.args}: ended with {self.process.wait()}")
-        return [float(number) for number in line.split()]
+        return line
 
 
 @contextmanager
 def started(commands: dict[str, tuple[str, ...]]) -> Iterator[dict[str, Worker]]:
-    """Workers by name; ended afterwards."""
+    """Workers by name, started one after the other; ended afterwards."""
     with ExitStack() as stack:
-        workers = {name: Worker(*command) for name, command in commands.items()}
-        for worker in workers.values():
+        workers = {}
+        for name, command in commands.items():
+            workers[name] = worker = Worker(*command)
             stack.callback(worker.process.wait)
             stack.callback(worker.process.stdin.close)  # type: ignore[union-attr]
         yield workers
@@ -83,7 +88,7 @@ def measure(peers: str, dropout: float, rounds: int, steps: int) -> dict:
     """Medians in tokens a second, and our best against the best peer."""
     with started(commands(peers, dropout)) as workers:
         for worker in workers.values():
-            worker.ask("3")  # traces and warms up
+            worker.ask("3")  # warms up
         seconds: dict[str, list[float]] = {name: [] for name in workers}
         for _ in range(rounds):
             for name, worker in workers.items():

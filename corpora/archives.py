@@ -122,6 +122,8 @@ def _damaged(where: str, error: BaseException) -> ContractViolation:
 
 def _refuse_name(state: FileState, name: str) -> None:
     path = name.replace("\\", "/")
+    if not path:
+        raise ContractViolation(f"{state.path}: a member has no name; refused. Pack it again.")
     if path.startswith("/") or path[1:2] == ":":
         raise ContractViolation(
             f"{state.path}: member {name[:120]!r} has an absolute path; refused."

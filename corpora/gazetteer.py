@@ -52,10 +52,18 @@ def read_gazetteer(path: Path) -> list[tuple[str, str]]:
     """(name, kind) of each line; empty lines are passed over.
 
     Raises:
-        ContractViolation: A line is not of that form, with its number.
+        ContractViolation: A line is not of that form, with its number, or the file is not UTF-8.
     """
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise ContractViolation(
+            f"{path}:{number}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}; "
+            "save the file as UTF-8"
+        ) from error
     names: list[tuple[str, str]] = []
-    for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         name, tab, kind = line.rstrip("\r").partition("\t")

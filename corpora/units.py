@@ -92,7 +92,7 @@ def case_starts(basic: np.ndarray, starts: np.ndarray, text: str) -> np.ndarray:
     Returns:
         (n,) uint8, sums of `CASED` and `CAPITALISED`.
     """
-    first = [text[place] for place in starts]
+    first = [text[place : place + 1] for place in starts]  # none behind a blank at the end
     capital = np.array([letter.isupper() or letter.istitle() for letter in first], bool)
     cased = np.array([letter.islower() for letter in first], bool) | capital
     return ((CASED * cased + CAPITALISED * capital) * basic).astype(np.uint8)

@@ -12,6 +12,7 @@ from flows.prepare import prepare
 from flows.pretrain import pretrain
 from flows.promote import promote
 from tasks.failures import refused, says_what_next
+from tasks.fresh_process import get_ready
 from tasks.history import remember
 from tasks.naming import of_recipe
 from tasks.pages import show_summary
@@ -53,7 +54,10 @@ def lifecycle(
             if new_data:
                 go_on_with_new_text(work, stage)
             STAGE_FLOWS[stage.kind](recipe, overrides, smoke, stage.name)
-        if work.plan.recipe.finetune is not None:
+        finetuned = work.plan.recipe.finetune
+        if finetuned is not None:
+            if work.plan.recipe.model and work.status[f"stage {finetuned.name}"] == "made":
+                get_ready()
             evaluate(recipe, overrides, smoke)
         if work.plan.recipe.model is not None:
             version = register_model(work)

@@ -20,6 +20,9 @@ from typing import Any
 from fourstage.errors import RecipeError, UnknownNameError
 
 KINDS = {"families": "a family", "objectives": "an objective", "heads": "a head"}
+# The setting of an objective that learns from a trained stage: its folder, or in a recipe the name
+# of an earlier stage. The objective's literal ``TEACHER_HEADS`` says what the teacher must predict.
+TEACHER = "teacher"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -111,12 +112,14 @@ class Context:
         sequence_length: Tokens a row holds in this phase, special tokens counted.
         label_names: The dataset's labels in the order of their ids; empty in pre-training.
         label_weights: One weight a label (class weights), or None.
+        folders: Project folders, searched before the built-in parts.
     """
 
     tokenizer: Tokenizer
     sequence_length: int
     label_names: tuple[str, ...] = ()
     label_weights: tuple[float, ...] | None = None
+    folders: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -117,11 +117,18 @@ class Ancestry:
         return {m.name: str(m.details.get("verdict", "red")) for m in self.of_kind("contract")}
 
     def parent_stage(self) -> Manifest | None:
-        """The stage a stage, package or evaluation directly comes from."""
-        for reference in self.artifact.inputs.values():
-            if reference["kind"] == "stage":
-                return self.manifests.get(reference["key"])
-        return None
+        """The stage that a stage goes on from, or that a package or an evaluation is of."""
+        inputs = self.artifact.inputs
+        found = inputs.get("stage before") or inputs.get("stage")
+        return self.manifests.get(found["key"]) if found else None
+
+    def teachers(self) -> list[Manifest]:
+        """The stages that a stage learned from without going on from them."""
+        return [
+            self.manifests[reference["key"]]
+            for role, reference in self.artifact.inputs.items()
+            if role.startswith("teacher of ") and reference["key"] in self.manifests
+        ]
 
     def of(self, key: str) -> Ancestry:
         """The ancestry of one of the ancestors."""

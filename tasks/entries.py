@@ -59,10 +59,10 @@ class Run:
 
     @property
     def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
-        """Each stage with its artifact and its measurement."""
+        """Each stage of the last network with its artifact and its measurement."""
         return [
             (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
-            for stage in self.plan.recipe.stages
+            for stage in self.plan.recipe.last_network
         ]
 
     @property
@@ -72,12 +72,20 @@ class Run:
         return dict(measured[-1].details["heldout_loss"]) if measured else {}
 
     def spent(self, what: str, *, pretraining: bool = False) -> float:
-        """Sum of ``steps``, ``tokens`` or ``seconds`` over the stages."""
-        return sum(
-            made.details[what]
-            for stage, made, _ in self.stages
-            if not pretraining or stage.kind != "finetune"
-        )
+        """Sum of ``steps``, ``tokens`` or ``seconds`` over the stages.
+
+        Args:
+            what: One of the three.
+            pretraining: Whether only what the last network read before the labels counts, not
+                what its teachers did.
+        """
+        counted = pretraining_stages(self.plan.recipe) if pretraining else self.plan.recipe.stages
+        return sum(self.made[f"stage {stage.name}"].details[what] for stage in counted)
+
+
+def pretraining_stages(recipe: Any) -> list[Any]:
+    """The stages before the labels that trained the last network."""
+    return [stage for stage in recipe.last_network if stage.kind != "finetune"]
 
 
 def entries_of(
@@ -154,7 +162,7 @@ def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
     if equal is None or entry.smoke:
         return entry
     with work_on(entry.recipe, entry.overrides, entry.smoke, entry.seeds[0]) as work:
-        stages = [stage for stage in work.plan.recipe.stages if stage.kind != "finetune"]
+        stages = pretraining_stages(work.plan.recipe)
         made = {step.name: work.make(step.name) for step in work.plan.of_kind("tokens", "rows")}
     if not stages:
         return entry
@@ -182,7 +190,7 @@ def check_equal(entries: Sequence[Entry], equal: str | None) -> None:
     if equal is None:
         return
     first = plan_recipe(entries[0].recipe, entries[0].overrides, entries[0].smoke).recipe
-    if all(stage.kind == "finetune" for stage in first.stages):
+    if not pretraining_stages(first):
         raise RecipeError(
             f"{first.where}: --equal {equal} scales pre-training to that of the first recipe, and"
             " this one has none; name another recipe first"

@@ -114,10 +114,11 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
     }
     last = [run.stages[-1][2].details["heldout_loss"] for run in runs]
     before = [run.heldout_loss for run in runs]
+    stages = runs[0].plan.recipe.stages
     return {
         "name": entry.name,
         "recipe": entry.recipe,
-        "stages": [stage.name for stage, _, _ in runs[0].stages],
+        "stages": [stage.name for stage in stages],
         "seeds": list(entry.seeds),
         "seeds_from": entry.seeds_from,
         "metrics": {
@@ -131,9 +132,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         },
         "heldout_loss": _means(before),
         "heldout_loss_at_the_end": _means(last),
-        "budgets": {
-            stage.name: {stage.budget.unit: stage.budget.amount} for stage, _, _ in runs[0].stages
-        },
+        "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
         "evaluations": {str(run.seed): run.evaluation.key for run in runs},
     }

@@ -72,10 +72,11 @@ def show_stage(work: Work, stage: str) -> None:
 
 
 def _losses_before(work: Work, stage: str) -> dict[str, float]:
-    """Held-out losses after the stage before; none before the first."""
-    names = [one.name for one in work.plan.recipe.stages]
-    place = names.index(stage)
-    measured = work.made.get(f"measurement {names[place - 1]}") if place else None
+    """Held-out losses after the stage before; none before the first of a network."""
+    stages = work.plan.recipe.stages
+    place = [one.name for one in stages].index(stage)
+    goes_on = place and not stages[place].starts_network
+    measured = work.made.get(f"measurement {stages[place - 1].name}") if goes_on else None
     return dict(measured.details["heldout_loss"]) if measured else {}
 
 

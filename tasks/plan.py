@@ -10,6 +10,8 @@ from typing import Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
+from models.catalogue import TEACHER
+from tasks.code import module_file
 from tasks.steps import Step
 
 HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
@@ -42,17 +44,21 @@ def stage_settings(stage: Any) -> dict[str, Any]:
 
 
 def _teachers(stage: Any) -> dict[str, Any]:
-    """Digests of the networks that a stage learns from: a folder's name says nothing of them."""
+    """Digests of the folders that a stage learns from: a folder's name says nothing of it.
+
+    A teacher that is a stage of the recipe is an input of the step instead.
+    """
     found = {}
     for name, settings in stage.objectives.items():
-        if "teacher" in settings:
-            path = Path(settings["teacher"]) / "network.safetensors"
-            if not path.is_file():
+        if TEACHER in settings and name not in stage.teachers:
+            folder = Path(settings[TEACHER])
+            files = [folder / "config.json", *sorted(folder.rglob("*.safetensors"))]
+            if folder / "network.safetensors" not in files or not files[0].is_file():
                 raise RecipeError(
-                    f"objectives.{name}.teacher: expected the folder of a finished stage, got "
-                    f"{settings['teacher']!r}"
+                    f"objectives.{name}.{TEACHER}: expected the folder of a finished stage, got "
+                    f"{settings[TEACHER]!r}"
                 )
-            found[name] = hash_file(path)
+            found[name] = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
     return {"teachers": found} if found else {}
 
 
@@ -178,7 +184,7 @@ class _Layout:
         for name in spec.learn_from:
             inputs[f"text {name}"] = self._data(name)
             inputs[f"contract {name}"] = f"contract {name}"
-        self._add("tokenizer", "tokenizer", settings, inputs)
+        self._add("tokenizer", "tokenizer", settings, inputs, parts=(self._scheme(),))
 
     def _tokens(self, name: str) -> None:
         source = self.sources[name]
@@ -188,6 +194,7 @@ class _Layout:
             "rows" if source.is_dataset else "tokens",
             {"language": source.language, **units},
             {"data": self._data(name), "contract": f"contract {name}", "tokenizer": "tokenizer"},
+            parts=(self._scheme(),),
             given=given,
         )
         self._contract_of_tokens(name)
@@ -232,8 +239,10 @@ class _Layout:
     def _stage(self, stage: Any, before: str | None) -> str:
         read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
         inputs = {"tokenizer": "tokenizer"}
-        if before is not None:
+        if before is not None and not stage.starts_network:
             inputs["stage before"] = before
+        for objective, teacher in stage.teachers.items():
+            inputs[f"teacher of {objective}"] = f"stage {teacher}"
         for name in read:
             inputs[f"tokens {name}"] = f"tokens {name}"
             inputs[f"contract {name}"] = f"contract tokens {name}"
@@ -290,7 +299,10 @@ class _Layout:
             },
             {
                 **made,
-                **{f"measurement {s.name}": f"measurement {s.name}" for s in self.recipe.stages},
+                **{
+                    f"measurement {s.name}": f"measurement {s.name}"
+                    for s in self.recipe.last_network
+                },
                 "package": "package",
                 "rows": f"tokens {stage.dataset}",
                 "dataset": f"dataset {stage.dataset}",
@@ -323,10 +335,15 @@ class _Layout:
     def _parts(self, stage: Any) -> tuple[Path, ...]:
         from models.catalogue import file_of
 
-        kinds = [("families", stage.family)]
+        taught_by = [s.family for s in self.recipe.stages if s.name in stage.teachers.values()]
+        kinds = [("families", family) for family in dict.fromkeys([stage.family, *taught_by])]
         kinds += [("objectives", name) for name in stage.objectives]
         kinds += [("heads", stage.head)] if stage.head else []
-        return tuple(file_of(kind, name, self.folders) for kind, name in kinds)
+        return (self._scheme(), *(file_of(kind, name, self.folders) for kind, name in kinds))
+
+    def _scheme(self) -> Path:
+        """The file of the tokenizer's scheme; it is loaded by name, which no import shows."""
+        return module_file(f"models.tokenizers.{self.recipe.tokenizer.scheme}")
 
 
 def _has_pairs(source: Any) -> bool:

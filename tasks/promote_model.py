@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fourstage.errors import EnvironmentFault, GateRefused, RecipeError, UnknownNameError
+from fourstage.errors import GateRefused, RecipeError, UnknownNameError
+from tasks.fresh_process import SmokeTestFailed, try_in_a_fresh_process
 from tasks.gate import Gate
 from tasks.register_model import (
     CHALLENGER,
@@ -28,8 +26,6 @@ from tasks.register_model import (
 )
 from tasks.tracking import Tracking, answered
 
-SMOKE_SECONDS = 300
-SCRIPT = Path(__file__).with_name("smoke_test.py")
 TESTED = "fourstage.smoke_tested"  # set on a champion that a fresh process could load
 REPLACED = "fourstage.replaced"  # the champion a version took over from
 PROMOTED = "fourstage.promoted_at"
@@ -166,7 +162,7 @@ def promote(
         facts: Mapping[str, Any] = {}
         if smoke_test:
             try:
-                facts = try_in_a_fresh_process(tracking, f"models:/{name}@{CHAMPION}")
+                facts = try_in_a_fresh_process(tracking.uri, f"models:/{name}@{CHAMPION}")
             except SmokeTestFailed as error:
                 _restore(tracking, challenger, before)
                 reason = f"{name} version {gate.version} failed its smoke test ({error}); " + (
@@ -220,45 +216,6 @@ def rollback(tracking: Tracking, name: str) -> Promotion:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         client.set_model_version_tag(name, str(current), "fourstage.rolled_back_at", now)
     return Promotion(version(tracking, name, previous), current, True, {})
-
-
-class SmokeTestFailed(EnvironmentFault):
-    """A fresh process could not load a model or got a wrong answer from it."""
-
-
-def try_in_a_fresh_process(tracking: Tracking, uri: str) -> dict[str, Any]:
-    """Load a model in a new process, with nothing of this project, and ask it something.
-
-    Args:
-        tracking: The server.
-        uri: Such as ``models:/NAME@champion``.
-
-    Returns:
-        Seconds to load and milliseconds a prediction.
-
-    Raises:
-        SmokeTestFailed: With the last line of what it said.
-    """
-    environment = {**os.environ, "MLFLOW_TRACKING_URI": tracking.uri}
-    # The smoke test asks for two predictions; a GPU another stage fills would only be in the way.
-    environment["CUDA_VISIBLE_DEVICES"] = ""
-    with tempfile.TemporaryDirectory() as elsewhere:
-        try:
-            done = subprocess.run(
-                [sys.executable, "-I", str(SCRIPT), uri],
-                capture_output=True,
-                text=True,
-                timeout=SMOKE_SECONDS,
-                env=environment,
-                cwd=elsewhere,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise SmokeTestFailed(f"no answer within {SMOKE_SECONDS} s") from error
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        said = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]
-        raise SmokeTestFailed(said[-1][:300])
-    return json.loads(lines[-1])
 
 
 @answered

@@ -97,7 +97,8 @@ def publish_stage(
     log_history(tracking, run_id, [{"step": step, **_summary(stage)}])
     parent = ancestry.parent_stage()
     parent_model = find_model(tracking, parent.key) if parent else None
-    _log_inputs(tracking, run_id, ancestry, parent_model)
+    taught_by = [find_model(tracking, teacher.key) for teacher in ancestry.teachers()]
+    _log_inputs(tracking, run_id, ancestry, [parent_model, *taught_by])
     _log_files(tracking, run_id, ancestry, history)
     model = find_model(tracking, stage.key)
     if model is None:
@@ -290,16 +291,18 @@ def _numbers(facts: Mapping[str, Any], at: str) -> Iterator[tuple[str, float]]:
 
 
 def _log_inputs(
-    tracking: Tracking, run_id: str, ancestry: Ancestry, parent_model: LoggedModel | None
+    tracking: Tracking, run_id: str, ancestry: Ancestry, learned_from: list[LoggedModel | None]
 ) -> None:
     from mlflow.entities import LoggedModelInput
 
     datasets = [_dataset(manifest) for manifest in _own(ancestry, "corpus", "dataset")]
     before = tracking.client.get_run(run_id).inputs
     known = {model.model_id for model in before.model_inputs} if before else set()
-    models = []
-    if parent_model and parent_model.model_id not in known:
-        models = [LoggedModelInput(parent_model.model_id)]
+    models = [
+        LoggedModelInput(model.model_id)
+        for model in learned_from
+        if model and model.model_id not in known
+    ]
     if datasets or models:
         tracking.client.log_inputs(run_id, datasets=datasets, models=models)
 

@@ -14,7 +14,6 @@ from tasks.artifacts import Artifact
 from tasks.durable import store
 from tasks.history import last_artifacts
 from tasks.plan import stage_settings
-from tasks.steps import Step
 from tasks.work import Work
 
 STAYS = "never"
@@ -84,9 +83,8 @@ def _fresh_tokens(work: Work, corpus: str, seen: Artifact) -> str:
     work.pin(f"last corpus {corpus}", seen)
     usual = work.plan.steps[f"tokens {corpus}"]
     name = f"fresh tokens {corpus}"
-    work.plan.steps[name] = Step(
-        name, usual.kind, usual.settings, {**usual.inputs, "seen": f"last corpus {corpus}"}
-    )
+    inputs = {**usual.inputs, "seen": f"last corpus {corpus}"}
+    work.plan.steps[name] = replace(usual, name=name, inputs=inputs)
     return name
 
 

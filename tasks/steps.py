@@ -41,10 +41,10 @@ CODE = {
     "corpus": ("tasks.prepare_corpus", "corpora.preparation"),
     "dataset": ("tasks.prepare_corpus", "corpora.preparation"),
     "contract": ("data_contracts.check",),  # how a report is worded decides nothing
-    "tokenizer": ("tasks.train_tokenizer", "models.tokenizers.wordpiece"),
+    "tokenizer": ("tasks.train_tokenizer",),
     "tokens": ("tasks.tokenize_corpus", "tasks.train_tokenizer", "corpora.shards"),
     "rows": ("tasks.tokenize_corpus", "tasks.train_tokenizer", "corpora.shards"),
-    "stage": ("tasks.training_job", "models.training.gradient", "models.tokenizers.wordpiece"),
+    "stage": ("tasks.training_job", "models.training.gradient"),
     "measurement": ("tasks.evaluate_model", "models.evaluation.heldout", "corpora.shards"),
     "evaluation": ("tasks.evaluate_model", "models.evaluation.predict"),
     "package": ("tasks.package_model", "models.interchange.saved_model"),
@@ -58,9 +58,9 @@ class Step:
     Attributes:
         name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``. kind: Kind of the
         artifact it makes. settings: Plain JSON that decides the outputs beside the inputs and the
-        code. inputs: The step that makes each input, by the role it plays. parts: Files of model
-        parts named in the recipe (family, objectives, head), for the code digest. given: What the
-        work needs and the key must not hold, such as where the files lie.
+        code. inputs: The step that makes each input, by the role it plays. parts: Files of parts
+        named in the recipe (family, objectives, head, tokenizer's scheme), for the code digest.
+        given: What the work needs and the key must not hold, such as where the files lie.
     """
 
     name: str

@@ -19,7 +19,7 @@ def summarise(work: Work) -> dict[str, Any]:
         if kind in recipe.skipped:
             at = sum(STAGE_KINDS.index(stage["kind"]) < STAGE_KINDS.index(kind) for stage in stages)
             stages.insert(at, {"stage": kind, "kind": kind, "status": "skipped"})
-    _add_gains(stages)
+    _add_gains(stages, {stage.name for stage in recipe.stages if stage.starts_network})
     evaluation = work.made.get("evaluation")
     details: Mapping[str, Any] = evaluation.details if evaluation else {}
     facts = ("split", "rows", "metrics", "metrics_clean", "rows_clean", "baseline", "majority")
@@ -76,16 +76,19 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
     }
 
 
-def _add_gains(stages: list[dict[str, Any]]) -> None:
+def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:
     """What each stage changed against the one before: held-out losses and the task metric.
 
     The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is
-    the gain of training the whole network on the labels.
+    the gain of training the whole network on the labels. The first stage of another network (one
+    of `anew`) changed nothing.
     """
     before: Mapping[str, float] = {}
     for stage in stages:
         if stage["status"] == "skipped":
             continue
+        if stage["stage"] in anew:
+            before = {}
         now = {f"loss on {corpus}": loss for corpus, loss in stage["heldout_loss"].items()}
         if metric := stage["task_metric"]:
             now[metric["name"]] = metric["value"]

@@ -66,9 +66,9 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
 
 def load_tokenizer(artifact: Artifact) -> Any:
     """The tokenizer of an artifact."""
-    from models.tokenizers.wordpiece import WordPiece
+    from models.tokenizers import loading
 
-    return WordPiece.load(artifact.folder)
+    return loading.load_tokenizer(artifact.folder)
 
 
 def batches(items: Iterable, size: int) -> Iterator[list]:
@@ -127,7 +127,7 @@ class Pieces:
         """(ids, unit starts) of each sentence of each text."""
         from corpora.sentences import split_sentences
 
-        sentences = [split_sentences(text, self.language) for text in texts]
+        sentences = [_with_blanks(text, split_sentences(text, self.language)) for text in texts]
         encoded = iter(self._encoded([part for parts in sentences for part in parts]))
         return ([next(encoded) for _ in parts] for parts in sentences)
 
@@ -142,9 +142,13 @@ class Pieces:
         numbers: list[np.ndarray | None] = [None] * len(placed)
         if self.segmenter is not None:
             numbers = list(word_numbers([text for text, *_ in placed], self.segmenter))
-        cased = tokenizer.with_case(sentences) if self.case else [""] * len(placed)
+        as_written = [text for text, *_ in placed]
+        if self.case and tokenizer.lowercase:
+            as_written = tokenizer.with_case(sentences)
         found = []
-        for (text, ids, starts, ends), number, written in zip(placed, numbers, cased, strict=True):
+        for (text, ids, starts, ends), number, written in zip(
+            placed, numbers, as_written, strict=True
+        ):
             basic = tokenizer.unit_starts(ids)
             words = basic if number is None else word_starts(basic, starts, number)
             if self.gazetteer is not None:
@@ -154,6 +158,19 @@ class Pieces:
                 words = words.astype(np.uint8) + case_starts(basic, starts, written)
             found.append((ids, words))
         return found
+
+
+def _with_blanks(text: str, sentences: Sequence[str]) -> list[str]:
+    """Sentences with the blanks before them: byte-level BPE spells a word after a blank otherwise.
+
+    Joined, they have the tokens of the whole text but where a sign begins a sentence behind
+    another one with no blank between. To WordPiece blanks are nothing.
+    """
+    parts, end = [], 0
+    for sentence in sentences:
+        start, end = end, text.index(sentence, end) + len(sentence)
+        parts.append(text[start:end])
+    return parts
 
 
 def tokenize(

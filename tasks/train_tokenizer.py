@@ -13,18 +13,18 @@ from tasks.steps import Bound
 
 @durable()
 def train_tokenizer(step: Bound, folder: Path) -> dict:
-    """WordPiece from training documents only; held-out text has no say in the vocabulary."""
-    from models.tokenizers.wordpiece import WordPiece, learn
+    """Learned from training documents only; held-out text has no say in the vocabulary."""
+    from models.tokenizers.loading import learn_tokenizer
 
     settings = step.step.settings
-    vocabulary = learn(
+    tokenizer = learn_tokenizer(
+        settings["scheme"],
         _TrainingTexts(step.inputs),
         vocabulary_size=settings["vocabulary_size"],
         lowercase=settings["lowercase"],
     )
-    tokenizer = WordPiece(vocabulary, settings["lowercase"])
     tokenizer.save(folder)
-    return {"vocabulary_size": len(vocabulary), "digest": tokenizer.digest}
+    return {"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest}
 
 
 class _TrainingTexts:

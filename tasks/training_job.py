@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from models.catalogue import TEACHER
 from tasks.steps import Bound
 from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
 
@@ -20,6 +21,9 @@ def training_job(step: Bound, seconds_left: float | None = None) -> Any:
     settings = step.step.settings
     tokens = {name: step.inputs[f"tokens {name}"] for name in stage.corpora}
     before = step.inputs.get("stage before")
+    teachers = {
+        name: {TEACHER: str(step.inputs[f"teacher of {name}"].folder)} for name in stage.teachers
+    }
     rows: dict[str, Any] = {}
     label_names: tuple[str, ...] = ()
     if stage.dataset:
@@ -35,7 +39,7 @@ def training_job(step: Bound, seconds_left: float | None = None) -> Any:
         batch_size=stage.batch_size,
         budget=Budget(stage.budget.unit, stage.budget.amount),
         optimizer={stage.optimizer.name: stage.optimizer.settings},
-        objectives=stage.objectives,
+        objectives={n: {**said, **teachers.get(n, {})} for n, said in stage.objectives.items()},
         weights=stage.weights,
         alternate=stage.alternate,
         head={stage.head: stage.head_settings} if stage.head else None,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from difflib import get_close_matches
+from typing import Any
 
 from corpora.archives import Content
 from corpora.limits import MEBIBYTE
 from corpora.readers import Raw
+from corpora.streams import RatioGuard
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
@@ -19,8 +21,12 @@ SUFFIXES = (".parquet", ".pq")
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     """Each row, of the columns that play a role only.
 
+    Text stays dictionary-encoded until its row is asked for: a file of some kilobytes may say that
+    one long text stands in a million rows.
+
     Raises:
-        ContractViolation: It is no Parquet file, is damaged, or lacks a column.
+        ContractViolation: It is no Parquet file, is damaged, lacks a column, or holds more than a
+            file of its size can.
     """
     import pyarrow
     import pyarrow.parquet
@@ -29,22 +35,37 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     with tempfile.TemporaryFile() as spool:
         while piece := content.stream.read(MEBIBYTE):
             spool.write(piece)
-        spool.seek(0)
+        size = spool.tell()
         try:
             file = pyarrow.parquet.ParquetFile(spool)
-            names = file.schema_arrow.names
-            wanted = _wanted(content, source, names)
+            schema = file.schema_arrow
+            wanted = _wanted(content, source, schema.names)
+            _refuse_bomb(file.metadata, content.where, size)
+            texts = [name for name in wanted if pyarrow.types.is_string(schema.field(name).type)]
+            file = pyarrow.parquet.ParquetFile(spool, read_dictionary=texts)
             line = 0
-            for batch in file.iter_batches(batch_size=1024, columns=wanted):
-                for row in batch.to_pylist():
+            for batch in file.iter_batches(batch_size=256, columns=wanted):
+                names, columns = batch.schema.names, batch.columns
+                for row in range(batch.num_rows):
                     line += 1
-                    yield Raw(line, row)
+                    values = [column[row].as_py() for column in columns]
+                    yield Raw(line, dict(zip(names, values, strict=True)))
         except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
             # Arrow's messages may quote values: only their kind is passed on.
             raise ContractViolation(
                 f"{content.where}: not a whole Parquet file ({type(error).__name__}); write it "
                 "again."
             ) from error
+
+
+def _refuse_bomb(metadata: Any, where: str, size: int) -> None:
+    """Hold what the row groups say they unpack to against the file's size."""
+    guard = RatioGuard(where)
+    guard.taken = size
+    # Of the columns themselves pyarrow can't be asked: where one is damaged, the process aborts.
+    groups = range(metadata.num_row_groups)
+    guard.given = sum(metadata.row_group(i).total_byte_size for i in groups)
+    guard.check()
 
 
 def _wanted(content: Content, source: Source, names: list[str]) -> list[str]:

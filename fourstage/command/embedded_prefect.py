@@ -15,6 +15,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -32,6 +33,8 @@ MARKS = {
     "PREFECT__SERVER_EPHEMERAL": "1",
     "PREFECT__SERVER_FINAL": "1",
 }
+
+_until_the_end = ExitStack()
 
 
 @cache
@@ -57,7 +60,12 @@ def bring_prefect() -> Callable[[], None]:
     address = f"http://{LOOPBACK}:{port}/api"
     os.environ["PREFECT_API_URL"] = address
     os.environ[EMBEDDED] = "1"
-    return lambda: _wait_for(guard, f"{address}/health")
+
+    def ready() -> None:
+        _wait_for(guard, f"{address}/health")
+        _send_no_heartbeats()
+
+    return ready
 
 
 def _wait_for(guard: subprocess.Popen, address: str) -> None:
@@ -75,6 +83,13 @@ def _wait_for(guard: subprocess.Popen, address: str) -> None:
         + (f": {lack}; make room" if lack else f"; {home() / 'logs'} holds what it said")
         + ", then run the same command again."
     )
+
+
+def _send_no_heartbeats() -> None:
+    """Spare each flow the second it waits for its heartbeat's thread: here nobody listens."""
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+    _until_the_end.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
 
 
 def _end(guard: subprocess.Popen) -> None:

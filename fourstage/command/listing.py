@@ -27,8 +27,8 @@ def handle_list(options: Namespace) -> int:
     if options.kind not in KINDS:
         raise UnknownNameError("list", options.kind, "something to list", KINDS)
     folders = search_folders()
-    entries = {"recipes": _recipes, "sources": _sources}.get(options.kind)
-    rows = entries(folders) if entries else _parts(options.kind, folders)
+    entries = {"recipes": recipes, "sources": _sources}.get(options.kind)
+    rows = entries(folders) if entries else parts(options.kind, folders)
     if options.json:
         print_json(rows)
         return 0
@@ -40,7 +40,8 @@ def handle_list(options: Namespace) -> int:
     return 0
 
 
-def _parts(kind: str, folders: list[Path]) -> list[dict[str, Any]]:
+def parts(kind: str, folders: list[Path]) -> list[dict[str, Any]]:
+    """Every family, objective or head; of an objective, which family trains it."""
     from models import catalogue
 
     columns = {"families": ("SIZES", "PROVIDES"), "objectives": ("NEEDS", "PROVIDES")}
@@ -78,7 +79,8 @@ def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
     return found
 
 
-def _recipes(folders: list[Path]) -> list[dict[str, Any]]:
+def recipes(folders: list[Path]) -> list[dict[str, Any]]:
+    """Every recipe and the first sentence about it."""
     from models.recipe import recipe_names
 
     return [

@@ -22,6 +22,7 @@ from models.protocols import Batch, Tokenizer
 
 WIDTH = 100  # places a line may take
 _SLOTS = ("mask", "chosen", "shuffled", "span")  # targets that name the positions they are for
+_SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level pieces have blanks in them
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
 
 
@@ -51,7 +52,7 @@ def shown(
     """
 
     def text(token_id: int) -> str:
-        return tokenizer.decode([token_id]) or "[PAD]"
+        return tokenizer.decode([token_id]).translate(_SEEN) or "[PAD]"
 
     length = int(clean[keys.PADDING_MASK][row].sum())
     lines = {"clean": [text(i) for i in clean[keys.TOKEN_IDS][row, :length]]}

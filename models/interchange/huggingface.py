@@ -1,7 +1,7 @@
 """Networks, their pre-training heads and tokenizers to and from Hugging Face's folders.
 
     config.json, model.safetensors (or its shards),
-    vocab.txt, tokenizer.json, tokenizer_config.json
+    vocab.txt or vocab.json and merges.txt, tokenizer.json, tokenizer_config.json
 
 Everything is checked before anything is loaded or written: the architecture, every setting that
 changes a number, the name and shape of every tensor. A pickle is never opened. Names of tensors are
@@ -165,7 +165,7 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
     Args:
         folder: With ``config.json`` and safetensors, whole or in shards; the tokenizer's files
-            where they are WordPiece.
+            where they are WordPiece or byte-level BPE.
 
     Raises:
         RecipeError: The architecture or a setting is not one of ours, tensors are missing,

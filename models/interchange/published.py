@@ -19,6 +19,8 @@ FETCHED = (
     "*.safetensors",
     "*.safetensors.index.json",
     "vocab.txt",
+    "vocab.json",
+    "merges.txt",
     "tokenizer*.json",
 )
 

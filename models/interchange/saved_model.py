@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
-from models.tokenizers.wordpiece import WordPiece
+from models.protocols import Tokenizer
+from models.tokenizers.loading import load_tokenizer
 from models.training.assembly import load_stage
 
 SAVED_MODEL = "saved_model"
@@ -46,7 +47,7 @@ def export_text_model(
     import keras
     import tensorflow as tf
 
-    tokenizer = WordPiece.load(tokenizer_folder)
+    tokenizer = load_tokenizer(tokenizer_folder)
     # Not every machine that serves is fast in bfloat16, and float32 is what `predict` answers in.
     stage = load_stage(stage_folder, tokenizer, precision="float32", folders=folders)
     (name,) = stage.config["head"]
@@ -88,7 +89,7 @@ def export_text_model(
     os.replace(part, out / SAVED_MODEL)
 
 
-def framed(tokenizer: WordPiece, first: Any, second: Any, sequence_length: int) -> dict[str, Any]:
+def framed(tokenizer: Tokenizer, first: Any, second: Any, sequence_length: int) -> dict[str, Any]:
     """[CLS] text [SEP] (second text [SEP]), the graph's twin of ``inputs.rows.labelled_rows``.
 
     Args:

@@ -19,7 +19,7 @@ from models import catalogue
 from models.interchange.huggingface import Checkpoint
 from models.interchange.new_folder import refuse_files, written_whole
 from models.signatures import settings_of
-from models.tokenizers.wordpiece import WordPiece
+from models.tokenizers.loading import SETTINGS, load_tokenizer
 
 CONFIG = "config.json"
 NETWORK = "network.safetensors"
@@ -50,7 +50,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
             f"{folder}: not a stage that can be read ({type(error).__name__}: {error})"
         ) from error
     place = tokenizer or folder / TOKENIZER
-    loaded = WordPiece.load(place) if (place / "vocab.txt").is_file() else None
+    loaded = load_tokenizer(place) if (place / SETTINGS).is_file() else None
     if loaded is not None and loaded.digest != digest:
         raise RecipeError(
             f"{folder}: trained with tokenizer {str(digest)[:12]}, got {loaded.digest[:12]}"

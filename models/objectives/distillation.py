@@ -35,6 +35,7 @@ CHOOSES = 0
 PREPARES = False
 LOSS_ON = ("real", "masked")
 HEAD = "masked_lm"
+TEACHER_HEADS = ("masked_lm",)
 
 DISTILLED_SLOTS = "distilled_slots"  # (B, S) int32, slots of masked_lm that are compared
 DISTILLED_WEIGHTS = "distilled_weights"  # (B, S) float32
@@ -48,14 +49,15 @@ class Distillation:
 
     Args:
         context: What is fixed for the stage.
-        teacher: Folder of a finished stage with a ``masked_lm`` head and the same tokenizer.
+        teacher: Folder of a finished stage with a ``masked_lm`` head and the same tokenizer; in a
+            recipe the name of an earlier stage, too.
         temperature: Both softmaxes are taken of scores divided by it; above 0.
         loss_on: ``real``: the soft targets of all real tokens; ``masked``: of the chosen ones.
         soft_weight: Factor of T² · KL(teacher ‖ student).
         cosine_weight: Factor of 1 - cosine of the last states of real tokens.
 
     Raises:
-        RecipeError: If the temperature is not above 0, or the teacher does not fit.
+        RecipeError: If the temperature is not above 0; on attaching, if the teacher does not fit.
         UnknownNameError: If `loss_on` is unknown.
     """
 
@@ -79,10 +81,6 @@ class Distillation:
             raise RecipeError(f"{where}.temperature: expected a number above 0, got {temperature}")
         if loss_on not in LOSS_ON:
             raise UnknownNameError(f"{where}.loss_on", loss_on, "a choice of tokens", LOSS_ON)
-        if not (Path(teacher) / "config.json").is_file():
-            raise RecipeError(
-                f"{where}.teacher: expected the folder of a finished stage: {teacher}"
-            )
         self.context = context
         self.temperature = temperature
         self.loss_on = loss_on
@@ -163,8 +161,14 @@ class Distillation:
 
     def _teacher(self) -> tuple[Any, Any]:
         """Network and masked_lm scorer of the teacher's folder."""
-        stage = load_stage(self._folder, self.context.tokenizer)
-        return stage.network, stage.scorer(HEAD, stage.objective(HEAD))
+        if not (self._folder / "config.json").is_file():
+            raise RecipeError(
+                f"objectives.distillation.teacher: expected the folder of a finished stage, got "
+                f"{str(self._folder)!r}"
+            )
+        folders = self.context.folders
+        stage = load_stage(self._folder, self.context.tokenizer, folders=folders)
+        return stage.network, stage.scorer(HEAD, stage.objective(HEAD, folders))
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The likeliest token in each of masked_lm's slots."""

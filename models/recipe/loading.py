@@ -329,6 +329,7 @@ def _unknown_names(
     for i, stage in enumerate(listed):
         if not isinstance(stage, dict):
             continue
+        check(("stages", i, "family"), stage.get("family"), "families")
         for key, kind in (("objectives", "objectives"), ("head", "heads")):
             if isinstance(stage.get(key), dict):
                 for name in stage[key]:

@@ -10,14 +10,15 @@ from typing import Any
 from fourstage.errors import UnknownNameError
 from fourstage.settings import search_folders
 from models import catalogue
-from models.recipe import defaults, gate, part_settings, parts
+from models.recipe import defaults, gate
 from models.recipe.ledger import Ledger, SourceFacts
 from models.recipe.messages import raise_all
+from models.recipe.networks import resolve_network
 from models.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer, ResolvedUnits
 from models.recipe.schema import STAGE_KINDS, Recipe
 from models.recipe.stages import StageResolution
 from models.recipe.support import check_supported
-from models.signatures import settings_of
+from models.tokenizers.byte_bpe import SMALLEST
 
 
 def resolve(
@@ -52,10 +53,10 @@ class _Resolution:
 
     def resolved(self, seed: int | None) -> ResolvedRecipe:
         recipe = self.ledger.recipe
-        network, network_defaults = self._network()
+        network = resolve_network(self.ledger, recipe.family, recipe.size, "size")
         first, seeds, seeds_from = self._seeds(seed)
         names = self.ledger.names()
-        resolution = StageResolution(self.ledger, network, network_defaults)
+        resolution = StageResolution(self.ledger, network)
         stages: list[ResolvedStage] = []
         before: ResolvedStage | None = None
         current = first
@@ -67,7 +68,7 @@ class _Resolution:
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         self._tasks(stages)
         tokenizer = self._tokenizer(stages)
-        units = self._units(stages, tokenizer)
+        units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
@@ -79,7 +80,7 @@ class _Resolution:
             where=recipe.where,
             family=recipe.family,
             size=recipe.size if isinstance(recipe.size, str) else None,
-            network=network,
+            network=network.arguments,
             tokenizer=tokenizer,
             seed=first,
             seeds=seeds,
@@ -98,40 +99,6 @@ class _Resolution:
             origins=self.ledger.origins,
             units=units,
         )
-
-    def _network(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The network's arguments, and the defaults in its file."""
-        recipe = self.ledger.recipe
-        known = settings_of(parts.file_of("families", recipe.family, self.ledger.folders))
-        sizes = catalogue.literals("families", recipe.family, self.ledger.folders).get("SIZES", {})
-        fallback = {s.name: s.default for s in known.values() if not s.required}
-        if isinstance(recipe.size, str):
-            if recipe.size not in sizes:
-                self.ledger.faults.append(
-                    UnknownNameError(
-                        f"{recipe.where}: size",
-                        recipe.size,
-                        f"a size of family {recipe.family!r}",
-                        sizes,
-                        "A mapping of the network's own arguments is allowed too.",
-                    )
-                )
-                return fallback, fallback
-            given, origin = sizes[recipe.size], f"size {recipe.size} of {recipe.family}"
-        else:
-            given, origin = recipe.size, "recipe"
-            self.ledger.settings("size", given, known, f"an argument of family {recipe.family!r}")
-        for name in known:
-            if name not in given:
-                self.ledger.origins[f"size.{name}"] = f"default of {recipe.family}"
-            elif isinstance(recipe.size, str):
-                self.ledger.origins[f"size.{name}"] = origin
-        heads, width = given.get("num_heads"), given.get("hidden_dim")
-        if isinstance(heads, int) and isinstance(width, int) and heads > 0 and width % heads:
-            self.ledger.fault(
-                "size", f"expected a hidden_dim that num_heads divides, got {width} and {heads}"
-            )
-        return {**fallback, **part_settings.as_declared(given, known)}, fallback
 
     def _seeds(self, seed: int | None) -> tuple[int, tuple[int, ...], str | None]:
         """The seed of the first stages, all seeds of the last ones, and where these begin."""
@@ -182,23 +149,32 @@ class _Resolution:
         else:
             for i, name in enumerate(learn_from):
                 self.ledger.source(f"tokenizer.learn_from[{i}]", name, labelled=None)
+        size = size or defaults.VOCABULARY_SIZE
+        if scheme == "byte_bpe" and lowercase:
+            self.ledger.fault(
+                "tokenizer.lowercase", "byte_bpe keeps case and accents; leave it out, or say false"
+            )
+        if scheme == "byte_bpe" and size < SMALLEST:
+            self.ledger.fault(
+                "tokenizer.vocabulary_size",
+                f"byte_bpe has {SMALLEST} ids or more, one for each byte; got {size}",
+            )
         return ResolvedTokenizer(
             scheme,
-            size or defaults.VOCABULARY_SIZE,
-            True if lowercase is None else lowercase,
+            size,
+            scheme != "byte_bpe" if lowercase is None else lowercase,
             tuple(dict.fromkeys(learn_from)),
         )
 
     def _tasks(self, stages: Sequence[ResolvedStage]) -> None:
         """A network that reads task ids has one for each objective that takes turns on it."""
         tasks: dict[str, None] = {}
-        before: ResolvedStage | None = None
         for stage in stages:
-            if before and stage.network != before.network:
+            if stage.starts_network:
                 tasks = {}
             if stage.alternate:
-                tasks |= dict.fromkeys(catalogue.turns(list(stage.objectives), self.ledger.folders))
-            before = stage
+                turns = catalogue.turns(list(stage.objectives), self.ledger.folders)
+                tasks |= dict.fromkeys(turns)
             rows = stage.network.get("num_tasks")
             if isinstance(rows, int) and 0 < rows < len(tasks):
                 self.ledger.fault(
@@ -208,28 +184,16 @@ class _Resolution:
                 )
                 return
 
-    def _units(
-        self, stages: Sequence[ResolvedStage], tokenizer: ResolvedTokenizer
-    ) -> ResolvedUnits:
+    def _units(self, stages: Sequence[ResolvedStage]) -> ResolvedUnits:
         """Segmenter and gazetteer; a stage that masks phrases or entities needs the latter."""
         said = self.ledger.recipe.units
         units = ResolvedUnits(said and said.segmenter, said and said.gazetteer)
-        if said and tokenizer.scheme != "wordpiece":
-            self.ledger.fault(
-                "units", f"not supported yet: units of text cut by scheme {tokenizer.scheme!r}"
-            )
         for stage in stages:
             for name, settings in stage.objectives.items():
                 if settings.get("unit") in ("phrase", "entity") and not units.gazetteer:
                     self.ledger.fault(
                         f"stages[{stage.index}].objectives.{name}.unit",
                         f"{settings['unit']!r} needs a file of names: `units: {{gazetteer: FILE}}`",
-                    )
-                known = catalogue.literals("objectives", name, self.ledger.folders)
-                if known.get("READS_CASE") and tokenizer.scheme != "wordpiece":
-                    self.ledger.fault(
-                        f"stages[{stage.index}].objectives.{name}",
-                        f"not supported yet: the case of text cut by scheme {tokenizer.scheme!r}",
                     )
         return units
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from models.catalogue import TEACHER
+
 # A key added to the schema later goes here with the value that means "as before", so that the keys
 # of recipes written before it stay what they were. Never change or remove a line.
 NEUTRAL: Mapping[str, Any] = {
@@ -112,6 +114,9 @@ class ResolvedStage:
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
             and the head (by name).
         alternate: Whether objectives take turns, `weights` being their shares of the updates.
+        starts_network: Whether it has a family or size of its own, and so random weights instead of
+            those of the stage before.
+        teachers: The earlier stage that an objective learns from, by objective.
     """
 
     index: int
@@ -139,6 +144,8 @@ class ResolvedStage:
     seed: int
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     alternate: bool = False
+    starts_network: bool = False
+    teachers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sequence_length(self) -> int:
@@ -207,6 +214,12 @@ class ResolvedRecipe:
         return next((stage for stage in self.stages if stage.kind == "finetune"), None)
 
     @property
+    def last_network(self) -> tuple[ResolvedStage, ...]:
+        """The stages that trained the last one's network, in order; no teacher is among them."""
+        start = max((stage.index for stage in self.stages if stage.starts_network), default=0)
+        return self.stages[start:]
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """Every corpus and dataset it names, each once, in order of first use."""
         names: list[str] = list(self.tokenizer.learn_from)
@@ -268,6 +281,8 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
 
 def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     written: dict[str, Any] = {"stage": stage.kind, "name": stage.name}
+    if stage.starts_network:
+        written |= {"family": stage.family, "size": dict(stage.network)}
     if stage.kind == "finetune":
         written["dataset"] = stage.dataset
         written["overlap"] = stage.overlap
@@ -308,10 +323,10 @@ def stage_spec(stage: ResolvedStage) -> dict[str, Any]:
     """What of a stage's recipe decides its weights, as plain JSON with a stable order.
 
     It enters the stage key beside the digests of the inputs, the code and the resolved precision,
-    which are not in it. Neither are names and paths, nor `refresh` and the gate: they change no
-    weight. A key with its neutral value is left out (`NEUTRAL`), and so are settings of network,
-    objectives and head that equal the default in their file, because the code digest holds that
-    file.
+    which are not in it. Neither are names and paths, a teacher's among them, nor `refresh` and the
+    gate: they change no weight. A key with its neutral value is left out (`NEUTRAL`), and so are
+    settings of network, objectives and head that equal the default in their file, because the code
+    digest holds that file.
     """
     defaults = stage.part_defaults
     spec: dict[str, Any] = {
@@ -332,7 +347,10 @@ def stage_spec(stage: ResolvedStage) -> dict[str, Any]:
     else:
         spec["corpora"] = {n: round(share, 9) for n, share in sorted(stage.corpora.items())}
         spec["objectives"] = {
-            name: {**_without(settings, defaults.get(name, {})), **_weight(stage.weights[name])}
+            name: {
+                **_without(settings, {**defaults.get(name, {}), TEACHER: settings.get(TEACHER)}),
+                **_weight(stage.weights[name]),
+            }
             for name, settings in sorted(stage.objectives.items())
         }
     for key, neutral in NEUTRAL.items():

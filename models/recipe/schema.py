@@ -94,12 +94,14 @@ class Tokenizer(Part):
 
     a_key_of = "tokenizer"
 
-    scheme: Literal["wordpiece", "sentencepiece", "byte_pair", "words", "characters"] | None = None
+    scheme: (
+        Literal["wordpiece", "byte_bpe", "sentencepiece", "byte_pair", "words", "characters"] | None
+    ) = None
     """How words are cut; ``wordpiece`` unless said otherwise."""
     vocabulary_size: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
     """Number of token ids, the special ones counted."""
     lowercase: bool | None = None
-    """Whether case and accents are folded."""
+    """Whether case and accents are folded; ``byte_bpe`` keeps them."""
     learn_from: Annotated[Texts, Field(min_length=1)] | None = None
     """Corpora the vocabulary is learned from; those of all stages unless said otherwise."""
 
@@ -300,6 +302,12 @@ class Decode(Part):
     """Length of the runs of tokens that may not occur twice."""
 
 
+Size = Annotated[
+    Annotated[str, Tag("text")] | Annotated[dict[str, Setting], Tag("mapping")],
+    Discriminator(_is_mapping),
+]
+
+
 class Stage(Part):
     """One trained part of a recipe."""
 
@@ -308,6 +316,10 @@ class Stage(Part):
     stage: Literal["general", "domain", "task", "finetune"]
     name: StageName | None = None
     """Unique; the kind of the stage unless said otherwise."""
+    family: str | None = None
+    """With a family or size of its own a stage starts a new network; later stages inherit it."""
+    size: Size | None = None
+    """Of the new network: a name in the family's file, or the network's own arguments."""
     init: Initial | None = None
     """Start from ``hf:owner/name@commit``, ``folder:path`` or ``models:/name@alias``."""
     corpora: Weights | None = None
@@ -350,6 +362,11 @@ class Stage(Part):
     stop: Stop | None = None
     select: Select | None = None
     decode: Decode | None = None
+
+    @property
+    def starts_network(self) -> bool:
+        """Whether it trains another network than the stage before."""
+        return self.family is not None or self.size is not None
 
 
 class Limits(Part):
@@ -445,10 +462,7 @@ class Recipe(Part):
     """Another recipe, such as ``papers/bert``, whose values hold where this one has none."""
     family: str
     """Network: the name of a file in ``models/families``."""
-    size: Annotated[
-        Annotated[str, Tag("text")] | Annotated[dict[str, Setting], Tag("mapping")],
-        Discriminator(_is_mapping),
-    ]
+    size: Size
     """Name of a size in the family's file, or the network's own arguments."""
     tokenizer: Tokenizer | None = None
     units: Units | None = None

@@ -58,6 +58,8 @@ def _stage(stage: dict[str, Any]) -> dict[str, Any]:
     small = dict(stage)
     small.pop("init", None)
     small.pop("stop", None)
+    if "family" in small or "size" in small:
+        small["size"] = "tiny"
     if "corpora" in small:
         small["corpora"] = _corpora(small["corpora"], small["stage"])
     if "dataset" in small and small["dataset"] not in EMBEDDED:

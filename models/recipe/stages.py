@@ -2,19 +2,22 @@
 
 Inherited from the stage before: network, tokenizer, sequence length, precision; objectives only
 from one pre-training stage to the next, less those the data can't feed. Never inherited: corpora,
-budget, optimizer, batch size.
+budget, optimizer, batch size. A stage with a family or size of its own starts a new network, which
+the stages after it inherit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.strict_yaml import kind_of
 from models import catalogue
 from models.recipe import defaults, parts
 from models.recipe.ledger import Ledger
+from models.recipe.networks import Network, resolve_network
 from models.recipe.resolved import ResolvedBudget, ResolvedOptimizer, ResolvedPhase, ResolvedStage
 from models.recipe.schema import STAGE_KINDS, Stage
 
@@ -24,16 +27,13 @@ class StageResolution:
 
     Args:
         ledger: Takes faults, notes and origins.
-        network: The network's arguments.
-        network_defaults: Those its file has by default.
+        network: The recipe's, which the first stage trains unless it has its own.
     """
 
-    def __init__(
-        self, ledger: Ledger, network: Mapping[str, Any], network_defaults: Mapping[str, Any]
-    ):
+    def __init__(self, ledger: Ledger, network: Network):
         self.ledger = ledger
         self.network = network
-        self.network_defaults = network_defaults
+        self._heads: dict[str, set[str]] = {}  # by stage, what its network can predict after it
 
     def stage(
         self,
@@ -50,6 +50,8 @@ class StageResolution:
         self._order(i, at)
         if stage.name is None:
             self.ledger.origins[f"{at}.name"] = "default"
+        if stage.starts_network:
+            self._start_network(at, stage, before)
         for key in ("dataset", "overlap", "head") if kind != "finetune" else (
             "corpora",
             "objectives",
@@ -81,12 +83,15 @@ class StageResolution:
                 )
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
+        teachers = self._teachers(at, objectives)
+        kept = self._heads[before.name] if before and not stage.starts_network else ()
+        self._heads[name] = {*objectives, *kept}
         return ResolvedStage(
             index=i,
             name=name,
             kind=kind,
-            family=self.ledger.recipe.family,
-            network=self.network,
+            family=self.network.family,
+            network=self.network.arguments,
             corpora=corpora,
             dataset=self._dataset(at, stage),
             overlap=self.ledger.value(f"{at}.overlap", stage.overlap, "drop_from_train", kind)
@@ -112,8 +117,10 @@ class StageResolution:
             stop=self._watch(f"{at}.stop", stage.stop, kind),
             select=self._watch(f"{at}.select", stage.select, kind),
             seed=seed,
-            part_defaults={"network": self.network_defaults, **part_defaults},
+            part_defaults={"network": self.network.defaults, **part_defaults},
             alternate=alternate,
+            starts_network=stage.starts_network,
+            teachers=teachers,
         )
 
     def _order(self, i: int, at: str) -> None:
@@ -131,8 +138,24 @@ class StageResolution:
                 f"expected the order {', '.join(STAGE_KINDS)}; got {stages[i].stage} after "
                 f"{stages[i - 1].stage}",
             )
-        if i and stages[i].stage == stages[i - 1].stage != "domain":
+        if i and stages[i].stage == stages[i - 1].stage and here >= STAGE_KINDS.index("task"):
             self.ledger.fault(at, f"not supported yet: a second {stages[i].stage} stage")
+
+    def _start_network(self, at: str, stage: Stage, before: ResolvedStage | None) -> None:
+        """The family and size that a stage names for itself, with random weights."""
+        if stage.family is None:
+            self.ledger.origins[f"{at}.family"] = (
+                f"inherited from stage {before.name}" if before else "recipe"
+            )
+        family = stage.family or self.network.family
+        if stage.size is None:
+            self.ledger.fault(
+                at,
+                "the key 'size' is missing: a stage with a family of its own starts a new network; "
+                f"give the name of a size of {family}, or the network's arguments",
+            )
+        else:
+            self.network = resolve_network(self.ledger, family, stage.size, f"{at}.size")
 
     def _corpora(self, at: str, stage: Stage) -> dict[str, float]:
         if stage.stage == "finetune":
@@ -262,7 +285,7 @@ class StageResolution:
     ) -> tuple[ResolvedPhase, ...]:
         if stage.phases is not None and stage.sequence_length is not None:
             self.ledger.fault(f"{at}.phases", "expected sequence_length or phases, got both")
-        longest = self.network.get("max_sequence_length")
+        longest = self.network.arguments.get("max_sequence_length")
         if stage.phases is not None:
             total = sum(phase.share for phase in stage.phases)
             phases = tuple(
@@ -284,15 +307,14 @@ class StageResolution:
             self.ledger.origins[f"{at}.phases"] = self.ledger.origins.get(
                 f"{at}.sequence_length", "recipe"
             )
-            self._room(f"{at}.sequence_length", length, longest)
+        self._room(f"{at}.sequence_length", length, longest)
         return (ResolvedPhase(length, 1.0, batch_size),)
 
     def _room(self, path: str, length: int, longest: Any) -> None:
         if isinstance(longest, int) and length > longest:
-            family = self.ledger.recipe.family
             self.ledger.fault(
                 path,
-                f"{length} tokens are longer than the position table of {family} "
+                f"{length} tokens are longer than the position table of {self.network.family} "
                 f"({longest}); shorten it, or give `size` as a mapping with max_sequence_length",
             )
 
@@ -346,10 +368,40 @@ class StageResolution:
                 )
         return values
 
+    def _teachers(self, at: str, objectives: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+        """The earlier stage that each objective learns from, where it is not a folder."""
+        found: dict[str, str] = {}
+        for name, settings in objectives.items():
+            said = settings.get(catalogue.TEACHER)
+            if not isinstance(said, str):
+                continue
+            place = f"{at}.objectives.{name}.{catalogue.TEACHER}"
+            if said not in self._heads:
+                if not Path(said).is_dir():
+                    self.ledger.faults.append(
+                        UnknownNameError(
+                            f"{self.ledger.recipe.where}: {place}",
+                            said,
+                            "an earlier stage of the recipe",
+                            self._heads,
+                            "The folder of a finished stage is allowed too.",
+                        )
+                    )
+                continue
+            literals = catalogue.literals("objectives", name, self.ledger.folders)
+            for head in literals.get("TEACHER_HEADS", ()):
+                if head not in self._heads[said]:
+                    there = ", ".join(sorted(self._heads[said])) or "no objective"
+                    self.ledger.fault(
+                        place, f"expected a stage that was trained with {head}; {said} has {there}"
+                    )
+            found[name] = said
+        return found
+
     def _compatible(
         self, at: str, objectives: Iterable[str], head: str | None, alternate: bool
     ) -> None:
-        family, folders = self.ledger.recipe.family, self.ledger.folders
+        family, folders = self.network.family, self.ledger.folders
         where = f"{self.ledger.recipe.where}: {at}"
         try:
             if alternate:

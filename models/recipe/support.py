@@ -11,9 +11,10 @@ from pathlib import Path
 from models.recipe import parts
 from models.recipe.messages import raise_all
 from models.recipe.schema import Recipe, Stage
+from models.tokenizers.loading import CLASSES
 
 OPTIMIZERS = ("adamw",)
-SCHEMES = ("wordpiece",)
+SCHEMES = tuple(CLASSES)
 STAGE_KEYS_TO_COME = ("init", "lengths", "decode")
 REMEDIES = ("layer_decay",)
 
@@ -33,12 +34,15 @@ def check_supported(recipe: Recipe, folders: Sequence[Path] = ()) -> None:
 
 
 def _to_come(recipe: Recipe, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    if parts.is_missing(recipe.family, "families", folders):
-        there = ", ".join(parts.available("families", folders))
-        yield "family", f"the family {recipe.family!r}; there are: {there}"
+    families = {"family": recipe.family}
+    families |= {f"stages[{i}].family": s.family for i, s in enumerate(recipe.stages) if s.family}
+    for place, family in families.items():
+        if parts.is_missing(family, "families", folders):
+            there = ", ".join(parts.available("families", folders))
+            yield place, f"the family {family!r}; there are: {there}"
     tokenizer = recipe.tokenizer
     if tokenizer and tokenizer.scheme and tokenizer.scheme not in SCHEMES:
-        yield "tokenizer.scheme", f"{tokenizer.scheme!r}; there is: {', '.join(SCHEMES)}"
+        yield "tokenizer.scheme", f"{tokenizer.scheme!r}; there are: {', '.join(SCHEMES)}"
     for i, stage in enumerate(recipe.stages):
         for place, what in _in_stage(stage, folders):
             yield f"stages[{i}].{place}", what

@@ -28,6 +28,7 @@ from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, R
 from fourstage.terminal import say
 from models import catalogue
 from models import features as keys
+from models.catalogue import TEACHER
 from models.evaluation.classification import METRICS
 from models.evaluation.classification import evaluate as label_metrics
 from models.evaluation.heldout import HeldOut
@@ -234,7 +235,7 @@ class _Run:
             # A label that no training row has cannot be weighted, and has no row to weigh.
             balanced = counts.sum() / (len(counts) * np.maximum(counts, 1))
             weights = tuple(float(weight) for weight in balanced)
-        return Context(job.tokenizer, sequence_length, job.label_names, weights)
+        return Context(job.tokenizer, sequence_length, job.label_names, weights, job.folders)
 
     def _build(self, feed: Turns) -> None:
         """Build on symbols: real values would draw from the generators."""
@@ -605,7 +606,11 @@ class _Run:
             "vocabulary_size": job.tokenizer.vocabulary_size,
             "sequence_length": job.sequence_length,
             "precision": self.precision,
-            "objectives": {name: dict(value) for name, value in job.objectives.items()},
+            # Where a teacher lies is of this machine; which one it is, the key says.
+            "objectives": {
+                name: {key: value for key, value in settings.items() if key != TEACHER}
+                for name, settings in job.objectives.items()
+            },
             "head": None
             if job.head is None
             else {name: dict(value) for name, value in job.head.items()},

@@ -114,6 +114,16 @@ def test_a_zip_that_lies_about_the_size_of_a_member_gains_nothing_by_it(tmp_path
         read_all(path)
 
 
+def test_a_member_without_a_name_is_refused(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "c.zip"
+    nameless = zipfile.ZipInfo()
+    nameless.filename = ""
+    with zipfile.ZipFile(path, "w") as archive, archive.open(nameless, "w") as member:
+        member.write(b"a text")
+    with pytest.raises(ContractViolation, match="a member has no name"):
+        corpus(path)
+
+
 @pytest.mark.parametrize(
     "name", ["../x.txt", "/etc/x.txt", "a/../../x.txt", "..\\x.txt", "C:/x.txt"]
 )

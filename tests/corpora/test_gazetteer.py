@@ -47,6 +47,9 @@ def test_a_file_says_where_it_is_wrong(tmp_path: Path):
     path.write_text("new york\tentity\nnew york\tcity\n", "utf-8")
     with pytest.raises(ContractViolation, match=r"names\.tsv:2: expected name<TAB>kind"):
         read_gazetteer(path)
+    path.write_bytes("new york\tentity\n北京\tentity\n".encode("gb18030"))
+    with pytest.raises(ContractViolation, match=r"names\.tsv:2: expected UTF-8, got the byte 0xb1"):
+        read_gazetteer(path)
     path.write_text("\n", "utf-8")
     with pytest.raises(ContractViolation, match="empty"):
         read_gazetteer(path)

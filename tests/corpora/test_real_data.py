@@ -38,6 +38,7 @@ def prepared(name: str, folder: Path, overlap: str = "drop_from_train") -> Count
         ("encyclopedia_en", 122, 0),
         ("speeches_en", 124, 0),
         ("trial_reports", 1912, 0),
+        ("novels_zh", 292, 0),
         ("reviews_zh", 60_484, 0),
     ],
 )

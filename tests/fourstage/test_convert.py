@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,11 @@ from safetensors.numpy import load_file
 
 from fourstage.command import main
 from fourstage.settings import REPOSITORY
+from models.interchange.huggingface import read_checkpoint, write_checkpoint
+from models.tokenizers.loading import load_tokenizer
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.assembly import load_stage
+from tests.models.odd_lines import byte_pairs
 
 GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"
 
@@ -74,3 +79,29 @@ def test_a_damaged_stage_is_data_that_cannot_be_read(theirs, tmp_path, capsys):
     (tmp_path / "stage" / "network.safetensors").write_bytes(b"\0" * 20)
     assert main(["convert", str(tmp_path / "stage"), str(tmp_path / "out")]) == 3
     assert "not a stage that can be read" in capsys.readouterr().err
+
+
+def test_a_roberta_keeps_its_tokenizer(tmp_path, capfd):
+    """There and back: the same files, and the row of padding at its place."""
+    tokenizer = byte_pairs()
+    found = read_checkpoint(GOLDEN.with_name("roberta-large"))
+    size = tokenizer.vocabulary_size
+    rng = np.random.default_rng(1)
+    table = rng.normal(size=(size, found.settings["hidden_dim"])).astype(np.float32)
+    wider = replace(
+        found,
+        settings={**found.settings, "vocabulary_size": size},
+        network={**found.network, "embeddings/token/embeddings": table},
+        heads={},
+        tokenizer=tokenizer,
+    )
+    folders = [tmp_path / name for name in ("theirs", "stage", "again")]
+    write_checkpoint(wider, folders[0])
+    for source, target in pairwise(folders):
+        assert main(["convert", str(source), str(target), "--json"]) == 0
+        assert json.loads(capfd.readouterr().out)["tokenizer"] is True
+    kept = load_tokenizer(folders[1] / "tokenizer")
+    assert kept.digest == tokenizer.digest
+    for name in ("vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"):
+        assert (folders[2] / name).read_bytes() == (folders[0] / name).read_bytes(), name
+    assert json.loads((folders[2] / "config.json").read_text("utf-8"))["pad_token_id"] == 1

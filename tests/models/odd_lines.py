@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
+from models.tokenizers.byte_bpe import ByteBPE, learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 
 
@@ -26,3 +28,9 @@ def alphabet(lowercase: bool) -> WordPiece:
     letters = sorted(c for c in {*text, *text.casefold(), *"aeiou"} if c.isprintable() and c != " ")
     pieces = [*SPECIAL_TOKENS, *letters, *(f"##{c}" for c in letters), "the", "learn", "##ed"]
     return WordPiece(pieces, lowercase)
+
+
+@cache
+def byte_pairs() -> ByteBPE:
+    """Byte-level BPE learned from the lines."""
+    return learn(lines(), vocabulary_size=700)

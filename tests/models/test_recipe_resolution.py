@@ -320,3 +320,23 @@ def test_a_value_written_in_another_way_changes_no_key(golden, stage, override):
 def test_what_decides_no_weight_changes_no_key(golden, override):
     changed = resolve(load_recipe(GOLDEN, [override]), SOURCES)
     assert stage_spec(changed.stages[0]) == stage_spec(golden.stages[0])
+
+
+# Tokenizer
+
+
+def test_byte_bpe_keeps_case(edit):
+    resolved = resolve(
+        load_recipe(edit("^tokenizer: {", "tokenizer: {scheme: byte_bpe, ")), SOURCES
+    )
+    assert resolved.tokenizer.lowercase is False
+    assert resolved.origin("tokenizer.lowercase") == "default"
+    said = "tokenizer: {scheme: byte_bpe, lowercase: true, vocabulary_size: 100}"
+    faults = fault(edit("^tokenizer: {.*", said))
+    assert "tokenizer.lowercase: byte_bpe keeps case and accents; leave it out" in faults
+    assert "tokenizer.vocabulary_size: byte_bpe has 261 ids or more" in faults
+
+
+def test_a_scheme_to_come_is_refused(edit):
+    said = fault(edit("^tokenizer: {", "tokenizer: {scheme: characters, "))
+    assert "tokenizer.scheme: not supported yet: 'characters'; there are: wordpiece, byte_" in said

@@ -56,3 +56,9 @@ def test_smoke_is_said_as_the_origin_of_what_it_changed():
     small = resolve(load_recipe("quickstart", smoke=True))
     assert small.origin("stages[0].budget.steps") == "smoke"
     assert small.origin("stages[0].objectives.masked_lm.rate") == "recipe"
+
+
+def test_a_vocabulary_of_bytes_is_made_smaller_too():
+    overrides = ["tokenizer.scheme=byte_bpe", "tokenizer.lowercase=false"]
+    tokenizer = resolve(load_recipe("papers/bert", overrides, smoke=True)).tokenizer
+    assert (tokenizer.scheme, tokenizer.vocabulary_size) == ("byte_bpe", 2000)

@@ -17,7 +17,10 @@ import yaml
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
 from tasks.artifacts import Artifact, Store
+from tasks.code import closure, module_file
+from tasks.plan import plan_recipe
 from tasks.steps import (
+    CODE,
     Bound,
     Kin,
     Step,
@@ -144,6 +147,7 @@ def test_text_changes_the_key_and_the_time_of_a_file_does_not(project: Project, 
     assert after["corpus letters"] == before["corpus letters"]
 
 
+WITHOUT_SCHEME = ("corpus", "dataset", "contract")
 ROOMS = ("fourstage", "tasks", "corpora", "data_contracts", "models")
 STAGES = ("general", "domain", "task", "finetune")
 # A file with a helper function, and the steps that can reach it.
@@ -155,6 +159,7 @@ REACHED_BY = {
         *(f"measurement {name}" for name in STAGES),
         *("package", "evaluation"),
     },
+    "models/tokenizers/byte_bpe.py": set(),  # the recipe's scheme is another
     "models/heads/sequence_classification.py": {
         *("stage finetune", "measurement finetune", "package", "evaluation"),
     },
@@ -207,6 +212,15 @@ def test_code_flips_the_steps_that_can_reach_it_and_its_layout_flips_none(
         (after,) = keys_of(path, home=tmp_path, clone=clone)
         assert {step for step in before if before[step] != after[step]} == steps_of_it, name
         file.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("scheme", ["wordpiece", "byte_bpe"])
+def test_a_step_reaches_the_file_of_its_own_scheme_and_no_other(project: Project, scheme: str):
+    path = project.recipe(recipe(scheme, tokenizer={"scheme": scheme, "vocabulary_size": 400}))
+    for step in plan_recipe(str(path)).steps.values():
+        files = closure(*map(module_file, CODE[step.kind]), *step.parts)
+        schemes = {file.stem for file in files} & {"wordpiece", "byte_bpe"}
+        assert schemes == (set() if step.kind in WITHOUT_SCHEME else {scheme}), step.name
 
 
 # The rest is about chains of steps, made by hand.

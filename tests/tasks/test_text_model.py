@@ -15,13 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fourstage.errors import EnvironmentFault
 from tasks.ancestry import gather
+from tasks.fresh_process import get_ready, try_in_a_fresh_process
 from tasks.gate import Evidence, decide
 from tasks.lineage import trace
-from tasks.promote_model import promote, try_in_a_fresh_process
+from tasks.promote_model import promote
 from tasks.published import ensure_published
 from tasks.register_model import register
 from tasks.tracking import Tracking, connect, start_lifecycle
@@ -137,9 +139,24 @@ def test_a_fresh_process_loads_the_champion(tracking: Tracking, home: Path, save
     run = start_lifecycle(tracking, "demo")
     package = gather(lifecycle.store.root, lifecycle["package"])
     version = register(tracking, package, name="relations", run_id=run)
-    facts = try_in_a_fresh_process(tracking, f"models:/relations/{version.number}")
+    get_ready()
+    facts = try_in_a_fresh_process(tracking.uri, f"models:/relations/{version.number}")
     assert facts["answers"] == 2
     assert os.environ.get("MLFLOW_TRACKING_URI") is None
+
+
+def test_a_process_that_nobody_asks_ends_with_the_one_that_started_it(tmp_path: Path):
+    lines = (
+        "import os, signal, tasks.fresh_process as fresh",
+        "fresh.get_ready()",
+        "print(fresh._ready[0]._process.pid, flush=True)",
+        "os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    said = subprocess.run([sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE)
+    stranger = int(said.stdout)
+    if psutil.pid_exists(stranger):
+        _, alive = psutil.wait_procs([psutil.Process(stranger)], timeout=60)
+        assert not alive
 
 
 def _free_port() -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
+from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tasks.tokenize_corpus import Pieces, tokenize
 
@@ -64,3 +65,56 @@ def test_case_segmenter_and_names_go_together(tmp_path: Path):
     assert (starts & WORD > 0).astype(int).tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1]
     assert (starts & ENTITY > 0).astype(int).tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0]
     assert (starts & CAPITALISED > 0).astype(int).tolist() == [0] * 9 + [1, 1]
+
+
+TEXT = "One. Two  lines here.\nIt's three! 好。我们去吧！\n\nFour (4) ... five?  Six."
+
+
+def sentences(tokenizer, text: str) -> list[list[int]]:
+    (found,) = Pieces(tokenizer, "en").of([text])
+    return [ids.tolist() for ids, _ in found]
+
+
+def test_sentences_of_bytes_have_the_tokens_of_the_whole_text():
+    """A word after a blank is another piece than one at the beginning."""
+    tokenizer = learn([TEXT] * 5, vocabulary_size=400)
+    found = sentences(tokenizer, TEXT)
+    assert len(found) > 4
+    assert [i for ids in found for i in ids] == tokenizer.encode([TEXT])[0].tolist()
+    begins = ["One.", " Two  lines here.", "\nIt's three! 好。我们去吧！"]
+    assert [tokenizer.decode(ids) for ids in found][:3] == begins
+
+
+def test_to_wordpiece_the_blanks_before_a_sentence_are_nothing():
+    from corpora.sentences import split_sentences
+
+    expected = [ids.tolist() for ids in TOKENIZER.encode(split_sentences(TEXT, "en"))]
+    assert sentences(TOKENIZER, TEXT) == expected
+
+
+def test_names_and_words_are_found_in_bytes(tmp_path: Path):
+    names = tmp_path / "names.tsv"
+    names.write_text("New York\tentity\n北京大学\tphrase\n", "utf-8")
+    tokenizer = learn(["x"], vocabulary_size=261)  # single bytes: every character is torn
+    pieces = Pieces(tokenizer, "zh", segmenter="rjieba", gazetteer=names)
+    text = "in New York, 我在北京大学读书。"
+    ((found,),) = pieces.of([text])
+    ids, starts = found
+    data = text.encode()
+    assert len(ids) == len(data)
+
+    def units(kind: int) -> list[str]:
+        begins = np.flatnonzero(starts & kind).tolist()
+        return [data[a:b].decode() for a, b in zip(begins, [*begins[1:], None], strict=True)]
+
+    assert units(WORD) == ["in", " New", " York", ",", " 我", "在", "北京大学", "读书", "。"]
+    assert units(ENTITY) == ["in", " New York", ",", " 我", "在", "北京大学", "读书", "。"]
+    assert units(PHRASE) == units(WORD)
+
+
+def test_case_is_found_in_bytes():
+    tokenizer = learn(["New news in New York. "] * 9, vocabulary_size=300)
+    (((ids, starts),),) = Pieces(tokenizer, "en", case=True).of(["New news in  York, New"])
+    words = [tokenizer.decode([i]).strip() for i in ids[(starts & CAPITALISED) > 0]]
+    assert [word[:1] for word in words if word] == ["N", "Y", "N"]
+    assert int((starts & CASED > 0).sum()) >= 5

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow
@@ -12,6 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpora.archives import contents
+from corpora.readers import Raw
+from data_contracts.records import Rejected
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare, source_of
 from tests.corpora.made_up import rows, write
@@ -95,8 +101,6 @@ def test_in_tsv_quotes_are_characters_unless_said_otherwise(tmp_path: Path, corp
 def test_what_the_csv_module_writes_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, values: list[tuple[str, str]]
 ):
-    from corpora.archives import contents
-    from corpora.readers import Raw
     from corpora.readers.csv import read
     from corpora.snapshot import take_snapshot
 
@@ -134,3 +138,29 @@ def test_parquet_rows_are_read_by_role_and_damage_is_named(tmp_path: Path, datas
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ContractViolation, match=r"t\.parquet: not a whole Parquet file"):
         dataset(path, fields=fields)
+
+
+def test_a_parquet_file_that_unpacks_to_gigabytes_is_refused_or_read_row_by_row(tmp_path: Path):
+    from corpora.readers.parquet import read
+    from corpora.snapshot import take_snapshot
+
+    def rows_of(text: str, rows: int) -> Iterator[Raw | Rejected]:
+        """Of a column in which one text stands in every row."""
+        texts = pyarrow.DictionaryArray.from_arrays([0] * rows, [text])
+        path = tmp_path / "t.parquet"
+        pyarrow.parquet.write_table(
+            pyarrow.table({"text": texts}), path, compression="zstd", store_schema=False
+        )
+        source = source_of(files=str(path))
+        [state] = take_snapshot(source).files
+        return (item for content in contents(state) for item in read(content, source))
+
+    with pytest.raises(ContractViolation, match=r"t\.parquet: .* bytes already gave 3\d,"):
+        next(rows_of("x" * 30_000_000, 10))
+    chance = random.Random(1)
+    text = "".join(chance.choices("abcdefgh", k=2_000_000))
+    before = pyarrow.total_allocated_bytes()
+    found = rows_of(text, 5000)  # 10 GB as plain text
+    assert next(found) == Raw(1, {"text": text})
+    assert sum(1 for _ in itertools.islice(found, 1000)) == 1000
+    assert pyarrow.total_allocated_bytes() - before < 100_000_000

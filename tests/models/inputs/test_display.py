@@ -9,6 +9,7 @@ from models.objectives.masked_lm import MaskedLM
 from models.objectives.span_boundary import SpanBoundary
 from models.objectives.word_structure import WordStructure
 from models.protocols import Context
+from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tests.models.objectives.twelve_tokens import VOCABULARY, ids
 
@@ -108,3 +109,16 @@ def test_answers_stand_under_their_tokens_and_labels_are_said_in_words():
         "capitalization        1  0",
         "sentence_distance_labels: 1 = same document",
     ]
+
+
+def test_the_blanks_of_byte_level_pieces_are_seen():
+    tokenizer = learn(["a b\n"] * 9, vocabulary_size=300)
+    (tokens,) = tokenizer.encode(["a b\nc\td"])
+    numbers = np.array([[tokenizer.cls_id, *tokens, tokenizer.sep_id]], np.int32)
+    clean = {
+        "token_ids": numbers,
+        "segment_ids": np.zeros_like(numbers),
+        "padding_mask": np.ones_like(numbers),
+    }
+    line = shown(clean, clean, 0, tokenizer).split("\n")[0]
+    assert line.split() == ["clean", "<s>", "a", "␣b", "⏎", "c", "⇥", "d", "</s>"]

@@ -46,7 +46,7 @@ def put(folder: Path, arrays: dict[str, np.ndarray]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_transformers_wrote_is_written_again_tensor_for_tensor(name, tmp_path):
     found = read_checkpoint(GOLDEN / name)
-    assert found.notes == ("no tokenizer: no vocab.txt and no tokenizer.json",)
+    assert found.notes == ("no tokenizer: no vocab.txt, no merges.txt and no tokenizer.json",)
     assert write_checkpoint(found, tmp_path / "ours") == ()
     theirs, ours = tensors(GOLDEN / name), tensors(tmp_path / "ours")
     assert set(ours) == set(theirs)
@@ -270,7 +270,9 @@ def test_another_scheme_is_no_tokenizer_of_ours(tmp_path):
     (folder / "tokenizer.json").write_text('{"model": {"type": "BPE"}}', "utf-8")
     found = read_checkpoint(folder)
     assert found.tokenizer is None
-    assert found.notes == ("no tokenizer: tokenizer.json: BPE; only WordPiece is supported yet",)
+    assert found.notes == (
+        "no tokenizer: tokenizer.json: BPE; only WordPiece and byte-level BPE are supported yet",
+    )
 
 
 def test_a_generator_beside_the_discriminator_is_left_out_and_said(tmp_path):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +32,10 @@ print(json.dumps(loaded.serve(*columns).numpy().tolist()))
 class Texts:
     """Rows from texts, tokenised as in preparation."""
 
-    def __init__(self, texts: list[str], seconds: list[str] | None = None):
-        self.texts = tokenizer().encode(texts)
-        self.seconds = tokenizer().encode(seconds) if seconds else None
+    def __init__(self, texts: list[str], seconds: list[str] | None = None, made: Any = None):
+        made = made or tokenizer()
+        self.texts = made.encode(texts)
+        self.seconds = made.encode(seconds) if seconds else None
         self.labels = np.full(len(texts), -1, np.int32)
 
     def __len__(self) -> int:
@@ -100,3 +102,37 @@ def test_rows_are_cut_and_framed_as_in_training(pairs, length):
         width = value.shape[1]
         np.testing.assert_array_equal(value.numpy(), expected[key][:, :width], err_msg=key)
         assert not expected[key][:, width:].any()
+
+
+PYFUNC = """
+import json, sys
+for room in ("fourstage", "flows", "tasks", "corpora", "models", "data_contracts", "tokenizers"):
+    sys.modules[room] = None
+import mlflow.pyfunc
+model = mlflow.pyfunc.load_model(sys.argv[1])
+print(json.dumps([answer["probabilities"] for answer in model.predict(json.load(sys.stdin))]))
+"""
+
+
+def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_it(tmp_path):
+    from models.tokenizers.byte_bpe import learn
+    from tasks.register_model import save_text_model
+
+    asked = [*texts(), "It's naïve:  WAA\n\n是我的书。 <mask></s> "]
+    made = learn(asked * 3, vocabulary_size=400)
+    train(finetuning(tokenizer=made, budget=Budget("steps", 4), select=None), tmp_path / "stage")
+    made.save(tmp_path / "tokenizer")
+    export_text_model(tmp_path / "stage", tmp_path / "tokenizer", tmp_path / "package")
+    save_text_model(tmp_path / "package", tmp_path / "model")
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", PYFUNC, str(tmp_path / "model")],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    found = [[answer["low"], answer["high"]] for answer in json.loads(ran.stdout.splitlines()[-1])]
+    expected = predict(tmp_path / "stage", made, Texts(asked, made=made))
+    np.testing.assert_allclose(found, expected.probabilities, atol=1e-5)
+    assert "normalizer.cc" not in ran.stderr

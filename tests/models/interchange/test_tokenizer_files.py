@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, processors
 
+from fourstage.errors import ContractViolation, RecipeError
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
-from tests.models.odd_lines import alphabet, lines
+from tests.models.odd_lines import alphabet, byte_pairs, lines
+
+BYTE_FILES = ("vocab.json", "merges.txt")
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_ids_are_the_same_on_a_thousand_lines_of_each_language(lowercase, tmp_path):
-    ours = alphabet(lowercase)
+@pytest.mark.parametrize("scheme", ["lowercase", "cased", "byte_bpe"])
+def test_ids_are_the_same_on_a_thousand_lines_of_each_language(scheme, tmp_path):
+    ours = byte_pairs() if scheme == "byte_bpe" else alphabet(scheme == "lowercase")
     write_tokenizer(ours, tmp_path, length=64, segments=True)
     theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     texts = lines()
-    if not lowercase:  # ours puts a cased text into NFC, theirs leaves it
+    if scheme == "cased":  # our WordPiece puts a cased text into NFC, theirs leaves it
         texts = [text.replace("e\u0301", "é") for text in texts]
     assert len(texts) == 2000
     differing = [
@@ -29,10 +35,102 @@ def test_ids_are_the_same_on_a_thousand_lines_of_each_language(lowercase, tmp_pa
     assert again.digest == ours.digest
 
 
-def test_a_pair_is_framed_with_its_segments(tmp_path):
-    ours = alphabet(True)
-    for segments, expected in ((True, [0, 0, 0, 1, 1]), (False, [0, 0, 0, 0, 0])):
+@pytest.mark.parametrize("scheme", ["wordpiece", "byte_bpe"])
+def test_a_pair_is_framed_with_its_segments(scheme, tmp_path):
+    ours = byte_pairs() if scheme == "byte_bpe" else alphabet(True)
+    (the,) = ours.encode(["the"])
+    for segments in (True, False):
         write_tokenizer(ours, tmp_path, length=64, segments=segments)
         framed = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("the", "the")
-        assert framed.ids == [ours.cls_id, *[ours._ids["the"], ours.sep_id] * 2]
-        assert framed.type_ids == expected
+        assert framed.ids == [ours.cls_id, *[*the, ours.sep_id] * 2]
+        second = 1 if segments else 0
+        assert framed.type_ids == [0] * (2 + len(the)) + [second] * (len(the) + 1)
+
+
+def roberta(folder: Path) -> ByteLevelBPETokenizer:
+    """A folder as RoBERTa is published, made by the Rust package: no normalisation, its frame."""
+    made = ByteLevelBPETokenizer()
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    made.train_from_iterator(lines(), vocab_size=600, special_tokens=special, show_progress=False)
+    made.save_model(str(folder))
+    ids = json.loads((folder / "vocab.json").read_text("utf-8"))
+    # Published ids follow the frequency of the pieces, and end in words made up and the mask.
+    some, *others = [piece for piece in ids if piece not in special]
+    names = [*special, *reversed(others), some, "<|endoftext|>", "madeupword0000", "<mask>"]
+    published = {piece: i for i, piece in enumerate(names)}
+    (folder / "vocab.json").write_text(json.dumps(published), "utf-8")
+    whole = ByteLevelBPETokenizer(*(str(folder / name) for name in BYTE_FILES))
+    whole.add_special_tokens([*special, "<mask>"])
+    frame = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    whole._tokenizer.post_processor = frame  # type: ignore[attr-defined]
+    whole.save(str(folder / "tokenizer.json"))
+    return whole
+
+
+def test_a_published_roberta_gives_its_ids_here(tmp_path):
+    theirs = roberta(tmp_path)
+    texts = [text.replace("e\u0301", "é") for text in lines()]  # ours puts a text into NFC
+    expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    kept = [(), ("tokenizer.json",), BYTE_FILES]
+    for number, removed in enumerate(kept):
+        for name in removed:
+            (tmp_path / name).rename(tmp_path / f"{number}-{name}")
+        ours, why = read_tokenizer(tmp_path)
+        assert ours is not None, why
+        assert [ids.tolist() for ids in ours.encode(texts)] == expected
+        assert (ours.pad_id, ours.mask_id) == (1, theirs.token_to_id("<mask>"))
+        for name in removed:
+            (tmp_path / f"{number}-{name}").rename(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "add_prefix_space"),
+        ({"normalizer": {"type": "Lowercase"}}, "normalizer: not as RoBERTa"),
+    ],
+)
+def test_a_setting_that_would_give_other_ids_is_refused(change, said, tmp_path):
+    roberta(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(RecipeError, match=said):
+        read_tokenizer(tmp_path)
+
+
+def test_a_prefix_blank_in_the_settings_is_refused(tmp_path):
+    roberta(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"add_prefix_space": true}', "utf-8")
+    with pytest.raises(RecipeError, match="add_prefix_space: expected false, got true"):
+        read_tokenizer(tmp_path)
+
+
+def test_two_lists_of_merges_that_differ_are_refused(tmp_path):
+    roberta(tmp_path)
+    merges = (tmp_path / "merges.txt").read_text("utf-8").splitlines()
+    (tmp_path / "merges.txt").write_text("\n".join(merges[:-1]) + "\n", "utf-8")
+    with pytest.raises(ContractViolation, match="hold different pieces"):
+        read_tokenizer(tmp_path)
+    (tmp_path / "merges.txt").write_text("#version: 0.2\na b c\n", "utf-8")
+    with pytest.raises(ContractViolation, match=r"merges\.txt:2: expected two pieces"):
+        read_tokenizer(tmp_path)
+
+
+def test_merges_that_no_learner_gives_are_refused(tmp_path):
+    """B c joins before a b, so that "abc" is a-bc, which no merge joins; ours would join it."""
+    roberta(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    ids = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
+    beyond = [piece for piece in ("bc", "ab", "abc") if piece not in ids]
+    ids |= {piece: len(ids) + i for i, piece in enumerate(beyond)}
+    (tmp_path / "vocab.json").write_text(json.dumps(ids), "utf-8")
+    (tmp_path / "merges.txt").write_text("#version: 0.2\nb c\na b\nab c\n", "utf-8")
+    with pytest.raises(RecipeError, match=r"1 merges give .* \(abc\)"):
+        read_tokenizer(tmp_path)
+
+
+def test_bpe_of_characters_is_no_scheme_of_ours(tmp_path):
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}', "utf-8")
+    found, why = read_tokenizer(tmp_path)
+    assert found is None
+    assert why == ("tokenizer.json: BPE; only WordPiece and byte-level BPE are supported yet")

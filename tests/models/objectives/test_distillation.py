@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError, UnknownNameError
+from models import catalogue
 from models.objectives.distillation import Distillation, layers_taken
 from models.objectives.masked_lm import MaskedLM
 from models.training.assembly import build_objectives
@@ -164,11 +167,23 @@ def test_a_teacher_that_does_not_fit_is_refused(folder, tmp_path):
     with pytest.raises(RecipeError, match="give the student the teacher's width"):
         objective.initialise(narrow, {})
     with pytest.raises(RecipeError, match="expected the folder of a finished stage"):
-        Distillation(CONTEXT, teacher=str(tmp_path))
+        Distillation(CONTEXT, teacher=str(tmp_path)).attach(narrow)
     with pytest.raises(RecipeError, match="temperature"):
         Distillation(CONTEXT, teacher=str(folder), temperature=0.0)
     with pytest.raises(UnknownNameError, match="loss_on"):
         Distillation(CONTEXT, teacher=str(folder), loss_on="all")
+
+
+def test_a_teacher_may_be_of_a_family_of_ones_own(tmp_path):
+    for name in ("families", "teacher"):
+        (tmp_path / name).mkdir()
+    shutil.copyfile(catalogue.file_of("families", "bert"), tmp_path / "families" / "own.py")
+    taught_by = save(random_stage(1), "own", tmp_path / "teacher")
+    context = replace(CONTEXT, folders=(tmp_path,))
+    scorer = Distillation(context, teacher=str(taught_by)).attach(random_stage(2).network)
+    assert scorer._teacher().hidden_dim == 128
+    with pytest.raises(UnknownNameError, match="'own' is not a family"):
+        Distillation(CONTEXT, teacher=str(taught_by)).attach(random_stage(2).network)
 
 
 def test_it_comes_after_masked_lm_whatever_the_order_of_names(folder):

@@ -1,39 +1,13 @@
-"""WordPiece: learned the same each time, equal to Rust's ids, safe against special strings."""
+"""WordPiece: its vocabulary, its normalisation, its words; the rest is in `test_schemes`."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from fourstage.errors import ContractViolation
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece, learn
-
-ENGLISH = [
-    "The patient's naïve café-style dose of 5.5 mg/kg was re-administered (n = 12) in 2019.",
-    "Unbelievable! Self-attention isn't e-mail; see https://example.org/a?b=c_d&e=f#g.",
-    "Ångström, Zürich, résumé, ½ teaspoon, x² + y³, “quoted” — dashes – and … dots.",
-    "MIXED Case TEXT with\ttabs\nand\r\nlines   and    blanks",
-    "don't stop believing the unbelievable believers believed",
-]
-CHINESE = [
-    "今天天气很好，我们去公园散步，看见许多花草树木。",
-    "ＢＥＲＴ模型在2018年发布，引用超过10万次！《红楼梦》第１回",
-    "电影《你好，李焕英》真的很感人……推荐★★★★☆（五星）",
-    "繁體中文與简体中文混排：價格￥99.9元，𠮷野家。",
-]
-HOSTILE = [
-    "",
-    "   ",
-    "do\u0000se \u202eright\u202c ze\u200bro \x1b[2J soft\u00adhyphen \ufeffbom \ufffd end",
-    "👩‍👩‍👧 emoji 😀 and 𝒜𝓁𝓅𝒽𝒶",
-    "word" * 40 + " tail",
-    "[MASK] [SEP] [CLS] [PAD] [UNK] <extra_id_0> </s>",
-    "Ελληνικά ΣΑΣ русский Ёлка 한국어 ひらがな カタカナ ไทย",
-]
+from tests.models.tokenizers.texts import CHINESE, ENGLISH
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["lowercase", "cased"])
@@ -50,15 +24,6 @@ def rust(tokenizer: WordPiece) -> Tokenizer:
     reference.normalizer = normalizers.BertNormalizer(lowercase=tokenizer.lowercase)  # type: ignore[assignment]
     reference.pre_tokenizer = pre_tokenizers.BertPreTokenizer()  # type: ignore[assignment]
     return reference
-
-
-@pytest.mark.parametrize(
-    "texts", [ENGLISH, CHINESE, HOSTILE], ids=["english", "chinese", "hostile"]
-)
-def test_ids_equal_those_of_the_rust_tokenizer(tokenizer, texts):
-    expected = [encoding.ids for encoding in rust(tokenizer).encode_batch(texts)]
-    assert [ids.tolist() for ids in tokenizer.encode(texts)] == expected
-    assert all(ids.dtype == np.int32 for ids in tokenizer.encode(texts))
 
 
 def test_every_character_gives_the_rust_ids_but_for_known_unicode_versions(tokenizer):
@@ -88,26 +53,6 @@ def test_every_character_gives_the_rust_ids_but_for_known_unicode_versions(token
     assert not [c for c in different if 0x2000 <= ord(c) <= 0x206F or 0x3000 <= ord(c) <= 0x9FFF]
 
 
-def test_learning_gives_the_same_bytes_in_another_process(tmp_path):
-    program = (
-        "import sys; from models.tokenizers.wordpiece import learn;"
-        "from tests.models.tokenizers.test_wordpiece import ENGLISH, CHINESE;"
-        "sys.stdout.buffer.write('\\n'.join(learn((ENGLISH + CHINESE) * 3, vocabulary_size=900,"
-        " lowercase=True)).encode())"
-    )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            capture_output=True,
-            check=True,
-            env={"RAYON_NUM_THREADS": threads, "PYTHONPATH": ".", "PATH": "/usr/bin:/bin"},
-        ).stdout
-        for threads in ("1", "2", "4")
-    }
-    assert len(outputs) == 1
-    assert len(next(iter(outputs)).split(b"\n")) > 300
-
-
 def test_learned_vocabulary_begins_with_the_special_tokens_and_keeps_to_its_size():
     vocabulary = learn(ENGLISH * 5, vocabulary_size=150, lowercase=True)
     assert vocabulary[:5] == list(SPECIAL_TOKENS)
@@ -120,13 +65,6 @@ def test_a_vocabulary_too_small_for_its_characters_is_refused():
         learn(["ab"], vocabulary_size=6, lowercase=True)
     with pytest.raises(ContractViolation, match="needs text"):
         learn(["  "], vocabulary_size=100, lowercase=True)
-
-
-def test_special_strings_in_text_never_give_special_ids(tokenizer):
-    (ids,) = tokenizer.encode(["a [MASK] b [SEP][CLS] [PAD] [mask] end"])
-    special = set(tokenizer.special_ids) - {tokenizer.unknown_id}
-    assert not special & set(ids.tolist())
-    assert tokenizer.special_ids == (0, 1, 2, 3, 4)
 
 
 def test_each_chinese_character_is_a_unit_and_pieces_inside_words_are_not(tokenizer):
@@ -145,40 +83,11 @@ def test_decode_gives_the_words_back(tokenizer):
     )
 
 
-def test_the_served_module_equals_encode_and_survives_bytes_that_are_not_utf8(tokenizer):
-    import tensorflow as tf
-
-    module = tokenizer.module()
-    texts = ENGLISH + CHINESE + HOSTILE
-    served = module(tf.constant([t.encode() for t in texts])).to_list()
-    assert served == [ids.tolist() for ids in tokenizer.encode(texts)]
-    assert module(tf.constant([b"ab\xff\xfe cd", b"\xe4\xb8"])).nrows() == 2
-
-
-def test_saved_and_loaded_it_is_the_same_and_a_changed_file_is_noticed(tokenizer, tmp_path):
-    tokenizer.save(tmp_path)
-    loaded = WordPiece.load(tmp_path)
-    assert loaded.vocabulary == tokenizer.vocabulary
-    assert loaded.digest == tokenizer.digest
-    with (tmp_path / "vocab.txt").open("a", encoding="utf-8") as file:
-        file.write("more\n")
-    with pytest.raises(ContractViolation, match=r"vocab\.txt"):
-        WordPiece.load(tmp_path)
-
-
 def test_a_vocabulary_without_special_tokens_or_with_doubles_is_refused():
     with pytest.raises(ContractViolation, match="lacks"):
         WordPiece(["a", "b"], lowercase=True)
     with pytest.raises(ContractViolation, match="every piece must come once"):
         WordPiece([*SPECIAL_TOKENS, "a", "a"], lowercase=True)
-
-
-def test_order_of_results_does_not_depend_on_threads(tokenizer):
-    texts = [f"number {i} believers" for i in range(30_000)]
-    many = tokenizer.encode(texts)
-    assert len(many) == len(texts)
-    for i in (0, 17, 15_000, 29_999):
-        assert many[i].tolist() == tokenizer.encode([texts[i]])[0].tolist()
 
 
 def test_places_are_where_the_pieces_stand_in_the_normalised_text():

@@ -1,7 +1,8 @@
 """Loads a model the way a stranger does, in a process of its own, and asks it about two sentences.
 
-Run as ``python -I tasks/smoke_test.py models:/NAME@champion``: isolated, so that nothing of this
-project can help. Prints one line of JSON.
+Run as ``python -I tasks/stranger.py``: isolated, so that nothing of this project can help. What it
+needs is imported at once; then it waits for ``models:/NAME@champion`` and a tracking URI, a line of
+JSON on standard input. Prints one line of JSON.
 """
 
 import json
@@ -13,10 +14,16 @@ SENTENCES = ["This is a sentence.", "这是一个句子。"]
 
 def main() -> None:
     """Load, predict, and hold the answers against what a text model promises."""
-    began = time.monotonic()
     import mlflow.pyfunc
+    import tensorflow_text  # noqa: F401  every packaged model needs it
 
-    model = mlflow.pyfunc.load_model(sys.argv[1])
+    asked = sys.stdin.readline()
+    if not asked:
+        return  # nobody asks any more
+    question = json.loads(asked)
+    mlflow.set_tracking_uri(question["tracking_uri"])
+    began = time.monotonic()
+    model = mlflow.pyfunc.load_model(question["model"])
     loaded = time.monotonic()
     answers = model.predict(SENTENCES)
     model.predict(SENTENCES[:1])

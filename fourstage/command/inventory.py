@@ -1,0 +1,78 @@
+"""The tables of README.md that say what is there: ``python -m fourstage.command.inventory``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from fourstage.command.listing import parts, recipes
+from fourstage.digests import write_atomically
+from fourstage.settings import REPOSITORY
+from tasks.report import markdown_table
+
+FILE = REPOSITORY / "README.md"
+PAPERS = "papers/"
+_WORK = re.compile(r"([A-Z]\w+ (?:et al\. )?\d{4}), arXiv (\d{4}\.\d{4,5})")
+
+
+def matrix() -> str:
+    """Which family trains which objective, and what is missing where it does not."""
+    rows = parts("objectives", [])
+    families = [family["name"] for family in parts("families", [])]
+    body = [[_code(row["name"]), *(_legality(row[name]) for name in families)] for row in rows]
+    return markdown_table(["", *map(_code, families)], body)
+
+
+def papers() -> str:
+    """The recipes of papers, each with its paper and what it shows."""
+    rows = [
+        (
+            f"[`{row['name'].removeprefix(PAPERS)}`](recipes/{row['name']}.yaml)",
+            "; ".join(
+                f"[{who}](https://arxiv.org/abs/{number})"
+                for who, number in _WORK.findall(_comment(Path(row["path"])))
+            ),
+            row["about"],
+        )
+        for row in recipes([])
+        if row["name"].startswith(PAPERS)
+    ]
+    return markdown_table(("recipe", "paper", "what it is"), rows)
+
+
+def written(page: str) -> str:
+    """A page with the tables between their marks."""
+    return _with_blocks(page, {"matrix": matrix(), "papers": papers()})
+
+
+def _with_blocks(page: str, blocks: Mapping[str, str]) -> str:
+    for name, content in blocks.items():
+        begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+        before, found, rest = page.partition(begin)
+        _, closed, after = rest.partition(end)
+        assert found, f"no {begin}"
+        assert closed, f"no {end}"
+        page = f"{before}{begin}\n{content}\n{end}{after}"
+    return page
+
+
+def _comment(path: Path) -> str:
+    """The comment a recipe begins with, as one line."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    end = next(i for i, line in enumerate(lines) if not line.startswith("#"))
+    return " ".join(line.strip("# ") for line in lines[:end])
+
+
+def _legality(said: str) -> str:
+    word, _, names = said.partition(" ")
+    listed = ", ".join(map(_code, names.split(", "))) if names else ""
+    return {"yes": "yes", "with": f"with {listed}", "no": f"no {listed}"}[word]
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
+
+
+if __name__ == "__main__":
+    write_atomically(FILE, written(FILE.read_text(encoding="utf-8")))

@@ -1,0 +1,129 @@
+"""Byte-level BPE in RoBERTa's files: ``vocab.json``, ``merges.txt`` and ``tokenizer.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
+from models.tokenizers.byte_bpe import (
+    MERGES,
+    SPECIAL_TOKENS,
+    VOCABULARY,
+    ByteBPE,
+    read_pieces,
+    write_pieces,
+)
+
+
+def is_byte_level(whole: Mapping[str, Any]) -> bool:
+    """Whether the BPE of a ``tokenizer.json`` is one of bytes."""
+    return part(whole, "pre_tokenizer").get("type") == "ByteLevel"
+
+
+def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) -> ByteBPE:
+    """The tokenizer of a folder of theirs.
+
+    Theirs leaves a text as it is, ours puts it into NFC, which most texts are in. Theirs frames
+    two texts as ``<s> A </s></s> B </s>``, ours as ``<s> A </s> B </s>``.
+
+    Args:
+        folder: With ``vocab.json`` and ``merges.txt``, or ``tokenizer.json``.
+        whole: What ``tokenizer.json`` says, empty where it is not there.
+        settings: What ``tokenizer_config.json`` says, empty where it is not there.
+
+    Raises:
+        RecipeError: It has a setting that ours has not, or merges that ours cannot run.
+        ContractViolation: A file is not what it claims to be.
+    """
+    if settings.get("add_prefix_space", False):
+        raise RecipeError(f"{folder / SETTINGS}: add_prefix_space: expected false, got true")
+    found = None
+    if whole:
+        _refuse_settings(folder / WHOLE, whole)
+        found = pieces(folder / WHOLE, whole), _merges(folder / WHOLE, whole)
+    if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
+        listed = read_pieces(folder)
+        if found not in (None, listed):
+            raise ContractViolation(
+                f"{folder}: {VOCABULARY} with {MERGES} and {WHOLE} hold different pieces; which one"
+                " was the network trained with? Remove the other"
+            )
+        found = listed
+    if found is None:
+        raise ContractViolation(f"{folder}: expected {VOCABULARY} beside {MERGES}, or {WHOLE}")
+    tokenizer = ByteBPE(*found)
+    _refuse_unlearned(folder, tokenizer)
+    return tokenizer
+
+
+def write(tokenizer: ByteBPE, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Write ``vocab.json`` and ``merges.txt``.
+
+    The class named in the settings reads ``tokenizer.json`` as it is; ``RobertaTokenizer`` would
+    put its own frame round two texts, and no normalisation before.
+
+    Returns:
+        The Rust package's tokenizer, still without its frame, and settings of its own.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    ids = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
+    whole: Any = Tokenizer(models.BPE(ids, list(tokenizer.merges)))
+    whole.normalizer = normalizers.NFC()
+    whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    whole.decoder = decoders.ByteLevel()
+    # As RoBERTa has it: the blank before a <mask> written in a text belongs to it.
+    mask = AddedToken(SPECIAL_TOKENS[-1], lstrip=True, special=True)
+    whole.add_special_tokens([*SPECIAL_TOKENS[:-1], mask])
+    write_pieces(tokenizer, folder)
+    return whole, {"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": False}
+
+
+def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
+    """Refuse what would give other ids than ours."""
+    model, cut = part(whole, "model"), part(whole, "pre_tokenizer")
+    wrong = [
+        f"model.{key}"
+        for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges")
+        if model.get(key)
+    ]
+    wrong += ["pre_tokenizer.add_prefix_space"] if cut.get("add_prefix_space", True) else []
+    wrong += [] if cut.get("use_regex", True) else ["pre_tokenizer.use_regex"]
+    wrong += [] if part(whole, "normalizer").get("type") in (None, "NFC") else ["normalizer"]
+    if wrong:
+        raise RecipeError(f"{path}: {', '.join(wrong)}: not as RoBERTa has it; not supported yet")
+
+
+def _merges(path: Path, whole: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Pairs in order, written as ``"a b"`` or as ``["a", "b"]``."""
+    found = []
+    merges: Any = part(whole, "model").get("merges") or ()
+    for number, merge in enumerate(merges, 1):
+        pair = merge.split(" ") if isinstance(merge, str) else merge
+        if (
+            not isinstance(pair, list)
+            or len(pair) != 2
+            or not all(isinstance(p, str) for p in pair)
+        ):
+            raise ContractViolation(f"{path}: merge {number}: expected two pieces")
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def _refuse_unlearned(folder: Path, tokenizer: ByteBPE) -> None:
+    """Refuse merges that no learner gives: ours joins by the joined piece, which then differs."""
+    from tokenizers import Tokenizer, models
+
+    ids = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
+    theirs = Tokenizer(models.BPE(ids, list(tokenizer.merges)))
+    joined = ["".join(pair) for pair in tokenizer.merges]
+    spelled: Any = theirs.encode_batch(joined, add_special_tokens=False)
+    odd = [piece for i, piece in enumerate(joined) if spelled[i].tokens != [piece]]
+    if odd:
+        raise RecipeError(
+            f"{folder}: {len(odd)} merges give pieces that their own text is not spelled with"
+            f" ({' '.join(odd[:5])}), as no merges learned from text do; not supported"
+        )

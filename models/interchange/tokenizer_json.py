@@ -1,0 +1,59 @@
+"""What the JSON files of a tokenizer of theirs say, read with care."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.tokenizers.byte_bpe import in_order
+
+WHOLE = "tokenizer.json"
+SETTINGS = "tokenizer_config.json"
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object in a file, an empty one where there is no file.
+
+    Raises:
+        ContractViolation: It is not a JSON object.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ContractViolation(f"{path}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise ContractViolation(f"{path}: expected an object, got {type(value).__name__}")
+    return value
+
+
+def part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A part of an object, empty where it is not there or no object."""
+    found = whole.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def pieces(path: Path, whole: Mapping[str, Any]) -> list[str]:
+    """The vocabulary of a ``tokenizer.json`` in the order of its ids.
+
+    Raises:
+        ContractViolation: There is a gap in its ids.
+        RecipeError: Tokens were added outside of it.
+    """
+    vocabulary = in_order(part(whole, "model").get("vocab"), path)
+    added = [
+        str(each.get("content"))
+        for each in whole.get("added_tokens") or ()
+        if isinstance(each, dict)
+    ]
+    beyond = sorted(set(added) - set(vocabulary))
+    if beyond:
+        raise RecipeError(
+            f"{path}: {len(beyond)} added tokens stand outside the vocabulary ({beyond[:5]});"
+            " not supported yet"
+        )
+    return vocabulary

@@ -1,0 +1,105 @@
+"""WordPiece in BERT's files: ``vocab.txt`` and ``tokenizer.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
+from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece
+
+VOCABULARY = "vocab.txt"
+
+
+def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) -> WordPiece:
+    """The tokenizer of a folder of theirs.
+
+    Args:
+        folder: With ``vocab.txt`` or ``tokenizer.json``.
+        whole: What ``tokenizer.json`` says, empty where it is not there.
+        settings: What ``tokenizer_config.json`` says, empty where it is not there.
+
+    Raises:
+        RecipeError: It has a setting that ours has not.
+        ContractViolation: A file is not what it claims to be.
+    """
+    lowercase = bool(settings.get("do_lower_case", True))
+    vocabulary: list[str] | None = None
+    if whole:
+        vocabulary = pieces(folder / WHOLE, whole)
+        lowercase = _lowercase(folder / WHOLE, whole)
+    for key, expected in (
+        ("tokenize_chinese_chars", (True,)),
+        ("strip_accents", (None, lowercase)),
+    ):
+        if settings.get(key, expected[0]) not in expected:
+            raise RecipeError(
+                f"{folder / SETTINGS}: {key}: expected {expected[-1]}, got {settings[key]};"
+                " not supported yet"
+            )
+    if (folder / VOCABULARY).is_file():
+        # Only \n ends a piece: splitlines would also cut at U+2028 and the like.
+        text = (folder / VOCABULARY).read_bytes().decode("utf-8").replace("\r\n", "\n")
+        listed = text.removesuffix("\n").split("\n")
+        if vocabulary is not None and listed != vocabulary:
+            raise ContractViolation(
+                f"{folder}: {VOCABULARY} and {WHOLE} hold different pieces; which one was the"
+                " network trained with? Remove the other"
+            )
+        vocabulary = listed
+    assert vocabulary is not None
+    return WordPiece(vocabulary, lowercase)
+
+
+def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Write ``vocab.txt``.
+
+    Returns:
+        The Rust package's tokenizer, still without its frame, and settings of its own.
+    """
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+    vocabulary = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
+    model = models.WordPiece(
+        vocabulary,
+        unk_token="[UNK]",
+        max_input_chars_per_word=MAX_WORD_BYTES,
+        continuing_subword_prefix=CONTINUATION,
+    )
+    whole: Any = Tokenizer(model)
+    whole.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=True,
+        strip_accents=None,
+        lowercase=tokenizer.lowercase,
+    )
+    whole.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    whole.decoder = decoders.WordPiece(prefix=CONTINUATION)
+    whole.add_special_tokens(list(SPECIAL_TOKENS))
+    (folder / VOCABULARY).write_text("\n".join(tokenizer.vocabulary) + "\n", "utf-8", newline="\n")
+    return whole, {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": tokenizer.lowercase,
+        "strip_accents": None,
+        "tokenize_chinese_chars": True,
+    }
+
+
+def _lowercase(path: Path, whole: Mapping[str, Any]) -> bool:
+    """Whether case is dropped; everything else must be BERT's own normalisation."""
+    normalizer = part(whole, "normalizer")
+    lowercase = normalizer.get("lowercase")
+    wanted = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+    wrong = [key for key, value in wanted.items() if normalizer.get(key) != value]
+    if not isinstance(lowercase, bool):
+        wrong.append("lowercase")
+    elif normalizer.get("strip_accents") not in (None, lowercase):
+        wrong.append("strip_accents")
+    if wrong:
+        raise RecipeError(
+            f"{path}: normalizer: expected BERT's, got another {', '.join(wrong)};"
+            " not supported yet"
+        )
+    return bool(lowercase)

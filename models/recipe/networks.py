@@ -1,0 +1,71 @@
+"""A network's arguments from the name of its family and its size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fourstage.errors import UnknownNameError
+from models import catalogue
+from models.recipe import part_settings, parts
+from models.recipe.ledger import Ledger
+from models.signatures import settings_of
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network that a stage trains.
+
+    Attributes:
+        family: Name of its file.
+        arguments: All its arguments but the size of the vocabulary and the dtype.
+        defaults: Those its file has by default.
+    """
+
+    family: str
+    arguments: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+
+
+def resolve_network(
+    ledger: Ledger, family: str, size: str | Mapping[str, Any], place: str
+) -> Network:
+    """Every argument of a network explicit.
+
+    Args:
+        ledger: Takes faults and origins.
+        family: Name of its file.
+        size: Name of a size in that file, or the network's own arguments.
+        place: Where the size stands, such as ``size`` or ``stages[1].size``.
+    """
+    known = settings_of(parts.file_of("families", family, ledger.folders))
+    sizes = catalogue.literals("families", family, ledger.folders).get("SIZES", {})
+    fallback = {s.name: s.default for s in known.values() if not s.required}
+    if isinstance(size, str):
+        if size not in sizes:
+            ledger.faults.append(
+                UnknownNameError(
+                    f"{ledger.recipe.where}: {place}",
+                    size,
+                    f"a size of family {family!r}",
+                    sizes,
+                    "A mapping of the network's own arguments is allowed too.",
+                )
+            )
+            return Network(family, fallback, fallback)
+        given = sizes[size]
+    else:
+        given = size
+        ledger.settings(place, given, known, f"an argument of family {family!r}")
+    for name in known:
+        if name not in given:
+            ledger.origins[f"{place}.{name}"] = f"default of {family}"
+        elif isinstance(size, str):
+            ledger.origins[f"{place}.{name}"] = f"size {size} of {family}"
+    heads, width = given.get("num_heads"), given.get("hidden_dim")
+    if isinstance(heads, int) and isinstance(width, int) and heads > 0 and width % heads:
+        ledger.fault(
+            place, f"expected a hidden_dim that num_heads divides, got {width} and {heads}"
+        )
+    return Network(family, {**fallback, **part_settings.as_declared(given, known)}, fallback)

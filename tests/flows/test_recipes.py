@@ -1,0 +1,127 @@
+"""Every recipe goes through all its stages as smoke, and a taught network tells who taught it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from models.recipe import load_recipe, recipe_names, resolve
+from tests.flows.own_project import Project, recipe, stages
+from tests.flows.person import Person
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def somebody(person: Callable[..., Person], tmp_path_factory: pytest.TempPathFactory) -> Person:
+    """Somebody with one home for all recipes, so that they share their text."""
+    return person(tmp_path_factory.mktemp("anywhere"))
+
+
+@pytest.mark.parametrize("name", sorted(recipe_names([])))
+def test_a_recipe_runs_through_all_its_stages(somebody: Person, name: str):
+    answer = somebody.types("run", name, "--smoke", "--json")
+    assert answer.code == 0, answer.told()
+    wanted = resolve(load_recipe(name, smoke=True)).stages
+    done = [stage for stage in answer.json["stages"] if stage["status"] != "skipped"]
+    assert [stage["stage"] for stage in done] == [stage.name for stage in wanted]
+    # What another recipe has trained in this home is not trained again.
+    assert {stage["status"] for stage in done} <= {"trained", "reused"}
+    assert all(stage["steps"] > 0 and stage["tokens"] > 0 for stage in done)
+    assert all(0 <= value <= 1 for value in answer.json["metrics"].values())
+
+
+def taught() -> list[dict]:
+    """A teacher before the four stages of its student."""
+    general, *later = stages()
+    student = general | {
+        "family": "distilbert",
+        "size": "tiny",
+        "objectives": {"masked_lm": {}, "distillation": {"teacher": "teacher"}},
+    }
+    return [general | {"name": "teacher"}, student, *later]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("project") / "own")
+
+
+def test_a_version_is_traced_to_its_teacher(person: Callable[..., Person], project: Project):
+    project.recipe(recipe("taught", stages=taught()))
+    pupil = person(project.folder)
+    answer = pupil.types("run", "taught", "--json")
+    assert answer.code == 0, answer.told()
+    by_name = {stage["stage"]: stage for stage in answer.json["stages"]}
+    assert list(by_name) == ["teacher", "general", "domain", "task", "finetune"]
+    assert by_name["teacher"]["gained"] == by_name["general"]["gained"] == {}
+    assert "loss on notes" in by_name["domain"]["gained"]
+
+    hops = pupil.types("trace", "models:/taught@champion", "--json").json["hops"]
+    stage = {hop["stage"]: hop for hop in hops if hop["kind"] == "stage"}
+    assert set(stage) == set(by_name)
+    assert stage["general"]["inputs"]["teacher of distillation"] == stage["teacher"]["key"]
+    assert "stage before" not in stage["general"]["inputs"]
+    assert stage["domain"]["inputs"]["stage before"] == stage["general"]["key"]
+    assert all(hop["model_id"] and hop["run_id"] for hop in stage.values())
+
+    runs = pupil.python(MODELS_READ, stage["general"]["run_id"], stage["domain"]["run_id"],
+                        MLFLOW_TRACKING_URI=f"sqlite:///{pupil.home / 'mlflow.db'}")  # fmt: skip
+    general, domain = runs.json
+    assert general == [stage["teacher"]["model_id"]]
+    assert sorted(domain) == sorted([stage["general"]["model_id"], stage["teacher"]["model_id"]])
+    assert pupil.types("run", "taught", "--json").json["stages"][1]["status"] == "reused"
+
+
+MODELS_READ = """
+import json, sys
+from mlflow import MlflowClient
+runs = [MlflowClient().get_run(run) for run in sys.argv[1:]]
+print(json.dumps([[model.model_id for model in run.inputs.model_inputs] for run in runs]))
+"""
+
+
+def test_other_weights_of_the_teacher_train_the_student_again(
+    person: Callable[..., Person], project: Project
+):
+    project.recipe(recipe("retaught", stages=taught(), promote=None))
+    pupil = person(project.folder)
+    first = pupil.types("run", "retaught", "--json").json
+    longer = pupil.types(
+        "run", "retaught", "--set", "stages.teacher.budget.steps=31", "--json"
+    ).json
+    assert [stage["status"] for stage in longer["stages"]] == ["trained"] * 5
+    other = pupil.types("run", "retaught", "--set", "stages.domain.budget.steps=21", "--json").json
+    assert [stage["status"] for stage in other["stages"]] == ["reused"] * 2 + ["trained"] * 3
+    assert first["stages"][1]["weights_digest"] != longer["stages"][1]["weights_digest"]
+
+
+def test_with_and_without_a_teacher_is_compared_on_equal_tokens(
+    person: Callable[..., Person], project: Project
+):
+    _, student, *later = taught()
+    alone = [student | {"objectives": {"masked_lm": {}}, "budget": {"steps": 60}}, *later]
+    project.recipe(recipe("with-teacher", stages=taught(), promote=None))
+    project.recipe(recipe("without", stages=alone, promote=None))
+    pupil = person(project.folder)
+    words = ("compare", "with-teacher", "without", "--equal", "tokens", "--json")
+    answer = pupil.types(*words)
+    assert answer.code == 0, answer.told()
+    with_teacher, without = answer.json["recipes"]
+    assert with_teacher["stages"] == ["teacher", *without["stages"]]
+    read = [recipe["pretraining"]["tokens"] for recipe in (with_teacher, without)]
+    assert read[1] == pytest.approx(read[0], rel=0.15), "the teacher's own are not the student's"
+    assert with_teacher["tokens"] > without["tokens"] * 1.2, "but they are paid for"
+
+
+def test_a_wrong_teacher_is_refused_before_any_work(
+    person: Callable[..., Person], project: Project
+):
+    project.recipe(recipe("mistaught", stages=taught()))
+    pupil = person(project.folder)
+    wrong = "stages.general.objectives.distillation.teacher=techer"
+    answer = pupil.types("run", "mistaught", "--set", wrong)
+    assert answer.code == 2, answer.told()
+    assert "'techer' is not an earlier stage of the recipe; did you mean 'teacher'?" in answer.err
+    assert not (pupil.home / "store").exists()
