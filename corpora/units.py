@@ -17,6 +17,7 @@ from corpora.gazetteer import Match, longest
 
 # Kinds of unit; a token's number is the sum of those that start at it. `models.features` reads it.
 WORD, PHRASE, ENTITY = 1, 2, 4
+CASED, CAPITALISED = 8, 16  # words whose first letter has case, and those where it is a capital
 
 
 def word_starts(basic: np.ndarray, places: np.ndarray, word_number: np.ndarray) -> np.ndarray:
@@ -76,6 +77,25 @@ def unit_starts(
         + PHRASE * _merged(words, phrases)
         + ENTITY * _merged(words, [*entities, *free])
     ).astype(np.uint8)
+
+
+def case_starts(basic: np.ndarray, starts: np.ndarray, text: str) -> np.ndarray:
+    """Which tokens of a sentence start a word that has case, and which a capitalised one.
+
+    Signs, digits and characters of scripts without case start neither.
+
+    Args:
+        basic: (n,) bool: tokens that start a word by blanks, or are a CJK character.
+        starts: (n,) where each token begins in the text.
+        text: As it was written, apart from blanks and accents.
+
+    Returns:
+        (n,) uint8, sums of `CASED` and `CAPITALISED`.
+    """
+    first = [text[place : place + 1] for place in starts]  # none behind a blank at the end
+    capital = np.array([letter.isupper() or letter.istitle() for letter in first], bool)
+    cased = np.array([letter.islower() for letter in first], bool) | capital
+    return ((CASED * cased + CAPITALISED * capital) * basic).astype(np.uint8)
 
 
 def covered(starts: np.ndarray, kind: int) -> int:

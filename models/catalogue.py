@@ -147,13 +147,64 @@ def check_compatible(
     if len(choosing) > 1:
         raise RecipeError(
             f"{where}at most one objective may choose the segments of a stage, got "
-            f"{len(choosing)}: {', '.join(choosing)}. Train them in stages of their own"
+            f"{len(choosing)}: {', '.join(choosing)}. Let them take turns (`alternate: true`) or "
+            "train them in stages of their own"
         )
     if not any(part.get("CHOOSES", 0) for part in parts.values()):
         raise RecipeError(
             f"{where}nobody chooses the segments: {', '.join(parts)} only score. Add an objective "
             "that chooses them, such as masked_lm"
         )
+
+
+def turns(objectives: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
+    """Who trains together where a stage's objectives take turns.
+
+    Each objective that can choose segments has a turn of its own. One that only scores rides along
+    with those that provide what it needs of other objectives, with all where it needs nothing.
+
+    Args:
+        objectives: Names, in their order.
+        folders: Project folders, searched first.
+
+    Returns:
+        {who chooses the segments: everyone whose turn it is then, in the order given}.
+
+    Raises:
+        UnknownNameError: If a name is unknown.
+    """
+    parts = {name: literals("objectives", name, folders) for name in objectives}
+    leaders = [name for name, part in parts.items() if part.get("CHOOSES", 0)]
+    provided = {name: set(parts[name].get("PROVIDES", ())) for name in leaders}
+    of_others = set().union(*provided.values())
+
+    def rides(name: str, leader: str) -> bool:
+        return set(parts[name].get("NEEDS", ())) & of_others <= provided[leader]
+
+    return {
+        leader: tuple(
+            name
+            for name in parts
+            if name == leader or (name not in leaders and rides(name, leader))
+        )
+        for leader in leaders
+    }
+
+
+def check_turns(
+    family: str, objectives: Sequence[str], folders: Sequence[Path] = (), where: str = ""
+) -> None:
+    """Whether objectives can take turns on a network: `check_compatible` of each turn.
+
+    Raises:
+        UnknownNameError: If a name is unknown.
+        RecipeError: If a turn can't be made, or nobody chooses segments.
+    """
+    groups = turns(objectives, folders)
+    if not groups:
+        check_compatible(family, objectives, folders=folders, where=where)  # says that nobody does
+    for group in groups.values():
+        check_compatible(family, group, folders=folders, where=where)
 
 
 def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tuple[str, ...]:

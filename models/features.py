@@ -20,6 +20,7 @@ ROW_WEIGHTS = "row_weights"  # (B,) float32, 0 for a row that only fills a batch
 # Travels between objectives only; taken out before a batch reaches the network.
 UNIT_STARTS = "unit_starts"  # (B, T) uint8, which kinds of unit a token starts: a sum of
 WORD, PHRASE, ENTITY = 1, 2, 4  # these, the same as corpora.units writes
+CASED, CAPITALISED = 8, 16  # a word whose first letter has case; one whose first is a capital
 DATA_ONLY = (UNIT_STARTS,)
 
 SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D)

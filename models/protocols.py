@@ -175,7 +175,9 @@ class Objective(Protocol):
     Built as ``Cls(context, **settings)`` with the recipe's settings. Module-level literals beside
     it: ``NEEDS``, ``PROVIDES`` (tuples of capability names), ``CHOOSES`` (0: never chooses a
     stage's segments, 1: chooses plain windows where no other objective does, 2: must choose) and
-    ``PREPARES`` (whether its scorer changes the batch before the network sees it).
+    ``PREPARES`` (whether its scorer changes the batch before the network sees it). Where objectives
+    take turns, each that can choose has a turn of its own. ``READS_CASE`` (optional) has text
+    tokenised with the case of its words.
     """
 
     needs: frozenset[Capability]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -87,7 +87,8 @@ def _result(artifact: Artifact) -> str:
         case "tokens" | "rows":
             return f"{sum(details['tokens'].values()):,} tokens"
         case "stage":
-            return f"{details['steps']:,} steps, {details['tokens_per_second']:,.0f} tokens/s"
+            said = f"{details['steps']:,} steps, {details['tokens_per_second']:,.0f} tokens/s"
+            return f"{said} ({_turns(details['turns'])})" if details.get("turns") else said
         case "measurement":
             losses = details["heldout_loss"].items()
             return "loss " + ", ".join(f"{name} {value:.3f}" for name, value in losses)
@@ -96,3 +97,10 @@ def _result(artifact: Artifact) -> str:
         case "package":
             return f"{details['size_mb']:.1f} MB"
     return ""
+
+
+def _turns(phases: Sequence[Mapping[str, int]]) -> str:
+    """Updates of each objective that took turns, phase by phase."""
+    return ", ".join(
+        f"{name} {' + '.join(f'{counts[name]:,}' for counts in phases)}" for name in phases[0]
+    )

@@ -212,7 +212,19 @@ class _Layout:
         if said.gazetteer:
             given["gazetteer"] = find_gazetteer(said.gazetteer, self.folders)
             settings["gazetteer"] = hash_file(given["gazetteer"])
+        if self._reads_case():
+            settings["case"] = True
         return settings, given
+
+    def _reads_case(self) -> bool:
+        """Whether an objective asks which words began with a capital."""
+        from models.catalogue import literals
+
+        return any(
+            literals("objectives", name, self.folders).get("READS_CASE")
+            for stage in self.recipe.stages
+            for name in stage.objectives
+        )
 
     def _contract_of_tokens(self, name: str) -> None:
         suite = self.suites["tokens"]

@@ -13,13 +13,14 @@ EXAMPLES = 10
 def show_examples(
     recipe: str, stage_name: str, overrides: Sequence[str] = (), smoke: bool = False
 ) -> Iterator[str]:
-    """The first examples of a stage under its seed, one text each; makes nothing.
+    """Examples of a stage under its seed, one text each, of each turn some; makes nothing.
 
     Raises:
         UnknownNameError: The recipe has no such stage.
         EnvironmentFault: Its text is not tokenised yet.
     """
     from fourstage.settings import home
+    from models.catalogue import turns
     from models.inputs.display import shown
     from models.inputs.randomness import generator
     from models.protocols import Context
@@ -51,18 +52,36 @@ def show_examples(
     tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
     context = Context(tokenizer, stage.sequence_length, tuple(tokens.details.get("labels", ())))
     head = {stage.head: stage.head_settings} if stage.head else None
-    objectives = build_objectives(stage.objectives, head, context, plan.folders)
-    chooser = max(objectives.values(), key=lambda objective: objective.chooses)
+    made_objectives = build_objectives(stage.objectives, head, context, plan.folders)
+    groups = [tuple(made_objectives)]
+    if stage.alternate:
+        groups = list(turns(list(made_objectives), plan.folders).values())
     rng = generator(stage.seed, "show", source)
     data = _data(tokens, stage.head is not None)
-    index = chooser.index(data, rng)
-    entries = index.entries[rng.permutation(len(index))[:EXAMPLES]]
-    clean = chooser.segments(data, entries, rng)
-    batch = clean
-    for objective in objectives.values():
-        batch = objective.examples(batch, rng)
-    for row in range(len(entries)):
-        yield shown(clean, batch, row, tokenizer)
+    for group in groups:
+        objectives = {name: made_objectives[name] for name in group}
+        chooser = max(objectives.values(), key=lambda objective: objective.chooses)
+        index = chooser.index(data, rng)
+        count = -(-EXAMPLES // len(groups))
+        entries = index.entries[rng.permutation(len(index))[:count]]
+        clean = chooser.segments(data, entries, rng)
+        batch = clean
+        for objective in objectives.values():
+            batch = objective.examples(batch, rng)
+        meanings = {
+            f"{name}_labels": _in_words(name, objective, batch[f"{name}_labels"])
+            for name, objective in objectives.items()
+            if f"{name}_labels" in batch and batch[f"{name}_labels"].ndim == 1
+        }
+        for row in range(len(entries)):
+            yield shown(clean, batch, row, tokenizer, meanings)
+
+
+def _in_words(name: str, objective: Any, labels: Any) -> list[Any]:
+    """What an objective would say if it were sure of the right answers."""
+    import numpy as np
+
+    return objective.decode({f"{name}_logits": np.eye(int(labels.max()) + 1)[labels]})
 
 
 def _data(tokens: Any, labelled: bool) -> Any:

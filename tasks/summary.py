@@ -70,6 +70,7 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
         "seconds": round(details["seconds"], 3),
         "tokens_per_second": details["tokens_per_second"],
         "passes": details["passes"],
+        **({"turns": details["turns"]} if "turns" in details else {}),
         "heldout_loss": measured.details["heldout_loss"],
         "task_metric": measured.details.get("task_metric"),
     }

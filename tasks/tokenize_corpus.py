@@ -85,6 +85,7 @@ def _pieces(step: Bound, tokenizer: Any) -> Pieces:
         settings["language"],
         settings.get("segmenter", {}).get("name"),
         step.step.given["gazetteer"] if "gazetteer" in settings else None,
+        settings.get("case", False),
     )
 
 
@@ -96,6 +97,7 @@ class Pieces:
         language: Of the texts; decides where sentences end.
         segmenter: Finds words where blanks do not; None for the tokenizer's own.
         gazetteer: File of phrases and entities; None for none.
+        case: Whether to say which words began with a capital.
     """
 
     def __init__(
@@ -104,12 +106,14 @@ class Pieces:
         language: str,
         segmenter: str | None = None,
         gazetteer: Path | None = None,
+        case: bool = False,
     ):
         from corpora.gazetteer import Gazetteer, read_gazetteer
 
         self.tokenizer = tokenizer
         self.language = language
         self.segmenter = segmenter
+        self.case = case
         self.gazetteer = None
         if gazetteer is not None:
             names = read_gazetteer(gazetteer)
@@ -128,23 +132,30 @@ class Pieces:
         return ([next(encoded) for _ in parts] for parts in sentences)
 
     def _encoded(self, sentences: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        from corpora.units import unit_starts, word_starts
+        from corpora.units import case_starts, unit_starts, word_starts
         from corpora.words import word_numbers
 
         tokenizer = self.tokenizer
-        if self.segmenter is None and self.gazetteer is None:
+        if self.segmenter is None and self.gazetteer is None and not self.case:
             return [(ids, tokenizer.unit_starts(ids)) for ids in tokenizer.encode(sentences)]
         placed = tokenizer.encode_with_places(sentences)
         numbers: list[np.ndarray | None] = [None] * len(placed)
         if self.segmenter is not None:
             numbers = list(word_numbers([text for text, *_ in placed], self.segmenter))
+        as_written = [text for text, *_ in placed]
+        if self.case and tokenizer.lowercase:
+            as_written = tokenizer.with_case(sentences)
         found = []
-        for (text, ids, starts, ends), number in zip(placed, numbers, strict=True):
+        for (text, ids, starts, ends), number, written in zip(
+            placed, numbers, as_written, strict=True
+        ):
             basic = tokenizer.unit_starts(ids)
             words = basic if number is None else word_starts(basic, starts, number)
             if self.gazetteer is not None:
                 names = self.gazetteer.matches(text)
                 words = unit_starts(basic, words, starts, ends, names)
+            if self.case:
+                words = words.astype(np.uint8) + case_starts(basic, starts, written)
             found.append((ids, words))
         return found
 

@@ -45,6 +45,7 @@ def train_stage(
         "tokens_per_second": outcome.tokens_per_second,
         "metrics": dict(outcome.metrics),
         "passes": dict(outcome.passes),
+        **({"turns": outcome.turns} if outcome.turns else {}),
         "weights_digest": hash_file(folder / "network.safetensors"),
         "run_id": report.run_id,
     }

@@ -41,6 +41,7 @@ def training_job(step: Bound, seconds_left: float | None = None) -> Any:
         optimizer={stage.optimizer.name: stage.optimizer.settings},
         objectives={n: {**said, **teachers.get(n, {})} for n, said in stage.objectives.items()},
         weights=stage.weights,
+        alternate=stage.alternate,
         head={stage.head: stage.head_settings} if stage.head else None,
         corpora={
             name: (TokenisedCorpus(tokens[name].path(DOCUMENTS), "train"), share)

@@ -33,6 +33,7 @@ class HeldOut:
         sequence_length: Tokens a window.
         rows: Windows of each corpus, the first ones.
         folders: Project folders, searched first.
+        task: Number of the task that the objective is to the network.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class HeldOut:
         *,
         rows: int = ROWS,
         folders: Sequence[Path] = (),
+        task: int = 0,
     ):
         from models.inputs.batches import batches
 
@@ -55,7 +57,13 @@ class HeldOut:
         objective = build_objectives({name: {}}, None, context, folders)[name]
         self._feeds = {
             source: batches(
-                {source: (corpus, 1.0)}, [objective], context, BATCH_SIZE, SEED, once=True
+                {source: (corpus, 1.0)},
+                [objective],
+                context,
+                BATCH_SIZE,
+                SEED,
+                once=True,
+                task=task,
             )
             for source, corpus in corpora.items()
         }
@@ -115,6 +123,14 @@ def heldout_losses(
     scorer = stage.scorer(objective, stage.objective(objective, folders))
     length = sequence_length or stage.config["sequence_length"]
     measured = HeldOut(
-        stage.network, objective, scorer, corpora, tokenizer, length, rows=rows, folders=folders
+        stage.network,
+        objective,
+        scorer,
+        corpora,
+        tokenizer,
+        length,
+        rows=rows,
+        folders=folders,
+        task=stage.config.get("tasks", {}).get(objective, 0),
     )
     return measured.losses()

@@ -22,7 +22,7 @@ SIZES = {
         "hidden_dim": 128,
         "num_heads": 2,
         "intermediate_dim": 512,
-        "num_tasks": 3,
+        "num_tasks": 16,
     },
     "base": {
         "num_layers": 12,

@@ -62,12 +62,14 @@ class Batches:
         batch_size: int,
         seed: int,
         once: bool,
+        task: int,
     ):
         self.feeds = tuple(feeds)
         self.batch_size = batch_size
         self._objectives = tuple(objectives)
         self._chooser = chooser
         self._seed = seed
+        self._task = task
         self._members = self._plan(once)
         self.num_batches = len(self._members) if once else ENDLESS
         self.tokens_per_batch = batch_size * sum(
@@ -146,6 +148,8 @@ class Batches:
             batch.pop(key, None)
         real = [member != NOBODY for member in members]
         batch[keys.ROW_WEIGHTS] = np.array(real, np.float32)
+        if self._task:
+            batch[keys.TASK_IDS] = np.full(len(real), self._task, np.int32)
         return batch
 
     def _rows(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
@@ -174,6 +178,7 @@ def batches(
     seed: int,
     *,
     once: bool = False,
+    task: int = 0,
 ) -> Batches:
     """The batches of a stage.
 
@@ -184,6 +189,7 @@ def batches(
         batch_size: B.
         seed: Of pairs, order and noise.
         once: Read everything once, in order, with noise that does not change: for evaluation.
+        task: Number of the task the rows serve; 0 is what a network reads where none is given.
 
     Raises:
         ContractViolation: If a corpus gives fewer examples than one batch holds.
@@ -213,7 +219,7 @@ def batches(
         Feed(name, data, index, share, rows / sum(wanted))
         for (name, data, index, share), rows in zip(made, wanted, strict=True)
     ]
-    return Batches(feeds, objectives, chooser, batch_size, seed, once)
+    return Batches(feeds, objectives, chooser, batch_size, seed, once, task)
 
 
 def _member(number: int, example: int) -> tuple[int, int]:

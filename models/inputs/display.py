@@ -12,7 +12,8 @@ Widths are those of a terminal, in which a Chinese character takes two places.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,9 @@ from models import features as keys
 from models.protocols import Batch, Tokenizer
 
 WIDTH = 100  # places a line may take
+_SLOTS = ("mask", "chosen", "shuffled", "span")  # targets that name the positions they are for
 _SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level pieces have blanks in them
-_UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e"}
+_UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
 
 
 def display_width(text: str) -> int:
@@ -32,7 +34,13 @@ def display_width(text: str) -> int:
     )
 
 
-def shown(clean: Batch, batch: Batch, row: int, tokenizer: Tokenizer) -> str:
+def shown(
+    clean: Batch,
+    batch: Batch,
+    row: int,
+    tokenizer: Tokenizer,
+    meanings: Mapping[str, Sequence[Any]] | None = None,
+) -> str:
     """One example of a batch, in lines of at most `WIDTH` places where its tokens allow it.
 
     Args:
@@ -40,6 +48,7 @@ def shown(clean: Batch, batch: Batch, row: int, tokenizer: Tokenizer) -> str:
         batch: The same rows after every objective.
         row: Which one.
         tokenizer: The recipe's.
+        meanings: Of the rows' labels in words, by the labels' key.
     """
 
     def text(token_id: int) -> str:
@@ -59,17 +68,28 @@ def shown(clean: Batch, batch: Batch, row: int, tokenizer: Tokenizer) -> str:
     lines["segment"] = [str(i) for i in clean[keys.SEGMENT_IDS][row, :length]]
     for name, targets in _targets(batch, row):
         lines[name] = [text(targets[i]) if i in targets else "" for i in range(length)]
-    labels = [
-        f"{key}: {int(value[row])}"
-        for key, value in sorted(batch.items())
-        if key.endswith("labels") and value.ndim == 1
-    ]
-    return "\n".join([*_wrapped(lines), *labels])
+    for name, labels in _questions(batch, row):
+        lines[name] = [str(labels[i]) if i in labels else "" for i in range(length)]
+    told = []
+    for key, value in sorted(batch.items()):
+        if key.endswith("labels") and value.ndim == 1:
+            meaning = f" = {meanings[key][row]}" if meanings and key in meanings else ""
+            told.append(f"{key}: {int(value[row])}{meaning}")
+    return "\n".join([*_wrapped(lines), *told])
+
+
+def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
+    """Of each objective that asks about tokens where they stand, the answer at each position."""
+    for key in sorted(batch):
+        name = key.removesuffix("_labels")
+        weights = batch.get(f"{name}_weights")
+        if key != name and name not in _SLOTS and weights is not None:
+            yield name, {int(i): int(batch[key][row, i]) for i in np.flatnonzero(weights[row])}
 
 
 def _targets(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
     """Of each kind of target, the token to predict at each position."""
-    for name in ("mask", "chosen", "shuffled", "span"):
+    for name in _SLOTS:
         if f"{name}_labels" not in batch:
             continue
         labels, weights = batch[f"{name}_labels"][row], batch[f"{name}_weights"][row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
         Entries (document, first token in it); a first token equal to the document's length is the
         [SEP] behind it.
     """
-    room = _room(sequence_length, 2)
+    room = room_for(sequence_length, 2)
     ends = np.cumsum(corpus.lengths.astype(np.int64) + 1)  # one more for the [SEP] behind it
     total = int(ends[-1]) - 1 if len(ends) else 0  # the window brings the last one's own [SEP]
     if not total or not corpus.num_tokens:
@@ -52,7 +52,7 @@ def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> B
     Returns:
         token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
     """
-    batch = _empty(len(entries), context)
+    batch = empty_rows(len(entries), context)
     ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
     room = context.sequence_length - 2
     for row, (document, offset) in enumerate(entries.tolist()):
@@ -76,7 +76,7 @@ def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> B
     return batch
 
 
-NEXT, RANDOM, PREVIOUS = 0, 1, 2  # how the second segment of a pair stands to the first
+NEXT, RANDOM, PREVIOUS, APART = 0, 1, 2, 3  # how the second segment of a pair stands to the first
 
 
 def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Generator) -> Index:
@@ -107,7 +107,7 @@ def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Gen
     """
     usable = _several_documents(corpus, "next_sentence")
 
-    def relation(collected: int, chance: _Chance) -> int:
+    def relation(collected: int, chance: Chance) -> int:
         return RANDOM if collected == 1 or chance.uniform() < 0.5 else NEXT
 
     pairs = _pack(corpus, usable, sequence_length, rng, relation)
@@ -138,7 +138,7 @@ def ordered_pair_index(
     """
     usable = np.flatnonzero(corpus.lengths > 0)
 
-    def relation(collected: int, chance: _Chance) -> int:
+    def relation(collected: int, chance: Chance) -> int:
         return PREVIOUS if chance.uniform() < 0.5 else NEXT
 
     pairs = _pack(corpus, usable, sequence_length, rng, relation, alone=False)
@@ -168,13 +168,43 @@ def three_way_pair_index(
     """
     usable = _several_documents(corpus, "sentence_structure")
 
-    def relation(collected: int, chance: _Chance) -> int:
+    def relation(collected: int, chance: Chance) -> int:
         return RANDOM if collected == 1 else (NEXT, PREVIOUS, RANDOM)[chance.below(3)]
 
     pairs = _pack(corpus, usable, sequence_length, rng, relation)
     pairs[:, 6] = np.array([0, 2, 1])[pairs[:, 6]]  # next, random, previous → their labels
     shares = np.bincount(pairs[:, 6], minlength=3) / len(pairs)
     details = zip(("next_pairs", "previous_pairs", "random_pairs"), shares.tolist(), strict=True)
+    return _pair_index(pairs, sequence_length, dict(details))
+
+
+def distance_pair_index(
+    corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Generator
+) -> Index:
+    """ERNIE 2.0's pairs: B follows A, is from elsewhere in its document, or from another one.
+
+    A third each, as far as documents have an elsewhere: where one has not, and where a sentence is
+    alone, the partner is from another document.
+
+    Returns:
+        Entries as in `pair_index`, the last column 0 = adjacent, 1 = same document, 2 = other.
+
+    Raises:
+        ContractViolation: If fewer than two documents have text.
+
+    Reference:
+        Sun et al. 2020, arXiv 1907.12412, 4.2.2.
+    """
+    usable = _several_documents(corpus, "sentence_distance")
+
+    def relation(collected: int, chance: Chance) -> int:
+        how = (NEXT, APART, RANDOM)[chance.below(3)]
+        return RANDOM if collected == 1 and how == NEXT else how
+
+    pairs = _pack(corpus, usable, sequence_length, rng, relation)
+    pairs[:, 6] = np.array([0, 2, -1, 1])[pairs[:, 6]]
+    shares = np.bincount(pairs[:, 6], minlength=3) / len(pairs)
+    details = zip(("adjacent_pairs", "apart_pairs", "random_pairs"), shares.tolist(), strict=True)
     return _pair_index(pairs, sequence_length, dict(details))
 
 
@@ -201,7 +231,7 @@ def _pack(
     usable: np.ndarray,
     sequence_length: int,
     rng: np.random.Generator,
-    relation: Callable[[int, _Chance], int],
+    relation: Callable[[int, Chance], int],
     *,
     alone: bool = True,
 ) -> np.ndarray:
@@ -212,17 +242,18 @@ def _pack(
         usable: Those with text.
         sequence_length: T.
         rng: Source of chance.
-        relation: `NEXT`, `RANDOM` or `PREVIOUS`, from the number of sentences collected.
-        alone: Whether a single sentence may be segment A (`relation` must answer `RANDOM` then);
+        relation: `NEXT`, `RANDOM`, `PREVIOUS` or `APART`, from the number of sentences collected;
+            what cannot be `APART` becomes `RANDOM`.
+        alone: Whether a single sentence may be segment A (`relation` may not answer `NEXT` then);
             else it is joined by the one before it, or passed over where there is none.
 
     Returns:
         (pairs, 7) int64: document A, first, end, document B, first, end, relation.
     """
-    room = _room(sequence_length, 3, least=2)
+    room = room_for(sequence_length, 3, least=2)
     # Chance is drawn in blocks: a call for each number would cost more than all the rest.
-    chance = _Chance(rng)
-    sentence_ends = [_sentence_ends(corpus, int(document)) for document in usable]
+    chance = Chance(rng)
+    sentence_ends = [sentence_ends_of(corpus, int(document)) for document in usable]
     entries: list[tuple[int, int, int, int, int, int, int]] = []
     for here, ends in enumerate(sentence_ends):
         document = int(usable[here])
@@ -243,14 +274,27 @@ def _pack(
             cut = first + (1 + chance.below(collected - 1) if collected > 1 else 1)
             start, middle, end = int(ends[first]), int(ends[cut]), int(ends[last])
             how = relation(collected, chance)
-            if how == RANDOM:
-                there = (here + 1 + chance.below(len(usable) - 1)) % len(usable)
+            # Sentences of the document before and behind A, those right beside it left out.
+            before, behind = max(first - 1, 0), max(num_sentences - cut - 1, 0)
+            if how == APART and not before + behind:
+                how = RANDOM
+            if how in (RANDOM, APART):
+                there, limit = here, num_sentences
+                if how == RANDOM:
+                    there = (here + 1 + chance.below(len(usable) - 1)) % len(usable)
+                    limit = len(sentence_ends[there]) - 1
+                    sentence = chance.below(limit)
+                else:
+                    sentence = chance.below(before + behind)
+                    if sentence < before:
+                        limit = before
+                    else:
+                        sentence += cut + 1 - before
                 other = sentence_ends[there]
-                sentence = chance.below(len(other) - 1)
                 other_first = int(other[sentence])
                 wanted = max(1, target - (middle - start))
                 reached = int(np.searchsorted(other, other_first + wanted, side="left"))
-                other_end = int(other[min(reached, len(other) - 1)])
+                other_end = int(other[min(reached, limit)])
                 entries.append(
                     (document, start, middle, int(usable[there]), other_first, other_end, how)
                 )
@@ -271,25 +315,34 @@ def pairs(corpus: TokenisedCorpus, entries: np.ndarray, context: Context, labels
         token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8; under the key
         `labels` the last column of the entries, (B,) int32.
     """
-    batch = _empty(len(entries), context)
-    ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
-    sep = context.tokenizer.sep_id
+    batch = empty_rows(len(entries), context)
     for row, (doc_a, a, a_end, doc_b, b, b_end, _) in enumerate(entries.tolist()):
-        tokens, _, unit_starts = corpus.document(doc_a)
-        between = 1 + a_end - a
-        ids[row, 0] = context.tokenizer.cls_id
-        ids[row, 1:between] = tokens[a:a_end]
-        starts[row, 1:between] = unit_starts[a:a_end]
-        ids[row, between] = sep
-        tokens, _, unit_starts = corpus.document(doc_b)
-        behind = between + 1 + b_end - b
-        ids[row, between + 1 : behind] = tokens[b:b_end]
-        starts[row, between + 1 : behind] = unit_starts[b:b_end]
-        ids[row, behind] = sep
-        batch[keys.SEGMENT_IDS][row, between + 1 : behind + 1] = 1
-        batch[keys.PADDING_MASK][row, : behind + 1] = 1
+        end = write_row(batch, row, corpus, [(doc_a, a, a_end), (doc_b, b, b_end)], context)
+        batch[keys.SEGMENT_IDS][row, 2 + a_end - a : end] = 1
     batch[labels] = entries[:, 6].astype(np.int32)
     return batch
+
+
+def write_row(
+    batch: Batch,
+    row: int,
+    corpus: TokenisedCorpus,
+    pieces: Iterable[tuple[int, int, int]],
+    context: Context,
+) -> int:
+    """Write [CLS] and pieces (document, first, end), a [SEP] behind each; the row's length."""
+    ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
+    ids[row, 0] = context.tokenizer.cls_id
+    at = 1
+    for document, first, end in pieces:
+        tokens, _, unit_starts = corpus.document(document)
+        behind = at + end - first
+        ids[row, at:behind] = tokens[first:end]
+        starts[row, at:behind] = unit_starts[first:end]
+        ids[row, behind] = context.tokenizer.sep_id
+        at = behind + 1
+    batch[keys.PADDING_MASK][row, :at] = 1
+    return at
 
 
 def _cut_to_room(entries: np.ndarray, room: int, rng: np.random.Generator) -> np.ndarray:
@@ -312,13 +365,13 @@ def _cut_to_room(entries: np.ndarray, room: int, rng: np.random.Generator) -> np
     return result
 
 
-def _sentence_ends(corpus: TokenisedCorpus, document: int) -> np.ndarray:
+def sentence_ends_of(corpus: TokenisedCorpus, document: int) -> np.ndarray:
     """Where sentences begin and end in the document, empty ones left out: (sentences + 1,)."""
     lengths = corpus.document(document)[1]
     return np.concatenate(([0], np.cumsum(lengths[lengths > 0], dtype=np.int64)))
 
 
-def _empty(num_rows: int, context: Context) -> Batch:
+def empty_rows(num_rows: int, context: Context) -> Batch:
     """A batch of padding."""
     shape = (num_rows, context.sequence_length)
     return {
@@ -329,7 +382,7 @@ def _empty(num_rows: int, context: Context) -> Batch:
     }
 
 
-def _room(sequence_length: int, special: int, least: int = 1) -> int:
+def room_for(sequence_length: int, special: int, least: int = 1) -> int:
     """Tokens of text a row has room for."""
     if sequence_length < special + least:
         raise RecipeError(
@@ -339,7 +392,7 @@ def _room(sequence_length: int, special: int, least: int = 1) -> int:
     return sequence_length - special
 
 
-class _Chance:
+class Chance:
     """Uniform numbers from one generator, drawn in blocks."""
 
     def __init__(self, rng: np.random.Generator, block: int = 1 << 14):
@@ -357,3 +410,11 @@ class _Chance:
     def below(self, limit: int) -> int:
         """An integer in [0, limit)."""
         return int(self.uniform() * limit)
+
+    def sample(self, limit: int, count: int) -> list[int]:
+        """So many different integers in [0, limit), rising."""
+        chosen: list[int] = []
+        for number in range(limit - count, limit):  # Floyd's: each set is as likely as another
+            drawn = self.below(number + 1)
+            chosen.append(number if drawn in chosen else drawn)
+        return sorted(chosen)

@@ -9,6 +9,7 @@ from typing import Any
 
 from fourstage.errors import UnknownNameError
 from fourstage.settings import search_folders
+from models import catalogue
 from models.recipe import defaults, gate
 from models.recipe.ledger import Ledger, SourceFacts
 from models.recipe.messages import raise_all
@@ -65,6 +66,7 @@ class _Resolution:
             before = resolution.stage(i, stage, before, current)
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
+        self._tasks(stages)
         tokenizer = self._tokenizer(stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
@@ -163,6 +165,24 @@ class _Resolution:
             scheme != "byte_bpe" if lowercase is None else lowercase,
             tuple(dict.fromkeys(learn_from)),
         )
+
+    def _tasks(self, stages: Sequence[ResolvedStage]) -> None:
+        """A network that reads task ids has one for each objective that takes turns on it."""
+        tasks: dict[str, None] = {}
+        for stage in stages:
+            if stage.starts_network:
+                tasks = {}
+            if stage.alternate:
+                turns = catalogue.turns(list(stage.objectives), self.ledger.folders)
+                tasks |= dict.fromkeys(turns)
+            rows = stage.network.get("num_tasks")
+            if isinstance(rows, int) and 0 < rows < len(tasks):
+                self.ledger.fault(
+                    "size",
+                    f"num_tasks: {rows}, but {len(tasks)} objectives take turns:"
+                    f" {', '.join(tasks)}; give `size` as a mapping with num_tasks",
+                )
+                return
 
     def _units(self, stages: Sequence[ResolvedStage]) -> ResolvedUnits:
         """Segmenter and gazetteer; a stage that masks phrases or entities needs the latter."""

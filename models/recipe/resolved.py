@@ -11,7 +11,13 @@ from models.catalogue import TEACHER
 
 # A key added to the schema later goes here with the value that means "as before", so that the keys
 # of recipes written before it stay what they were. Never change or remove a line.
-NEUTRAL: Mapping[str, Any] = {"micro_batches": 1, "long_rows": "head", "stop": None, "select": None}
+NEUTRAL: Mapping[str, Any] = {
+    "micro_batches": 1,
+    "long_rows": "head",
+    "stop": None,
+    "select": None,
+    "alternate": False,
+}
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {"layer_decay": 1.0, "groups": []}
 
 
@@ -107,6 +113,7 @@ class ResolvedStage:
         seed: Of everything random in the stage.
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
             and the head (by name).
+        alternate: Whether objectives take turns, `weights` being their shares of the updates.
         starts_network: Whether it has a family or size of its own, and so random weights instead of
             those of the stage before.
         teachers: The earlier stage that an objective learns from, by objective.
@@ -136,6 +143,7 @@ class ResolvedStage:
     select: Mapping[str, Any] | None
     seed: int
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    alternate: bool = False
     starts_network: bool = False
     teachers: Mapping[str, str] = field(default_factory=dict)
 
@@ -285,6 +293,8 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
             name: {**settings, "weight": stage.weights[name]}
             for name, settings in stage.objectives.items()
         }
+        if stage.alternate:
+            written["alternate"] = True
     written["phases"] = [
         {
             "sequence_length": phase.sequence_length,

@@ -330,6 +330,9 @@ class Stage(Part):
     """What happens to training rows that are also evaluation rows."""
     objectives: Annotated[dict[str, Settings], Field(min_length=1)] | None = None
     """Objectives with their settings; ``weight`` is an objective's factor in the loss."""
+    alternate: bool | None = None
+    """Whether objectives take turns: each update trains one of those that choose segments, with
+    its ``weight`` as its share of the updates."""
     head: Annotated[dict[str, Settings], Field(min_length=1, max_length=1)] | None = None
     """The head of the finetune stage with its settings."""
     sequence_length: Length | None = None

@@ -55,6 +55,7 @@ class StageResolution:
         for key in ("dataset", "overlap", "head") if kind != "finetune" else (
             "corpora",
             "objectives",
+            "alternate",
         ):  # fmt: skip
             if getattr(stage, key) is not None:
                 hint = (
@@ -65,6 +66,7 @@ class StageResolution:
                 self.ledger.fault(f"{at}.{key}", f"stage {kind} has no {key!r}{hint}")
         corpora = self._corpora(at, stage)
         objectives, weights, part_defaults = self._objectives(at, stage, before)
+        alternate = self._alternate(at, stage, before, weights)
         head, head_settings, head_defaults = self._head(at, stage)
         if head:
             part_defaults[head] = head_defaults
@@ -80,7 +82,7 @@ class StageResolution:
                     f"expected a divisor of the batch size {phase.batch_size}, got {micro_batches}",
                 )
         if objectives or head:
-            self._compatible(at, objectives, head)
+            self._compatible(at, objectives, head, alternate)
         teachers = self._teachers(at, objectives)
         kept = self._heads[before.name] if before and not stage.starts_network else ()
         self._heads[name] = {*objectives, *kept}
@@ -116,6 +118,7 @@ class StageResolution:
             select=self._watch(f"{at}.select", stage.select, kind),
             seed=seed,
             part_defaults={"network": self.network.defaults, **part_defaults},
+            alternate=alternate,
             starts_network=stage.starts_network,
             teachers=teachers,
         )
@@ -234,14 +237,33 @@ class StageResolution:
             self.ledger.fault(f"{at}.objectives", "expected weights with a sum above 0, got 0")
         return found, weights, file_defaults
 
+    def _alternate(
+        self, at: str, stage: Stage, before: ResolvedStage | None, weights: Mapping[str, float]
+    ) -> bool:
+        """Whether objectives take turns; inherited with them."""
+        if stage.stage == "finetune":
+            return False
+        if stage.alternate is None and stage.objectives is None and before and before.alternate:
+            self.ledger.origins[f"{at}.alternate"] = f"inherited from stage {before.name}"
+            return True
+        if stage.alternate:
+            for name, weight in weights.items():
+                if not weight:
+                    self.ledger.fault(
+                        f"{at}.objectives.{name}.weight",
+                        "expected a number above 0: where objectives alternate it is a share of "
+                        "the updates",
+                    )
+        return bool(stage.alternate)
+
     def _feeds(self, objective: str, stage: Stage) -> bool:
         """Whether a stage's data can feed an inherited objective.
 
-        The task stage reads rows, each a text of its own: nothing follows one, so that pairs of
-        consecutive segments can't be made.
+        The task stage reads rows, each a text of its own: nothing follows one, so that what must
+        choose its segments from longer text can't.
         """
-        needs = catalogue.literals("objectives", objective, self.ledger.folders).get("NEEDS", ())
-        return stage.stage != "task" or "segments" not in needs
+        literals = catalogue.literals("objectives", objective, self.ledger.folders)
+        return stage.stage != "task" or literals.get("CHOOSES", 0) < 2
 
     def _head(self, at: str, stage: Stage) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
         if stage.stage != "finetune":
@@ -376,14 +398,15 @@ class StageResolution:
             found[name] = said
         return found
 
-    def _compatible(self, at: str, objectives: Iterable[str], head: str | None) -> None:
+    def _compatible(
+        self, at: str, objectives: Iterable[str], head: str | None, alternate: bool
+    ) -> None:
+        family, folders = self.network.family, self.ledger.folders
+        where = f"{self.ledger.recipe.where}: {at}"
         try:
-            catalogue.check_compatible(
-                self.network.family,
-                list(objectives),
-                head,
-                self.ledger.folders,
-                f"{self.ledger.recipe.where}: {at}",
-            )
+            if alternate:
+                catalogue.check_turns(family, list(objectives), folders, where)
+            else:
+                catalogue.check_compatible(family, list(objectives), head, folders, where)
         except RecipeError as error:
             self.ledger.faults.append(error)

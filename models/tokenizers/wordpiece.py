@@ -44,13 +44,15 @@ CHARACTER_COVERAGE = 0.99995
 _CHUNK_CHARACTERS = 200_000  # text per call of the op: large enough to hide its fixed cost
 
 
-def normalise(texts: Any, *, lowercase: bool) -> Any:
+def normalise(texts: Any, *, lowercase: bool, keep_case: bool = False) -> Any:
     """The one text normalisation, for preparation and for the served graph.
 
     Args:
         texts: (B,) string tensor, valid UTF-8.
         lowercase: Whether case and accents are dropped; otherwise the text is put into NFC, which
             corpora are in already and a served text may not be.
+        keep_case: Whether letters stay capitals nevertheless. The text has the same characters at
+            the same places: the one capital whose lower case is two, İ, has lost its dot by then.
 
     Returns:
         (B,) string tensor.
@@ -63,7 +65,7 @@ def normalise(texts: Any, *, lowercase: bool) -> Any:
         return tf_text.normalize_utf8(texts, "NFC")
     texts = tf_text.normalize_utf8(texts, "NFD")
     texts = tf.strings.regex_replace(texts, r"\p{Mn}+", "")
-    return tf.strings.lower(texts, encoding="utf-8")
+    return texts if keep_case else tf.strings.lower(texts, encoding="utf-8")
 
 
 def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> list[str]:
@@ -280,6 +282,17 @@ class WordPiece:
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             return [one for part in pool.map(run, _chunks(texts)) for one in part]
+
+    def with_case(self, texts: Sequence[str]) -> list[str]:
+        """The normalised texts of `encode_with_places`, but with capitals where they were."""
+        import tensorflow as tf
+
+        found: list[str] = []
+        for chunk in _chunks(texts):
+            raw = tf.constant([text.encode("utf-8", "ignore") for text in chunk])
+            normal = normalise(raw, lowercase=self.lowercase, keep_case=True)
+            found += [text.decode() for text in self._blanks.normalize(normal).numpy()]
+        return found
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ids: words parted by blanks, CJK characters not, padding left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,38 @@ def build_objectives(
     for name, settings in (head or {}).items():
         made[name] = find("heads", name, folders)(context, **settings)
     return made
+
+
+def number_tasks(before: Path | None, turns: Iterable[str]) -> dict[str, int]:
+    """{task: its number}: those of the stages before keep theirs, new ones come behind.
+
+    A network that reads ``task_ids`` (ERNIE 2.0) learns a vector for each, so a task must be the
+    same number in every stage.
+
+    Args:
+        before: Folder of the stage before, or None.
+        turns: Names of the turns of this stage, in order.
+    """
+    config = json.loads((before / CONFIG).read_text("utf-8")) if before else {}
+    tasks = dict(config.get("tasks", {}))
+    for name in turns:
+        tasks.setdefault(name, len(tasks))
+    return tasks
+
+
+def check_tasks(family: str, network: Any, tasks: Mapping[str, int]) -> None:
+    """Refuse more tasks than the network has vectors for; most families read none.
+
+    Raises:
+        RecipeError: With both numbers.
+    """
+    rows = getattr(network, "num_tasks", 0)
+    if rows and len(tasks) > rows:
+        raise RecipeError(
+            f"objectives: {len(tasks)} tasks ({', '.join(tasks)}), but the table of tasks of this"
+            f" {family} network has {rows} rows; set size.num_tasks where the first stage is"
+            " trained"
+        )
 
 
 def check_lengths(family: str, network: Any, sequence_length: int) -> None:

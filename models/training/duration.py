@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from fourstage.errors import RecipeError
-from models.inputs.batches import Batches
+from models.inputs.turns import Turns
 from models.training.job import Budget, Phase
 
 
@@ -37,13 +37,13 @@ class Duration:
         raise IndexError(step)
 
 
-def duration(phases: Sequence[Phase], budget: Budget, feeds: Sequence[Batches]) -> Duration:
+def duration(phases: Sequence[Phase], budget: Budget, feeds: Sequence[Turns]) -> Duration:
     """Share the budget out.
 
     Args:
         phases: With their shares.
         budget: Steps, tokens or epochs.
-        feeds: The batches of each phase.
+        feeds: What the updates of each phase read.
 
     Raises:
         RecipeError: If the budget is too small for a single update, or its unit is unknown.

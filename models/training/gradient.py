@@ -1,6 +1,6 @@
 """Training by gradient: one loop for all four stages.
 
-    for each update: batch k → cut into parts → train_on_batch each;
+    for each update: whose turn → batch k → cut into parts → train_on_batch each;
     now and then: measure, log, write a checkpoint
 
 Everything random is a pure function of (seed, k), and a checkpoint holds every variable, so a stage
@@ -26,15 +26,17 @@ from keras.src.random import seed_generator  # Keras has no public way to hand i
 
 from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
 from fourstage.terminal import say
+from models import catalogue
 from models import features as keys
 from models.catalogue import TEACHER
 from models.evaluation.classification import METRICS
 from models.evaluation.classification import evaluate as label_metrics
 from models.evaluation.heldout import HeldOut
 from models.evaluation.predict import RowClassifier
-from models.inputs.batches import Batches, batches
+from models.inputs.batches import batches
 from models.inputs.randomness import grain_seed
-from models.protocols import Context
+from models.inputs.turns import Turns
+from models.protocols import Capability, Context
 from models.training import checkpoint
 from models.training.assembly import (
     CONFIG,
@@ -43,6 +45,8 @@ from models.training.assembly import (
     build_network,
     build_objectives,
     check_lengths,
+    check_tasks,
+    number_tasks,
 )
 from models.training.duration import Duration, duration
 from models.training.interruption import Interruption
@@ -154,39 +158,73 @@ class _Run:
         self.scorers = {
             name: objective.attach(self.network) for name, objective in self.objectives.items()
         }
-        data = (
-            {job.dataset: (job.rows["train"], 1.0)} if job.head is not None else dict(job.corpora)
-        )
-        self.feeds: list[Batches] = [
-            batches(
-                data,
-                list(objectives.values()),
-                context,
-                phase.batch_size or job.batch_size,
-                grain_seed(job.seed, "phase", number),
-            )
+        self.groups = self._groups()
+        self.tasks = number_tasks(job.initial, () if job.head is not None else self.groups)
+        check_tasks(job.family, self.network, self.tasks)
+        self.feeds: list[Turns] = [
+            self._feed(number, phase, context, objectives)
             for number, (phase, context, objectives) in enumerate(
                 zip(job.phases, contexts, per_phase, strict=True)
             )
         ]
         self.duration: Duration = duration(job.phases, job.budget, self.feeds)
         self.model = StageModel(self.network, self.scorers, job.weights)
+        self.models = {name: self._model(name) for name in self.groups}
         self.optimizer: LayerwiseAdamW = make_optimizer(
             job.optimizer,
             total_steps=self.duration.total,
             accumulation=job.accumulation,
             layer_decay=job.remedies.get("layer_decay"),
         )
-        self.model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
-        self.loss_weights = LossWeights(self.model)
-        self.loss_weights.ready()
+        self.loss_weights = {name: LossWeights(model) for name, model in self.models.items()}
+        for name, model in self.models.items():
+            model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
+            self.loss_weights[name].ready()
         self._build(self.feeds[0])
         self.selection = self._selection()
         self.state = _State()
         self.means = Means()
-        self._compiled_for = -1
+        self._compiled_for: dict[str, int] = {}  # each turn's model for batches of which phase
 
     # What the stage is made of
+
+    def _groups(self) -> dict[str, tuple[str, ...]]:
+        """{whose turn it is: the objectives that score then}; one turn unless they alternate."""
+        if self.job.alternate:
+            return catalogue.turns(list(self.objectives), self.job.folders)
+        chooser = max(self.objectives, key=lambda name: self.objectives[name].chooses)
+        return {chooser: tuple(self.objectives)}
+
+    def _feed(
+        self, number: int, phase: Phase, context: Context, objectives: Mapping[str, Any]
+    ) -> Turns:
+        """The batches of a phase."""
+        job = self.job
+        data = (
+            {job.dataset: (job.rows["train"], 1.0)} if job.head is not None else dict(job.corpora)
+        )
+        return Turns(
+            {
+                name: batches(
+                    data,
+                    [objectives[each] for each in group],
+                    context,
+                    phase.batch_size or job.batch_size,
+                    grain_seed(job.seed, "phase", number, *([name] if job.alternate else [])),
+                    task=self.tasks.get(name, 0),
+                )
+                for name, group in self.groups.items()
+            },
+            {name: job.weights.get(name, 1.0) if job.alternate else 1.0 for name in self.groups},
+        )
+
+    def _model(self, name: str) -> StageModel:
+        """What is trained in a turn: the network and the turn's scorers."""
+        if not self.job.alternate:
+            return self.model
+        # The weight of who leads a turn says how often it comes.
+        factors = {**self.job.weights, name: 1.0}
+        return StageModel(self.network, self.scorers, factors, self.groups[name])
 
     def _context(self, sequence_length: int) -> Context:
         job = self.job
@@ -199,12 +237,11 @@ class _Run:
             weights = tuple(float(weight) for weight in balanced)
         return Context(job.tokenizer, sequence_length, job.label_names, weights, job.folders)
 
-    def _build(self, feed: Batches) -> None:
+    def _build(self, feed: Turns) -> None:
         """Build on symbols: real values would draw from the generators."""
-        batch = feed.batch(0)
-        self.model(
-            {key: keras.KerasTensor(value.shape, str(value.dtype)) for key, value in batch.items()}
-        )
+        for name, model in self.models.items():
+            batch = feed.groups[name].batch(0)
+            model({k: keras.KerasTensor(v.shape, str(v.dtype)) for k, v in batch.items()})
         self.optimizer.build(self.model.trainable_variables)
 
     def _selection(self) -> tuple[str, Any] | None:
@@ -248,6 +285,7 @@ class _Run:
             self.context.sequence_length,
             rows=job.heldout_rows,
             folders=job.folders,
+            task=self.tasks.get(name, 0),
         )
 
     # The loop
@@ -257,7 +295,7 @@ class _Run:
         state = self._start()
         total = self.duration.total
         try:
-            stream: Iterator[dict[str, np.ndarray]] = iter(())
+            stream: Iterator[tuple[str, dict[str, np.ndarray]]] = iter(())
             phase_of_stream = -1
             while True:
                 if self._evaluation_due():
@@ -268,7 +306,7 @@ class _Run:
                 phase, k = self.duration.place(state.step)
                 if phase != phase_of_stream:
                     stream, phase_of_stream = self.feeds[phase].iterate(k), phase
-                self._update(phase, next(stream))
+                self._update(phase, *next(stream))
                 if state.step % self.log_every == 0 or state.step == total:
                     self._log(total)
                 if state.step % self.checkpoint_every == 0 and not self._evaluation_due():
@@ -285,20 +323,22 @@ class _Run:
             ) from None
         return self._finish()
 
-    def _update(self, phase: int, batch: dict[str, np.ndarray]) -> None:
+    def _update(self, phase: int, turn: str, batch: dict[str, np.ndarray]) -> None:
         """One optimizer update: a batch in `accumulation` parts."""
-        state = self.state
-        if phase != self._compiled_for:
-            lengths_vary = self.feeds[phase].feeds[0].index.by_length
-            self.loss_weights.trace_for(batch, lengths_vary=lengths_vary)
-            self.model.trace_for(next(self._parts(batch)), lengths_vary=lengths_vary)
+        state, model = self.state, self.models[turn]
+        compiled = self._compiled_for.get(turn) == phase
+        if not compiled:
+            lengths_vary = self.feeds[phase].groups[turn].feeds[0].index.by_length
+            self.loss_weights[turn].trace_for(batch, lengths_vary=lengths_vary)
+            model.trace_for(next(self._parts(turn, batch)), lengths_vary=lengths_vary)
+        self._rest(turn)
         started = time.perf_counter()
         means = Means()
-        for part in self._parts(batch):
-            means.add(self.model.train_on_batch(part, return_dict=True))
+        for part in self._parts(turn, batch):
+            means.add(model.train_on_batch(part, return_dict=True))
         seconds = time.perf_counter() - started
         state.step += 1
-        loss = total_loss(means.result(), self.model.factors)
+        loss = total_loss(means.result(), model.factors)
         if not math.isfinite(loss):
             self._diverged(loss)
         self.means.add(means.flat())
@@ -306,24 +346,37 @@ class _Run:
         tokens = tokens or int(batch[keys.TOKEN_IDS].size)
         state.tokens += tokens
         state.seconds += seconds
-        if phase == self._compiled_for:
+        if compiled:
             state.timed_tokens += tokens
             state.timed_seconds += seconds
-        self._compiled_for = phase
+        self._compiled_for[turn] = phase
 
-    def _parts(self, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+    def _rest(self, turn: str) -> None:
+        """Let what the turn's loss does not reach rest: other heads, a pooler that nobody reads."""
+        if not self.job.alternate:
+            return
+        group = self.groups[turn]
+        resting = [scorer for name, scorer in self.scorers.items() if name not in group]
+        pooler = getattr(self.network, "pooler", None)
+        needs = set().union(*(self.objectives[name].needs for name in group))
+        if pooler is not None and Capability.POOLED_OUTPUT not in needs:
+            resting.append(pooler)
+        self.optimizer.rest([v for layer in resting for v in layer.trainable_variables])
+
+    def _parts(self, turn: str, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
         """The batch, cut along its rows where memory has to be saved."""
         if self.job.accumulation == 1:
             yield dict(batch)
         else:
-            yield from self.loss_weights.parts(batch, self.job.accumulation)
+            yield from self.loss_weights[turn].parts(batch, self.job.accumulation)
 
     def _log(self, total: int) -> None:
         state = self.state
         means = self.means.result()
         scalars = {
-            "loss": total_loss(means, self.model.factors),
+            "loss": self._mean_loss(means),
             **means,
+            **self._updates(),
             "learning_rate": float(self.optimizer.learning_rate_of(state.step - 1)),
             "gradient_norm": float(_array(self.optimizer.gradient_norm)),
             "tokens": float(state.tokens),
@@ -334,6 +387,32 @@ class _Run:
         self.report.progress(
             state.step, total, {"loss": scalars["loss"], "tokens_per_second": speed}
         )
+
+    def _mean_loss(self, means: Mapping[str, float]) -> float:
+        """The loss since the last row: of each turn, by its part of the updates."""
+        rows = [row["step"] for row in self.state.history if "loss" in row]
+        counts = self._counts(int(rows[-1]) if rows else 0)
+        done = {name: sum(phase[name] for phase in counts) for name in self.groups}
+        return sum(
+            number / sum(done.values()) * total_loss(means, self.models[name].factors)
+            for name, number in done.items()
+        )
+
+    def _counts(self, start: int = 0) -> list[dict[str, int]]:
+        """Updates of each turn in each phase, those before `start` left out."""
+        found, first = [], 0
+        for feed, steps in zip(self.feeds, self.duration.steps, strict=True):
+            ends = (min(max(at - first, 0), steps) for at in (start, self.state.step))
+            found.append(feed.counts(*ends))
+            first += steps
+        return found
+
+    def _updates(self) -> dict[str, float]:
+        """Updates of each turn so far, where there are several."""
+        if not self.job.alternate:
+            return {}
+        counts = self._counts()
+        return {f"{name}/updates": float(sum(c[name] for c in counts)) for name in self.groups}
 
     def _row(self, scalars: Mapping[str, float]) -> None:
         self.state.history.append({"step": self.state.step, **scalars})
@@ -493,6 +572,9 @@ class _Run:
                 "stopped_early": state.stopped,
                 "evaluations": state.evaluations,
             }
+        turns = self._counts() if self.job.alternate else []
+        if turns:
+            metrics["turns"] = turns
         passes: dict[str, float] = {}
         left = state.step
         for feed, steps in zip(self.feeds, self.duration.steps, strict=True):
@@ -501,7 +583,7 @@ class _Run:
             left -= min(left, steps)
         speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
         self._write(metrics)
-        return Outcome(state.step, state.tokens, state.seconds, speed, metrics, passes)
+        return Outcome(state.step, state.tokens, state.seconds, speed, metrics, passes, turns)
 
     def _write(self, metrics: Mapping[str, Any]) -> None:
         job, folder = self.job, self.folder
@@ -533,6 +615,7 @@ class _Run:
             if job.head is None
             else {name: dict(value) for name, value in job.head.items()},
             "label_names": list(job.label_names),
+            "tasks": self.tasks,
             "tokenizer_digest": job.tokenizer.digest,
         }
         for name, value in (

@@ -48,6 +48,8 @@ class TrainingJob:
         optimizer: {"adamw": settings}.
         objectives: {name: settings}, pre-training only.
         weights: Factor of each objective in the loss; 1 where left out.
+        alternate: Whether objectives take turns; `weights` of those that choose segments are then
+            their shares of the updates.
         head: {name: settings} of the one head, fine-tuning only.
         corpora: {source: (tokenised training documents, share of tokens)}; pre-training only.
         heldout: {source: tokenised held-out documents}; a stage may be selected or stopped by their
@@ -78,6 +80,7 @@ class TrainingJob:
     optimizer: Mapping[str, Mapping[str, Any]]
     objectives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
+    alternate: bool = False
     head: Mapping[str, Mapping[str, Any]] | None = None
     corpora: Mapping[str, tuple[TokenisedCorpus, float]] = field(default_factory=dict)
     heldout: Mapping[str, TokenisedCorpus] = field(default_factory=dict)
@@ -135,6 +138,7 @@ class Outcome:
         tokens_per_second: Of the updates that compiled nothing.
         metrics: As in ``metrics.json``.
         passes: How often each corpus was read.
+        turns: Where objectives alternate, the updates of each, phase by phase.
     """
 
     steps: int
@@ -143,3 +147,4 @@ class Outcome:
     tokens_per_second: float
     metrics: Mapping[str, Any]
     passes: Mapping[str, float]
+    turns: Sequence[Mapping[str, int]] = ()

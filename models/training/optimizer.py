@@ -106,6 +106,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self.layer_decay = layer_decay
         self.clip_norm = clip_norm
         self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
+        self._resting: frozenset[int] = frozenset()
         self.rates: tuple[float, ...] = ()
         self.decayed: tuple[bool, ...] = ()
 
@@ -122,8 +123,24 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         """The rate of this update; Keras would ask for that of this micro-batch."""
         return self._learning_rate(self.iterations)
 
+    def rest(self, variables: Sequence[Any]) -> None:
+        """Leave some variables and their moments alone from the next update on, and no others.
+
+        A head that is not on turn has no gradient; taken as 0 it would still decay and drift. A
+        compiled step keeps to what was said when it was compiled.
+        """
+        self._resting = frozenset(self._get_variable_index(variable) for variable in variables)
+
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         """As in Keras, with the sparse gradients of embedding tables made dense first."""
+        if self._resting:
+            variables = trainable_variables or self._trainable_variables
+            moved = [
+                (grad, variable)
+                for grad, variable in zip(grads, variables, strict=True)
+                if self._get_variable_index(variable) not in self._resting
+            ]
+            grads, trainable_variables = zip(*moved, strict=True)
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 

@@ -32,6 +32,7 @@ class StageModel(TracedModel):
         network: A built network; its variables keep their paths.
         scorers: {objective: scorer}, in the recipe's order.
         factors: {objective: factor in the loss}; 1 where left out.
+        turn: The objectives that score, where not all do; the variables are those of all.
 
     Shape:
         {feature: (B, …)} → {objective: {score: (sum (), weight ())}}
@@ -42,13 +43,15 @@ class StageModel(TracedModel):
         network: Any,
         scorers: Mapping[str, Any],
         factors: Mapping[str, float] | None = None,
+        turn: Sequence[str] | None = None,
     ):
         # autocast would round loss weights and masks to the compute type on entry.
         super().__init__(name="stage", dtype="float32", autocast=False)
         self.network = network
-        self.objectives = tuple(scorers)
+        self.objectives = tuple(scorers if turn is None else turn)
         self.scorers = list(scorers.values())
-        self.factors = {name: float((factors or {}).get(name, 1.0)) for name in scorers}
+        self.scoring = [scorers[name] for name in self.objectives]
+        self.factors = {name: float((factors or {}).get(name, 1.0)) for name in self.objectives}
 
     def build(self, input_shape: Any = None) -> None:
         """Network and scorers come built."""
@@ -57,11 +60,11 @@ class StageModel(TracedModel):
     def outputs(self, batch: Mapping[str, Any], training: bool = False) -> tuple[dict, dict]:
         """Scores by objective, and all that network and scorers predicted."""
         batch = dict(batch)
-        for scorer in self.scorers:
+        for scorer in self.scoring:
             batch = scorer.prepare(batch, training)
         predicted = dict(self.network(batch, training=training))
         scores: dict[str, dict[str, tuple[Any, Any]]] = {}
-        for name, scorer in zip(self.objectives, self.scorers, strict=True):
+        for name, scorer in zip(self.objectives, self.scoring, strict=True):
             scores[name], own = scorer(batch, predicted, training=training)
             predicted = predicted | own
         return scores, predicted

@@ -31,6 +31,8 @@ CHINESE = list("他在北京大学学习中国文学")
 def test_both_rooms_mean_the_same_numbers():
     ours = (units.WORD, units.PHRASE, units.ENTITY)
     assert ours == (models.features.WORD, models.features.PHRASE, models.features.ENTITY)
+    case = (models.features.CASED, models.features.CAPITALISED)
+    assert (units.CASED, units.CAPITALISED) == case
 
 
 def test_english_by_hand():
@@ -59,6 +61,18 @@ def test_chinese_by_hand():
     assert (found & units.WORD > 0).tolist() == words.tolist()
     assert (found & units.PHRASE > 0).astype(int).tolist() == [1, 1, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0]
     assert (found & units.ENTITY > 0).astype(int).tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0]
+
+
+def test_case_by_hand():
+    text = "Unbelievable news from New York 2 days ago, \u01c5ep 我"
+    starts = np.array([0, 2, 8, 13, 18, 23, 27, 32, 34, 39, 42, 44, 48])
+    basic = np.array([1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], bool)
+    first = "".join(text[place] for place in starts)
+    assert first == "Ubanf" + "NY2da,\u01c5我"
+    found = units.case_starts(basic, starts, text)
+    assert (found & units.CASED > 0).astype(int).tolist() == [1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 0, 1, 0]
+    capital = (found & units.CAPITALISED > 0).astype(int).tolist()
+    assert capital == [1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 1, 0]
 
 
 def test_a_name_may_cut_a_segmented_word():

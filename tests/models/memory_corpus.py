@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.features import CAPITALISED, CASED, WORD
+
 
 class MemoryCorpus:
     """Documents as lists of sentences, a sentence as a list of token ids."""
@@ -14,14 +16,14 @@ class MemoryCorpus:
     def __init__(
         self,
         documents: Sequence[Sequence[Sequence[int]]],
-        unit_starts: Sequence[Sequence[bool]] | None = None,
+        unit_starts: Sequence[Sequence[int]] | None = None,
     ):
         self._ids = [np.array([t for s in d for t in s], np.int32) for d in documents]
         self._sentences = [np.array([len(s) for s in d], np.int32) for d in documents]
         self._units = (
             [np.ones(len(ids), bool) for ids in self._ids]
             if unit_starts is None
-            else [np.array(starts, bool) for starts in unit_starts]
+            else [np.array(starts, np.uint8) for starts in unit_starts]
         )
 
     def __len__(self) -> int:
@@ -89,7 +91,10 @@ def random_corpus(
     sentences: tuple[int, int] = (1, 12),
     words: tuple[int, int] = (3, 30),
 ) -> MemoryCorpus:
-    """Documents of random ordinary tokens; a third of the tokens continue a word."""
+    """Documents of random ordinary tokens; a third of the tokens continue a word.
+
+    Half of the words have case, and a third of those a capital.
+    """
     rng = np.random.default_rng(seed)
     documents = [
         [
@@ -99,4 +104,17 @@ def random_corpus(
         for _ in range(num_documents)
     ]
     starts = [[True, *(rng.random(sum(len(s) for s in d) - 1) > 1 / 3).tolist()] for d in documents]
-    return MemoryCorpus(documents, starts)
+    case = np.random.default_rng(seed + 1)
+    kinds = [
+        np.where(
+            words,
+            case.choice(
+                [WORD, WORD + CASED, WORD + CASED + CAPITALISED],
+                len(words),
+                p=[1 / 2, 1 / 3, 1 / 6],
+            ),
+            0,
+        )
+        for words in starts
+    ]
+    return MemoryCorpus(documents, kinds)

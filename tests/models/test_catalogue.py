@@ -153,3 +153,33 @@ def test_what_another_objective_provides_is_enough(tmp_path):
         tmp_path, "objectives", "student", "NEEDS = ('token_logits',)\nclass Student: pass\n"
     )
     catalogue.check_compatible("bert", ["masked_lm", "student"], folders=[tmp_path])
+
+
+def test_turns_have_one_chooser_each_and_riders_go_where_what_they_read_is(tmp_path):
+    names = ["capitalization", "masked_lm", "next_sentence", "sentence_order", "span_boundary"]
+    assert catalogue.turns(names) == {
+        "capitalization": ("capitalization",),
+        "masked_lm": ("masked_lm", "span_boundary"),
+        "next_sentence": ("next_sentence",),
+        "sentence_order": ("sentence_order",),
+    }
+    catalogue.check_turns("bert", names)
+    project_part(tmp_path, "objectives", "watcher", "CHOOSES = 0\nclass Watcher: pass\n")
+    everywhere = catalogue.turns(["masked_lm", "next_sentence", "watcher"], [tmp_path])
+    assert everywhere == {
+        "masked_lm": ("masked_lm", "watcher"),
+        "next_sentence": ("next_sentence", "watcher"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("family", "objectives", "message"),
+    [
+        ("bert", ["next_sentence", "span_boundary"], "'span_boundary' needs token_logits"),
+        ("bert", ["span_boundary"], "'span_boundary' needs token_logits"),
+        ("roberta", ["masked_lm", "sentence_order"], "'sentence_order' needs pooled_output"),
+    ],
+)
+def test_turns_that_cannot_be_made_are_refused(family, objectives, message):
+    with pytest.raises(RecipeError, match=message):
+        catalogue.check_turns(family, objectives)

@@ -180,6 +180,54 @@ def test_a_network_without_its_arguments_names_them(edit):
     )
 
 
+# Turns
+
+
+ALTERNATING = (
+    "objectives: {next_sentence: {}, sentence_order: {weight: 2}, masked_lm: {unit: word}}\n"
+    "    alternate: true"
+)
+
+
+def test_objectives_take_turns_where_a_stage_says_so_and_go_on_so(edit, golden):
+    resolved = resolve(load_recipe(edit("objectives: .*", ALTERNATING)), SOURCES)
+    general, domain, task, finetune = resolved.stages
+    assert general.weights == {"masked_lm": 1.0, "next_sentence": 1.0, "sentence_order": 2.0}
+    assert [s.alternate for s in resolved.stages] == [True, True, True, False]
+    assert resolved.origin("stages[1].alternate") == "inherited from stage general"
+    assert list(task.objectives) == ["masked_lm"], "rows stand alone"
+    written = as_recipe(resolved)["stages"]
+    assert [stage.get("alternate") for stage in written] == [True, True, True, None]
+    assert stage_spec(general)["alternate"] is True
+    assert "alternate" not in stage_spec(golden.stages[0])
+    assert "alternate" not in stage_spec(finetune)
+    assert domain.weights == general.weights
+
+
+def test_several_choosers_are_refused_with_the_way_out(edit):
+    said = fault(edit("objectives: .*", ALTERNATING.replace("true", "false")))
+    assert "got 2: next_sentence, sentence_order. Let them take turns (`alternate: true`)" in said
+
+
+def test_a_turn_needs_a_share_of_the_updates(edit):
+    said = fault(edit("objectives: .*", ALTERNATING.replace("weight: 2", "weight: 0")))
+    assert "sentence_order.weight: expected a number above 0" in said
+
+
+def test_labels_do_not_alternate(edit):
+    said = fault(edit("dataset: rows", "dataset: rows\n    alternate: true"))
+    assert "stages[3].alternate: stage finetune has no 'alternate'" in said
+
+
+def test_a_table_of_tasks_has_a_row_for_each_turn(edit, tmp_path):
+    file = edit("objectives: .*", ALTERNATING)
+    size = "{num_layers: 1, hidden_dim: 8, num_heads: 2, intermediate_dim: 8, num_tasks: %d}"
+    ernie = ["family=ernie", "size=" + size % 2]
+    with pytest.raises(RecipeError, match="num_tasks: 2, but 3 objectives take turns: masked_lm"):
+        resolve(load_recipe(file, ernie), SOURCES)
+    assert resolve(load_recipe(file, ["family=ernie", "size=" + size % 3]), SOURCES)
+
+
 # Seeds
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from corpora.units import ENTITY, PHRASE, WORD
+from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
 from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tasks.tokenize_corpus import Pieces, tokenize
@@ -43,6 +43,28 @@ def test_names_are_read_as_the_tokenizer_reads_text(tmp_path: Path):
     assert (starts & PHRASE > 0).tolist() == [True, False, False, True, True, True]
     assert (starts & ENTITY > 0).tolist() == [True, True, False, True, True, True]
     assert details["coverage"] == {"phrase": 0.5, "entity": 2 / 6}
+
+
+def test_case_is_that_of_the_text_before_it_was_folded(tmp_path: Path):
+    text = "\u0130n NEW new. Éin 我在 In 北大"  # a dotted capital I, an accent, unknown tokens
+    _, starts = written(tmp_path, Pieces(TOKENIZER, "en", case=True), text)
+    #                                        in NEW new .  ein 我 在 in 北 大
+    assert (starts & CASED > 0).tolist() == [1, 1, 1, 0, 1, 0, 0, 1, 0, 0]
+    assert (starts & CAPITALISED > 0).tolist() == [1, 1, 0, 0, 1, 0, 0, 1, 0, 0]
+    assert (starts & WORD > 0).all()
+    _, plain = written(tmp_path, Pieces(TOKENIZER, "en"), text)
+    assert plain.tolist() == [1] * 10, "who does not ask gets what was written before"
+
+
+def test_case_segmenter_and_names_go_together(tmp_path: Path):
+    names = tmp_path / "names.tsv"
+    names.write_text("new york\tentity\n", "utf-8")
+    pieces = Pieces(TOKENIZER, "zh", "rjieba", names, case=True)
+    _, starts = written(tmp_path, pieces, "我在北京大学读书。New York")
+    #                                              我 在 北京大学     读书  。 new york
+    assert (starts & WORD > 0).astype(int).tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1]
+    assert (starts & ENTITY > 0).astype(int).tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0]
+    assert (starts & CAPITALISED > 0).astype(int).tolist() == [0] * 9 + [1, 1]
 
 
 TEXT = "One. Two  lines here.\nIt's three! 好。我们去吧！\n\nFour (4) ... five?  Six."
@@ -88,3 +110,11 @@ def test_names_and_words_are_found_in_bytes(tmp_path: Path):
     assert units(WORD) == ["in", " New", " York", ",", " 我", "在", "北京大学", "读书", "。"]
     assert units(ENTITY) == ["in", " New York", ",", " 我", "在", "北京大学", "读书", "。"]
     assert units(PHRASE) == units(WORD)
+
+
+def test_case_is_found_in_bytes():
+    tokenizer = learn(["New news in New York. "] * 9, vocabulary_size=300)
+    (((ids, starts),),) = Pieces(tokenizer, "en", case=True).of(["New news in  York, New"])
+    words = [tokenizer.decode([i]).strip() for i in ids[(starts & CAPITALISED) > 0]]
+    assert [word[:1] for word in words if word] == ["N", "Y", "N"]
+    assert int((starts & CASED > 0).sum()) >= 5

@@ -93,6 +93,24 @@ def test_every_target_stands_under_its_token_and_no_line_is_too_wide():
     assert shuffled
 
 
+def test_answers_stand_under_their_tokens_and_labels_are_said_in_words():
+    clean = batch("[CLS] un news ##able from [SEP] [PAD]".split())
+    clean["unit_starts"][0] = [0, 1 | 8 | 16, 1 | 8, 0, 1, 0, 0]
+    asked = clean | {
+        "capitalization_labels": np.array([[0, 1, 0, 0, 0, 0, 0]], np.int32),
+        "capitalization_weights": np.array([[0, 1, 1, 0, 0, 0, 0]], np.float32),
+        "sentence_distance_labels": np.array([1], np.int32),
+    }
+    meanings = {"sentence_distance_labels": ["same document"]}
+    assert shown(clean, asked, 0, TOKENIZER, meanings).split("\n") == [
+        "clean           [CLS] un news ##able from [SEP]",
+        "units                 wC w           w",
+        "segment         0     0  0    0      0    0",
+        "capitalization        1  0",
+        "sentence_distance_labels: 1 = same document",
+    ]
+
+
 def test_the_blanks_of_byte_level_pieces_are_seen():
     tokenizer = learn(["a b\n"] * 9, vocabulary_size=300)
     (tokens,) = tokenizer.encode(["a b\nc\td"])

@@ -103,3 +103,20 @@ def test_places_are_where_the_pieces_stand_in_the_normalised_text():
         *("un", "believ", "able", "news", ".", "zzz", "我", "爱", "北", "😀", "京")
     ]
     assert placed[1][0] == ""
+
+
+def test_with_case_every_character_stands_where_it_stands_without(tokenizer):
+    # Every character there is, sixteen in a text, İ and title-case letters among them.
+    codes = [code for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    texts = ["A".join(map(chr, codes[i : i + 16])) for i in range(0, len(codes), 16)]
+    for chunk in range(0, len(texts), 10_000):
+        some = texts[chunk : chunk + 10_000]
+        normal = [text for text, *_ in tokenizer.encode_with_places(some)]
+        for cased, text in zip(tokenizer.with_case(some), normal, strict=True):
+            assert len(cased) == len(text)
+            if cased != text:
+                assert tokenizer.lowercase
+                differ = [(a, b) for a, b in zip(cased, text, strict=True) if a != b]
+                assert all(not a.islower() and not b.isupper() for a, b in differ)
+    (cased,) = tokenizer.with_case(["Éin \u0130\u01c5 NEW"])
+    assert cased == ("Ein I\u01c5 NEW" if tokenizer.lowercase else "Éin \u0130\u01c5 NEW")

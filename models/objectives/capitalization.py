@@ -1,0 +1,82 @@
+"""Capitalization prediction: did a word begin with a capital in the text as it was written?
+
+Asked once of each word whose first letter has case, at its first piece. Most tokenizers drop case,
+and which words began with a capital is told by the tokenised corpus; where the tokenizer keeps it,
+the question is too easy to teach much.
+
+Reference:
+    Sun et al. 2020 (ERNIE 2.0), arXiv 1907.12412, 4.2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from models import features as keys
+from models.inputs import segments
+from models.layers.token_classifier import TokenClassifier
+from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+
+NEEDS = ("bidirectional",)
+PROVIDES = ()
+CHOOSES = 1
+PREPARES = False
+READS_CASE = True  # so that text is tokenised with the case of its words
+
+CAPITALIZATION_LABELS = "capitalization_labels"  # (B, T) int32, 1 = began with a capital
+CAPITALIZATION_WEIGHTS = "capitalization_weights"  # (B, T) float32, 1 where such a word starts
+CAPITALIZATION_LOGITS = "capitalization_logits"  # (B, T, 2)
+
+
+class Capitalization:
+    """Both halves of capitalization prediction.
+
+    Where no other objective chooses the segments, rows are full windows over the corpus.
+
+    Args:
+        context: What is fixed for the stage.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+
+    def __init__(self, context: Context):
+        self.context = context
+
+    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
+        """Full windows over the corpus."""
+        return segments.window_index(corpus, self.context.sequence_length)
+
+    def segments(
+        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """The clean windows."""
+        return segments.windows(corpus, entries, self.context)
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Labels and weights, (B, T); ``token_ids`` stay as they are."""
+        marked = batch[keys.UNIT_STARTS]
+        return batch | {
+            CAPITALIZATION_LABELS: ((marked & keys.CAPITALISED) > 0).astype(np.int32),
+            CAPITALIZATION_WEIGHTS: ((marked & keys.CASED) > 0).astype(np.float32),
+        }
+
+    def attach(self, network: Any) -> TokenClassifier:
+        """The head: one dense layer on each token's vector."""
+        return TokenClassifier(
+            network,
+            "capitalization",
+            2,
+            CAPITALIZATION_LABELS,
+            CAPITALIZATION_WEIGHTS,
+            CAPITALIZATION_LOGITS,
+        )
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
+        """Whether a word that starts at a token has a capital, token by token of a row."""
+        return (np.asarray(outputs[CAPITALIZATION_LOGITS]).argmax(axis=-1) == 1).tolist()
