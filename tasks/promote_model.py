@@ -159,6 +159,8 @@ def promote(
             _move(tracking, challenger, before)
         elif challenger.tags.get(TESTED):
             return Promotion(challenger, gate.champion_version, False, {})
+        else:  # a kill stopped it after the move, or in it
+            _end_challenge(tracking, challenger, before)
         facts: Mapping[str, Any] = {}
         if smoke_test:
             try:
@@ -258,8 +260,12 @@ def _move(tracking: Tracking, challenger: Version, before: Mapping[str, int]) ->
         client.set_registered_model_alias(name, PREVIOUS, str(before[CHAMPION]))
         client.set_model_version_tag(name, number, REPLACED, str(before[CHAMPION]))
     client.set_registered_model_alias(name, CHAMPION, number)
+    _end_challenge(tracking, challenger, before)
+
+
+def _end_challenge(tracking: Tracking, challenger: Version, before: Mapping[str, int]) -> None:
     if before.get(CHALLENGER) == challenger.number:
-        client.delete_registered_model_alias(name, CHALLENGER)
+        tracking.client.delete_registered_model_alias(challenger.name, CHALLENGER)
 
 
 def _restore(tracking: Tracking, challenger: Version, before: Mapping[str, int]) -> None:

@@ -87,7 +87,7 @@ class Lifecycle:
         for stage, text in zip(STAGES, texts, strict=True):
             inputs = {"tokens": f"tokens {text}", "tokenizer": "tokenizer"}
             if before:
-                inputs["init"] = before
+                inputs["stage before"] = before
             settings = {
                 "stage": stage,
                 "name": stage,

@@ -284,6 +284,16 @@ def test_a_promotion_again_changes_nothing(tracking: Tracking, home: Path, saved
     assert aliases(tracking, NAME) == {"champion": 1}
 
 
+def test_a_promotion_that_was_killed_in_the_move_is_completed(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    version = make_version(tracking, home, saved_model, 1)
+    tracking.client.set_registered_model_alias(NAME, "champion", "1")
+    assert aliases(tracking, NAME) == {"challenger": 1, "champion": 1}
+    promote(tracking, gate_for(tracking, home, version), smoke_test=False)
+    assert aliases(tracking, NAME) == {"champion": 1}
+
+
 def test_a_version_that_cannot_be_loaded_is_rolled_back(
     tracking: Tracking, home: Path, saved_model: Path
 ):
