@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -53,6 +54,20 @@ def alive(tags: dict[str, str]) -> bool:
 def mark() -> str:
     """A tag of Prefect's runs that names this process."""
     return MARK + "/".join(identity().values())
+
+
+@contextmanager
+def unmarked() -> Iterator[None]:
+    """Without the mark, for runs that an MLflow run leads to.
+
+    For each tag of a task Prefect's server looks for a limit of concurrency, in a transaction that
+    SQLite refuses beside another write; its client tries again 2 s later, at every stage.
+    """
+    from prefect.context import TagsContext
+
+    others = {tag for tag in TagsContext.get().current_tags if not tag.startswith(MARK)}
+    with TagsContext(current_tags=others):
+        yield
 
 
 def close_orphans(tracking: Tracking) -> list[str]:

@@ -26,7 +26,7 @@ from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.narration import tell_step
-from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers
+from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers, unmarked
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
@@ -218,7 +218,8 @@ def work_on(
     _open[name] = work
     status = "FAILED"
     try:
-        yield work
+        with unmarked():
+            yield work
         status = "FINISHED"
     except Exception:
         raise

@@ -6,6 +6,8 @@ answer at once.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -24,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refused, 130 and 143 interrupted.
     """
     make_private()
+    # The interpreter would end by looking for cycles in TensorFlow's graphs, 3 s after a training.
+    atexit.register(gc.freeze)
     return exit_code_of(lambda: _run(sys.argv[1:] if arguments is None else arguments))
 
 
