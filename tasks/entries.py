@@ -85,7 +85,7 @@ class Run:
 
 def pretraining_stages(recipe: Any) -> list[Any]:
     """The stages before the labels that trained the last network."""
-    return [stage for stage in recipe.last_network if stage.kind != "finetune"]
+    return [s for s in recipe.last_network if s.kind != "finetune" and s.init is None]
 
 
 def entries_of(

@@ -65,6 +65,7 @@ class Hop:
             "dirty": manifest.details.get("git", {}).get("dirty"),
             "created": manifest.created,
             "inputs": {role: parent["key"] for role, parent in manifest.inputs.items()},
+            "init": manifest.details.get("init"),
             "run_id": self.run_id,
             "model_id": self.model_id,
             "held_by": list(self.held_by),

@@ -137,7 +137,8 @@ def _of_kind(hop: Hop) -> str:
         snapshot = str(manifest.settings.get("snapshot", ""))[:12]
         return f"  {source.get('licence', 'no licence named')}, snapshot {snapshot}"
     if hop.run_id:
-        return f"  run {hop.run_id[:12]}, model {(hop.model_id or 'none')[:14]}"
+        start = f"  from {manifest.details['init']}," if "init" in manifest.details else ""
+        return f"{start}  run {hop.run_id[:12]}, model {(hop.model_id or 'none')[:14]}"
     return ""
 
 

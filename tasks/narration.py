@@ -9,6 +9,7 @@ from rich.console import Console
 
 from fourstage.terminal import say, terminal
 from tasks.artifacts import Artifact
+from tasks.start import made_as
 
 WIDTH = 40
 
@@ -16,7 +17,7 @@ WIDTH = 40
 def tell_step(artifact: Artifact, status: str, seconds: float) -> None:
     """One line: the step, whether it was made, and what came out."""
     time = f"{seconds:6.1f} s" if status == "made" else "        "
-    word = {"stage": "trained"}.get(artifact.kind, "made") if status == "made" else status
+    word = made_as(artifact) if status == "made" else status
     say(f"{artifact.name:<{WIDTH}} {word:<8} {time}  {_result(artifact)}".rstrip())
 
 
@@ -86,6 +87,8 @@ def _result(artifact: Artifact) -> str:
             return f"{details['vocabulary_size']:,} pieces"
         case "tokens" | "rows":
             return f"{sum(details['tokens'].values()):,} tokens"
+        case "stage" if "init" in details:
+            return f"from {details['init']}"
         case "stage":
             said = f"{details['steps']:,} steps, {details['tokens_per_second']:,.0f} tokens/s"
             return f"{said} ({_turns(details['turns'])})" if details.get("turns") else said

@@ -12,6 +12,7 @@ from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 from models.catalogue import TEACHER
 from tasks.code import module_file
+from tasks.start import READER
 from tasks.steps import Step
 
 HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
@@ -175,6 +176,10 @@ class _Layout:
 
     def _tokenizer(self) -> None:
         spec = self.recipe.tokenizer
+        if self.recipe.start is not None:
+            settings, given = self._start()
+            self._add("tokenizer", "tokenizer", settings, given=given, parts=self._reads_start())
+            return
         settings = {
             "scheme": spec.scheme,
             "vocabulary_size": spec.vocabulary_size,
@@ -185,6 +190,16 @@ class _Layout:
             inputs[f"text {name}"] = self._data(name)
             inputs[f"contract {name}"] = f"contract {name}"
         self._add("tokenizer", "tokenizer", settings, inputs, parts=(self._scheme(),))
+
+    def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What of a network that was trained elsewhere enters keys, and where it lies."""
+        from models.interchange.start import start_files
+
+        start = self.recipe.start
+        return {"start": start_files(start)}, {"start": start}
+
+    def _reads_start(self) -> tuple[Path, ...]:
+        return (module_file(READER), self._scheme())
 
     def _tokens(self, name: str) -> None:
         source = self.sources[name]
@@ -237,6 +252,17 @@ class _Layout:
         )
 
     def _stage(self, stage: Any, before: str | None) -> str:
+        given = {"stage": stage, "recipe": self.recipe.name, "folders": self.folders}
+        if stage.init is not None:
+            settings, more = self._start()
+            return self._add(
+                f"stage {stage.name}",
+                "stage",
+                {"stage": stage.kind, "name": stage.name, **settings},
+                {"tokenizer": "tokenizer"},
+                parts=self._reads_start(),
+                given=given | more,
+            )
         read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
         inputs = {"tokenizer": "tokenizer"}
         if before is not None and not stage.starts_network:
@@ -252,7 +278,7 @@ class _Layout:
             stage_settings(stage),
             inputs,
             parts=self._parts(stage),
-            given={"stage": stage, "recipe": self.recipe.name, "folders": self.folders},
+            given=given,
         )
 
     def _measurement(self, stage: Any, used: Sequence[str]) -> None:
@@ -278,7 +304,7 @@ class _Layout:
 
     def _measured_length(self) -> int:
         """Tokens a held-out window has after every stage: losses at other lengths are no gains."""
-        stages = self.recipe.stages
+        stages = [stage for stage in self.recipe.stages if stage.init is None]
         pretrained = [stage.sequence_length for stage in stages if stage.head is None]
         return max(pretrained or [stage.sequence_length for stage in stages])
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.artifacts import Artifact
 from tasks.gate import Gate
+from tasks.start import made_as
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +26,7 @@ class StageRow:
 
     Attributes:
         stage: Its name.
-        status: ``trained``, ``reused`` or ``skipped``.
+        status: ``trained``, ``imported``, ``reused`` or ``skipped``.
         steps: Optimizer updates.
         tokens_per_second: Measured while it trained.
         heldout: Held-out loss after it, by corpus.
@@ -67,13 +68,13 @@ def stage_card(
         " and edits" if git.get("dirty") else ""
     )
     facts = {
-        "status": "reused" if reused else "trained",
+        "status": "reused" if reused else made_as(artifact),
         "key": f"`{artifact.key[:12]}`",
         "weights": f"`{artifact.outputs.get('network.safetensors', artifact.digest)[:12]}`",
         "steps": _number(details.get("steps")),
         "tokens": _number(details.get("tokens")),
         "seconds": _number(details.get("seconds"), 1),
-        "tokens/s": _number(details.get("tokens_per_second")),
+        "tokens/s": _number(details.get("tokens_per_second") or None),
         "code": commit,
     }
     if labelled:
@@ -201,7 +202,7 @@ def _stage_cells(
     body = [
         ("status", *(row.status for row in rows)),
         ("steps", *(_number(row.steps) for row in rows)),
-        ("tokens/s", *(_number(row.tokens_per_second) for row in rows)),
+        ("tokens/s", *(_number(row.tokens_per_second or None) for row in rows)),
     ]
     body += [
         (name, *(measured(name, row, row.heldout.get(corpus)) for row in rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fourstage.errors import EnvironmentFault, UnknownNameError
+from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 
 EXAMPLES = 10
 
@@ -35,6 +35,8 @@ def show_examples(
     if stage_name not in stages:
         raise UnknownNameError("show", stage_name, f"a stage of {plan.recipe.name}", stages)
     stage = stages[stage_name]
+    if stage.init is not None:
+        raise RecipeError(f"show: stage {stage_name} is {stage.init} and sees no examples here")
     source = stage.dataset or max(stage.corpora, key=lambda name: stage.corpora[name])
     wanted = ("tokenizer", f"tokens {source}")
     before = [step for step in plan.steps.values() if step.kind != "stage"]

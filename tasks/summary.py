@@ -7,6 +7,7 @@ from typing import Any
 
 from models.recipe.schema import STAGE_KINDS
 from tasks.report import StageRow
+from tasks.start import made_as
 from tasks.work import Work
 
 
@@ -62,7 +63,7 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
     return {
         "stage": stage.name,
         "kind": stage.kind,
-        "status": "trained" if work.status[f"stage {stage.name}"] == "made" else "reused",
+        "status": made_as(made) if work.status[f"stage {stage.name}"] == "made" else "reused",
         "key": made.key,
         "weights_digest": details["weights_digest"],
         "steps": details["steps"],

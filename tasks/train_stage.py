@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import Interrupted
@@ -12,6 +13,7 @@ from fourstage.terminal import say
 from tasks.artifacts import NOTES
 from tasks.durable import durable
 from tasks.progress import StageReport
+from tasks.start import has_start, read_start
 from tasks.steps import Bound
 from tasks.training_job import training_job
 
@@ -20,13 +22,18 @@ from tasks.training_job import training_job
 def train_stage(
     step: Bound, folder: Path, lifecycle_run: str | None = None, seconds_left: float | None = None
 ) -> dict:
-    """Train from the stage before, or from nothing; go on from a checkpoint, if there is one."""
-    from models.training.gradient import train
+    """Train from the stage before, or from nothing; go on from a checkpoint, if there is one.
 
+    A stage that starts from a network trained elsewhere is that network.
+    """
     stage = step.step.given["stage"]
     with StageReport(step, step.step.given["recipe"], lifecycle_run) as report:
         try:
-            outcome = train(training_job(step, seconds_left), folder, report)
+            outcome = (
+                _taken_over(step, folder)
+                if has_start(step.step)
+                else _trained(step, folder, seconds_left, report)
+            )
         except Interrupted as interruption:
             if interruption.signal_number:
                 say(str(interruption))
@@ -46,9 +53,27 @@ def train_stage(
         "metrics": dict(outcome.metrics),
         "passes": dict(outcome.passes),
         **({"turns": outcome.turns} if outcome.turns else {}),
+        **({"init": stage.init} if stage.init else {}),
         "weights_digest": hash_file(folder / "network.safetensors"),
         "run_id": report.run_id,
     }
+
+
+def _trained(step: Bound, folder: Path, seconds_left: float | None, report: Any) -> Any:
+    from models.training.gradient import train
+
+    return train(training_job(step, seconds_left), folder, report)
+
+
+def _taken_over(step: Bound, folder: Path) -> Any:
+    """Write the network of ``init`` as a stage that no update has touched."""
+    from models.interchange.stage_folder import fill_stage
+    from models.training.job import Outcome
+
+    fill_stage(read_start(step, weights=True), folder)
+    (folder / "history.json").write_text("[]\n", "utf-8")
+    (folder / "metrics.json").write_text("{}\n", "utf-8")
+    return Outcome(0, 0, 0.0, 0.0, {}, {})
 
 
 def _die_of(signal_number: int) -> None:

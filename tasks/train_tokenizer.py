@@ -5,26 +5,38 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tasks.artifacts import Artifact
 from tasks.durable import durable
+from tasks.start import has_start, read_start
 from tasks.steps import Bound
 
 
 @durable()
 def train_tokenizer(step: Bound, folder: Path) -> dict:
-    """Learned from training documents only; held-out text has no say in the vocabulary."""
+    """Learned from training documents only; held-out text has no say in the vocabulary.
+
+    A network that was trained elsewhere brings its own.
+    """
+    if has_start(step.step):
+        tokenizer = read_start(step, weights=False).tokenizer
+    else:
+        tokenizer = _learned(step)
+    tokenizer.save(folder)
+    return {"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest}
+
+
+def _learned(step: Bound) -> Any:
     from models.tokenizers.loading import learn_tokenizer
 
     settings = step.step.settings
-    tokenizer = learn_tokenizer(
+    return learn_tokenizer(
         settings["scheme"],
         _TrainingTexts(step.inputs),
         vocabulary_size=settings["vocabulary_size"],
         lowercase=settings["lowercase"],
     )
-    tokenizer.save(folder)
-    return {"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest}
 
 
 class _TrainingTexts:

@@ -55,13 +55,13 @@ def convert(source: str, target: Path) -> dict[str, Any]:
     from models.interchange.huggingface import read_checkpoint, write_checkpoint
     from models.interchange.new_folder import refuse_files
     from models.interchange.published import published_folder
-    from models.interchange.stage_folder import read_stage, write_stage
+    from models.interchange.stage_folder import is_stage, read_stage, write_stage
 
     refuse_files(target)
     address = source.startswith(("hf:", "folder:"))
     folder = published_folder(source) if address else Path(source)
     notes: tuple[str, ...] = ()
-    if folder.is_dir() and _is_stage(folder):
+    if folder.is_dir() and is_stage(folder):
         found = read_stage(folder, _tokenizer_in_store(folder))
         notes = write_checkpoint(found, target)
     elif folder.is_dir():
@@ -87,15 +87,6 @@ def convert(source: str, target: Path) -> dict[str, Any]:
         "tokenizer": found.tokenizer is not None,
         "notes": [*found.notes, *notes],
     }
-
-
-def _is_stage(folder: Path) -> bool:
-    """Whether its configuration is one of ours; Hugging Face's names a ``model_type``."""
-    try:
-        config = json.loads((folder / "config.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return False  # to be refused by name where it is read
-    return isinstance(config, dict) and "family" in config and "model_type" not in config
 
 
 def _tokenizer_in_store(stage: Path) -> Path | None:

@@ -160,12 +160,13 @@ def _pad_id(network: Any, tokenizer: Any, pad_id: int | None) -> int:
 # Theirs → ours
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
+def read_checkpoint(folder: Path, *, weights: bool = True) -> Checkpoint:
     """Read a Hugging Face folder.
 
     Args:
         folder: With ``config.json`` and safetensors, whole or in shards; the tokenizer's files
             where they are WordPiece or byte-level BPE.
+        weights: Whether to read the tensors themselves; everything is checked without, too.
 
     Raises:
         RecipeError: The architecture or a setting is not one of ours, tensors are missing,
@@ -194,20 +195,22 @@ def read_checkpoint(folder: Path) -> Checkpoint:
             f"{folder}: the tokenizer has {tokenizer.vocabulary_size} pieces, the network"
             f" {settings['vocabulary_size']} rows (vocab_size); they must be equal"
         )
-    arrays = {link.ours: found.array(link) for link in network}
-    weights = {name.removeprefix("network/"): array for name, array in arrays.items()}
-    for link in architecture.pooler_links(settings):
+    read = network if weights else []
+    arrays = {link.ours.removeprefix("network/"): found.array(link) for link in read}
+    for link in architecture.pooler_links(settings) if weights else ():
         name = link.ours.removeprefix("network/")
-        if name not in weights:
-            weights[name] = _fresh(link)
+        if name not in arrays:
+            arrays[name] = _fresh(link)
     if architecture.pooler and not found.has_pooler:
         notes.append("the checkpoint has no pooler; ours starts anew")
     return Checkpoint(
         family=architecture.family,
         settings=settings,
-        network=weights,
+        network=arrays,
         heads={
             head: {link.ours.removeprefix(f"{head}/"): found.array(link) for link in links}
+            if weights
+            else {}
             for head, links in heads.items()
         },
         tokenizer=tokenizer,

@@ -78,14 +78,28 @@ def write_stage(checkpoint: Checkpoint, folder: Path) -> None:
     """
     refuse_files(folder)
     with written_whole(folder) as part:
-        (part / HEADS).mkdir()
-        save_file(dict(checkpoint.network), part / NETWORK)
-        for name, weights in checkpoint.heads.items():
-            save_file(dict(weights), part / HEADS / f"{name}.safetensors")
+        fill_stage(checkpoint, part)
         if checkpoint.tokenizer is not None:
             checkpoint.tokenizer.save(part / TOKENIZER)
-        text = json.dumps(_config(checkpoint), indent=2, ensure_ascii=False, sort_keys=True)
-        (part / CONFIG).write_text(text + "\n", "utf-8")
+
+
+def fill_stage(checkpoint: Checkpoint, folder: Path) -> None:
+    """Write all of a stage but its tokenizer into a folder that is there."""
+    (folder / HEADS).mkdir()
+    save_file(dict(checkpoint.network), folder / NETWORK)
+    for name, weights in checkpoint.heads.items():
+        save_file(dict(weights), folder / HEADS / f"{name}.safetensors")
+    text = json.dumps(_config(checkpoint), indent=2, ensure_ascii=False, sort_keys=True)
+    (folder / CONFIG).write_text(text + "\n", "utf-8")
+
+
+def is_stage(folder: Path) -> bool:
+    """Whether a folder's configuration is one of ours; Hugging Face's names a ``model_type``."""
+    try:
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False  # to be refused by name where it is read
+    return isinstance(config, dict) and "family" in config and "model_type" not in config
 
 
 def _config(checkpoint: Checkpoint) -> dict[str, Any]:

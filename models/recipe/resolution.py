@@ -13,10 +13,11 @@ from models import catalogue
 from models.recipe import defaults, gate
 from models.recipe.ledger import Ledger, SourceFacts
 from models.recipe.messages import raise_all
-from models.recipe.networks import resolve_network
+from models.recipe.networks import Network, resolve_network
 from models.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer, ResolvedUnits
 from models.recipe.schema import STAGE_KINDS, Recipe
 from models.recipe.stages import StageResolution
+from models.recipe.start import resolve_start
 from models.recipe.support import check_supported
 from models.tokenizers.byte_bpe import SMALLEST
 
@@ -53,10 +54,11 @@ class _Resolution:
 
     def resolved(self, seed: int | None) -> ResolvedRecipe:
         recipe = self.ledger.recipe
-        network = resolve_network(self.ledger, recipe.family, recipe.size, "size")
+        start = resolve_start(self.ledger)
+        network = start.network if start else self._network()
         first, seeds, seeds_from = self._seeds(seed)
         names = self.ledger.names()
-        resolution = StageResolution(self.ledger, network)
+        resolution = StageResolution(self.ledger, network, start.heads if start else ())
         stages: list[ResolvedStage] = []
         before: ResolvedStage | None = None
         current = first
@@ -67,7 +69,7 @@ class _Resolution:
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         self._tasks(stages)
-        tokenizer = self._tokenizer(stages)
+        tokenizer = start.tokenizer if start else self._tokenizer(stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
@@ -98,7 +100,16 @@ class _Resolution:
             notes=tuple(self.ledger.notes),
             origins=self.ledger.origins,
             units=units,
+            start=start.folder if start else None,
         )
+
+    def _network(self) -> Network:
+        """The one that the recipe describes, with random weights."""
+        recipe = self.ledger.recipe
+        if recipe.size is None:
+            self.ledger.fault("size", "the key is missing: the name of a size, or a mapping")
+            return Network(recipe.family, {}, {})
+        return resolve_network(self.ledger, recipe.family, recipe.size, "size")
 
     def _seeds(self, seed: int | None) -> tuple[int, tuple[int, ...], str | None]:
         """The seed of the first stages, all seeds of the last ones, and where these begin."""

@@ -117,6 +117,7 @@ class ResolvedStage:
         starts_network: Whether it has a family or size of its own, and so random weights instead of
             those of the stage before.
         teachers: The earlier stage that an objective learns from, by objective.
+        init: Where the network comes from that takes the place of training; None: it is trained.
     """
 
     index: int
@@ -146,6 +147,7 @@ class ResolvedStage:
     alternate: bool = False
     starts_network: bool = False
     teachers: Mapping[str, str] = field(default_factory=dict)
+    init: str | None = None
 
     @property
     def sequence_length(self) -> int:
@@ -180,6 +182,7 @@ class ResolvedRecipe:
         model: Name in the registry; None: nothing is registered.
         require: What the gate asks, by metric; under ``slices`` by slice and metric.
         notes: What was decided for the user and has to be said.
+        start: Folder of the network that the first stage is, where that is not trained here.
         origins: Where each value came from, by its path as text: ``recipe``, ``extends …``,
             ``--set``, ``smoke``, ``inherited from stage …``, ``default for …``, ``size mini``….
     """
@@ -207,6 +210,7 @@ class ResolvedRecipe:
     notes: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
     units: ResolvedUnits = ResolvedUnits()
+    start: Path | None = None
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -250,9 +254,10 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
             "scheme": resolved.tokenizer.scheme,
             "vocabulary_size": resolved.tokenizer.vocabulary_size,
             "lowercase": resolved.tokenizer.lowercase,
-            "learn_from": list(resolved.tokenizer.learn_from),
         },
     }
+    if resolved.start is None:
+        recipe["tokenizer"]["learn_from"] = list(resolved.tokenizer.learn_from)
     units = {name: value for name, value in vars(resolved.units).items() if value is not None}
     if units:
         recipe["units"] = units
@@ -281,6 +286,8 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
 
 def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     written: dict[str, Any] = {"stage": stage.kind, "name": stage.name}
+    if stage.init is not None:
+        return {**written, "init": stage.init}
     if stage.starts_network:
         written |= {"family": stage.family, "size": dict(stage.network)}
     if stage.kind == "finetune":

@@ -321,7 +321,8 @@ class Stage(Part):
     size: Size | None = None
     """Of the new network: a name in the family's file, or the network's own arguments."""
     init: Initial | None = None
-    """Start from ``hf:owner/name@commit``, ``folder:path`` or ``models:/name@alias``."""
+    """In place of training stage general: ``hf:owner/name@commit``, ``folder:path`` or
+    ``models:/name@alias``."""
     corpora: Weights | None = None
     """A source's name and its share of the tokens."""
     dataset: str | None = None
@@ -462,8 +463,8 @@ class Recipe(Part):
     """Another recipe, such as ``papers/bert``, whose values hold where this one has none."""
     family: str
     """Network: the name of a file in ``models/families``."""
-    size: Size
-    """Name of a size in the family's file, or the network's own arguments."""
+    size: Size | None = None
+    """Name of a size in the family's file, or the network's own arguments; left out with `init`."""
     tokenizer: Tokenizer | None = None
     units: Units | None = None
     seed: Seed | None = None

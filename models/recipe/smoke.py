@@ -28,7 +28,7 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
     small["size"] = "tiny"
     if "seeds" in small:
         small["seed"] = small.pop("seeds")["values"][0]
-    small["stages"] = [_stage(stage) for stage in small["stages"]]
+    small["stages"] = [_stage(_trained(stage, small["stages"])) for stage in small["stages"]]
     tokenizer = small.setdefault("tokenizer", {})
     tokenizer["vocabulary_size"] = min(
         tokenizer.get("vocabulary_size", VOCABULARY_SIZE), VOCABULARY_SIZE
@@ -54,9 +54,20 @@ def smoke_name(name: str) -> str:
     return name if name.endswith("-smoke") else f"{name[:94]}-smoke"
 
 
+def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, Any]:
+    """A stage that would take its network from elsewhere, trained as the stages after it are."""
+    if "init" not in stage:
+        return stage
+    objectives = next((each["objectives"] for each in stages if "objectives" in each), None)
+    return {
+        **{key: value for key, value in stage.items() if key != "init"},
+        "corpora": {GENERAL: 1.0},
+        "objectives": objectives or {"masked_lm": {}},
+    }
+
+
 def _stage(stage: dict[str, Any]) -> dict[str, Any]:
     small = dict(stage)
-    small.pop("init", None)
     small.pop("stop", None)
     if "family" in small or "size" in small:
         small["size"] = "tiny"

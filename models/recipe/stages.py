@@ -8,7 +8,7 @@ the stages after it inherit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +28,13 @@ class StageResolution:
     Args:
         ledger: Takes faults, notes and origins.
         network: The recipe's, which the first stage trains unless it has its own.
+        heads: What the network brings heads for, where it was trained elsewhere.
     """
 
-    def __init__(self, ledger: Ledger, network: Network):
+    def __init__(self, ledger: Ledger, network: Network, heads: Sequence[str] = ()):
         self.ledger = ledger
         self.network = network
+        self.brought = heads
         self._heads: dict[str, set[str]] = {}  # by stage, what its network can predict after it
 
     def stage(
@@ -43,6 +45,8 @@ class StageResolution:
         seed: int,
     ) -> ResolvedStage:
         """Stage `i` after the one before it."""
+        if stage.init is not None:
+            return self._brought(i, stage, seed)
         name = self.ledger.names()[i]
         at = f"stages[{i}]"
         kind = stage.stage
@@ -123,6 +127,48 @@ class StageResolution:
             teachers=teachers,
         )
 
+    def _brought(self, i: int, stage: Stage, seed: int) -> ResolvedStage:
+        """A stage that is not trained: what later ones inherit of it."""
+        name, at, kind = self.ledger.names()[i], f"stages[{i}]", stage.stage
+        known = parts.available("objectives", self.ledger.folders)
+        made = {
+            head: self.ledger.part("objectives", head, f"{at}.objectives.{head}", {})
+            for head in self.brought
+            if head in known
+        }
+        default = defaults.STAGES[kind]
+        self._heads[name] = set(self.brought)
+        return ResolvedStage(
+            index=i,
+            name=name,
+            kind=kind,
+            family=self.network.family,
+            network=self.network.arguments,
+            corpora={},
+            dataset=None,
+            overlap=None,
+            objectives={head: settings for head, (settings, _) in made.items()},
+            weights=dict.fromkeys(made, 1.0),
+            head=None,
+            head_settings={},
+            phases=self._phases(at, stage, None, default.batch_size),
+            long_rows="head",
+            batch_size=default.batch_size,
+            micro_batches=1,
+            budget=ResolvedBudget("steps", 0),
+            optimizer=self._optimizer(at, stage),
+            precision=defaults.PRECISION,
+            refresh="never",
+            stop=None,
+            select=None,
+            seed=seed,
+            part_defaults={
+                "network": self.network.defaults,
+                **{head: fallback for head, (_, fallback) in made.items()},
+            },
+            init=stage.init,
+        )
+
     def _order(self, i: int, at: str) -> None:
         stages, names = self.ledger.recipe.stages, self.ledger.names()
         if names[i] in names[:i]:
@@ -199,7 +245,7 @@ class StageResolution:
         if stage.stage == "finetune":
             return {}, {}, {}
         if stage.objectives is None:
-            if before is None:
+            if before is None or (before.init and not before.objectives):
                 known = ", ".join(parts.available("objectives", self.ledger.folders))
                 self.ledger.fault(at, f"the key 'objectives' is missing. Known: {known}")
                 return {}, {}, {}

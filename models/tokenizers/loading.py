@@ -61,6 +61,11 @@ def learn_tokenizer(
     return module.WordPiece(pieces, lowercase)
 
 
+def scheme_of(tokenizer: Any) -> str:
+    """The name of a tokenizer's scheme."""
+    return next(name for name, made in CLASSES.items() if made == type(tokenizer).__name__)
+
+
 def module_of(scheme: str) -> Any:
     """The file of a scheme, imported."""
     return import_module(f"models.tokenizers.{scheme}")

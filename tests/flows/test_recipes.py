@@ -74,6 +74,37 @@ def test_a_version_is_traced_to_its_teacher(person: Callable[..., Person], proje
     assert pupil.types("run", "taught", "--json").json["stages"][1]["status"] == "reused"
 
 
+def test_a_network_from_elsewhere_is_the_stage_general(
+    person: Callable[..., Person], project: Project
+):
+    project.recipe(recipe("first", stages=stages()))
+    researcher = person(project.folder)
+    first = researcher.types("run", "first", "--json")
+    assert first.code == 0, first.told()
+    task = next(stage for stage in first.json["stages"] if stage["stage"] == "task")
+    folder = researcher.home / "store" / "stage" / task["key"]
+    assert researcher.types("convert", str(folder), "network").code == 0
+
+    later = stages(domain={"sequence_length": 32})[1:]
+    start = {"stage": "general", "init": "folder:network"}
+    project.recipe(recipe("given", stages=[start, *later], size=None, tokenizer=None))
+    answer = researcher.types("run", "given", "--json")
+    assert answer.code == 0, answer.told()
+    taken = answer.json["stages"][0]
+    assert (taken["status"], taken["steps"]) == ("imported", 0)
+    # The way to Hugging Face's names and back has lost nothing.
+    assert taken["weights_digest"] == task["weights_digest"]
+    assert taken["heldout_loss"] == task["heldout_loss"]
+
+    hops = researcher.types("trace", "models:/given@champion", "--json").json["hops"]
+    inits = [hop.get("init") for hop in hops if hop["kind"] == "stage"]
+    assert inits == ["folder:network", None, None, None]
+    again = researcher.types("run", "given", "--json").json
+    assert [stage["status"] for stage in again["stages"]] == ["reused"] * 4
+    shown = researcher.types("show", "given", "general")
+    assert (shown.code, "sees no examples here" in shown.err) == (2, True)
+
+
 MODELS_READ = """
 import json, sys
 from mlflow import MlflowClient

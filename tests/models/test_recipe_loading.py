@@ -203,7 +203,7 @@ def test_a_family_in_capitals_suggests_the_right_one(write):
 @pytest.mark.parametrize(
     ("name", "places"),
     [
-        ("zh-reviews", ("init", "l2_sp", "replay", "head_tail")),
+        ("zh-reviews", ("l2_sp", "replay", "head_tail")),
         ("electra-tagging", ("'token_classification'", "windows")),
         (
             "t5-summaries",

@@ -12,7 +12,7 @@ import pytest
 
 from fourstage.errors import RecipeError
 from fourstage.settings import REPOSITORY
-from models.interchange.published import published_folder
+from models.interchange.published import WHOLE, published_folder
 
 GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -62,3 +62,16 @@ def test_what_was_fetched_before_needs_no_network(tmp_path):
     code, said = convert(f"hf:owner/name@{COMMIT}", tmp_path, HF_HUB_OFFLINE="1")
     assert code == 0, said
     assert (tmp_path / "out" / "network.safetensors").is_file()
+
+
+def test_a_whole_download_is_not_asked_for_again(tmp_path, monkeypatch):
+    import socket
+
+    snapshot = tmp_path / "huggingface" / "models--owner--name" / "snapshots" / COMMIT
+    snapshot.mkdir(parents=True)
+    (snapshot / WHOLE).touch()
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path))
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *where, **how: asked.append(where))
+    assert published_folder(f"hf:owner/name@{COMMIT[:7]}") == snapshot
+    assert not asked

@@ -1,0 +1,118 @@
+"""What a recipe takes over from the network it starts from: ``init`` of its first stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from models.recipe.ledger import Ledger
+from models.recipe.networks import Network, resolve_network
+from models.recipe.resolved import ResolvedTokenizer
+from models.recipe.schema import Stage
+
+FOLDER = "folder:"
+ALLOWED = frozenset({"stage", "name", "init"})  # the keys of a stage that is not trained
+
+
+@dataclass(frozen=True)
+class Start:
+    """A network that was trained elsewhere.
+
+    Attributes:
+        folder: Where its files lie.
+        network: Its family and arguments.
+        heads: Names of the objectives whose heads it brings.
+        tokenizer: The one it was trained with.
+    """
+
+    folder: Path
+    network: Network
+    heads: tuple[str, ...]
+    tokenizer: ResolvedTokenizer
+
+
+def resolve_start(ledger: Ledger) -> Start | None:
+    """Look at the network the first stage starts from, where it says so.
+
+    Raises:
+        RecipeError: It can't be read, or is none of ours.
+        ContractViolation: A file of it is not what it claims to be.
+        EnvironmentFault: The hub cannot be reached and the files are not here.
+    """
+    stages = ledger.recipe.stages
+    for i, stage in enumerate(stages):
+        if stage.init is not None:
+            _check(ledger, i, stage)
+    address = stages[0].init
+    if address is None:
+        return None
+    from models.interchange.published import published_folder
+    from models.interchange.start import read_start
+    from models.tokenizers.loading import scheme_of
+
+    folder = published_folder(_found(address, ledger.folders))
+    given = read_start(folder, weights=False)
+    settings = dict(given.settings)
+    size = settings.pop("vocabulary_size")
+    network = resolve_network(ledger, given.family, settings, "stages[0].init")
+    tokenizer = ResolvedTokenizer(scheme_of(given.tokenizer), size, given.tokenizer.lowercase, ())
+    _agrees(ledger, network, tokenizer)
+    ledger.origins |= {name: "stages[0].init" for name in ("size", "tokenizer")}
+    ledger.notes.extend(f"stages[0].init: {note}" for note in given.notes)
+    return Start(folder, network, tuple(sorted(given.heads)), tokenizer)
+
+
+def _found(address: str, folders: Iterable[Path]) -> str:
+    """A folder's address with the path found in the recipe's own folders first."""
+    if not address.startswith(FOLDER):
+        return address
+    said = address.removeprefix(FOLDER)
+    there = [folder / said for folder in folders if (folder / said).is_dir()]
+    return f"{FOLDER}{there[0]}" if there else address
+
+
+def _check(ledger: Ledger, i: int, stage: Stage) -> None:
+    at = f"stages[{i}].init"
+    if i:
+        ledger.fault(at, "only the first stage starts from a network that was trained elsewhere")
+    elif stage.stage != "general":
+        ledger.fault(at, f"it takes the place of training stage general, not of {stage.stage}")
+    surplus = sorted(stage.model_fields_set - ALLOWED)
+    if surplus and stage.stage == "general":
+        ledger.fault(
+            f"stages[{i}].{surplus[0]}",
+            f"the network of `init` is taken as it is, so nothing of {', '.join(surplus)} would"
+            " be used; go on training it in a stage domain",
+        )
+
+
+def _agrees(ledger: Ledger, network: Network, tokenizer: ResolvedTokenizer) -> None:
+    """What the recipe says of network and tokenizer must be what the files say."""
+    recipe = ledger.recipe
+    if recipe.family != network.family:
+        ledger.fault("family", f"{recipe.family!r}, but `init` is a {network.family}")
+        return
+    if recipe.size is not None:
+        said = resolve_network(ledger, recipe.family, recipe.size, "size").arguments
+        other = _differences(said, network.arguments)
+        if other:
+            ledger.fault("size", f"not that of `init`: {'; '.join(other)}; leave `size` out")
+    if recipe.tokenizer is None:
+        return
+    said = recipe.tokenizer.model_dump(exclude_none=True)
+    if "learn_from" in said:
+        ledger.fault("tokenizer.learn_from", "the tokenizer is that of `init`; leave it out")
+    theirs = {name: getattr(tokenizer, name) for name in said if name != "learn_from"}
+    other = _differences({name: said[name] for name in theirs}, theirs)
+    if other:
+        ledger.fault("tokenizer", f"not that of `init`: {'; '.join(other)}; leave it out")
+
+
+def _differences(said: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name} {said[name]} here and {theirs.get(name)} there"
+        for name in said
+        if said[name] != theirs.get(name)
+    ]

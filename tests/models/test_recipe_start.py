@@ -1,0 +1,163 @@
+"""A recipe whose first stage is a network trained elsewhere: ``init``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.families.bert import Bert
+from models.interchange.huggingface import save_network
+from models.recipe import as_recipe, load_recipe, resolve
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+PIECES = (*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS))
+SIZE = {
+    "num_layers": 2,
+    "hidden_dim": 16,
+    "num_heads": 2,
+    "intermediate_dim": 32,
+    "max_sequence_length": 48,
+}
+RECIPE = """
+name: given
+family: bert
+stages:
+  - {stage: general, init: "folder:network"}
+  - {stage: domain, corpora: {own: 1}, objectives: {masked_lm: {}}}
+  - {stage: finetune, dataset: rows, head: {sequence_classification: {}}}
+"""
+OBJECTIVES = ", objectives: {masked_lm: {}}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a Hugging Face folder ``network``."""
+    project = tmp_path_factory.mktemp("project")
+    network = Bert(**SIZE, vocabulary_size=len(PIECES))
+    save_network(network, project / "network", tokenizer=WordPiece(PIECES, True))
+    return project
+
+
+@pytest.fixture
+def write(folder: Path, tmp_path: Path) -> Callable[..., Path]:
+    def _write(*changes: tuple[str, str]) -> Path:
+        text = RECIPE.replace("folder:network", f"folder:{folder / 'network'}")
+        for before, after in changes:
+            assert text.count(before) == 1, before
+            text = text.replace(before, after)
+        file = tmp_path / "given.yaml"
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    return _write
+
+
+def fault(file: Path) -> str:
+    with pytest.raises(RecipeError) as caught:
+        resolve(load_recipe(file))
+    return str(caught.value)
+
+
+def test_network_and_tokenizer_are_those_of_the_files(write):
+    resolved = resolve(load_recipe(write()))
+    general, domain, finetune = resolved.stages
+    assert {name: general.network[name] for name in SIZE} == SIZE
+    assert general.network == domain.network == finetune.network
+    assert general.init
+    assert not domain.init
+    assert (general.budget.amount, general.corpora) == (0, {})
+    assert vars(resolved.tokenizer) == {
+        "scheme": "wordpiece",
+        "vocabulary_size": len(PIECES),
+        "lowercase": True,
+        "learn_from": (),
+    }
+    assert resolved.sources == ("own", "rows")
+    assert resolved.origin("size.num_layers") == resolved.origin("tokenizer.scheme")
+    assert resolved.origin("size.num_layers") == "stages[0].init"
+
+
+def test_a_path_is_found_beside_the_recipe(folder):
+    file = folder / "given.yaml"
+    file.write_text(RECIPE, encoding="utf-8")
+    resolved = resolve(load_recipe(file), folders=[folder])
+    assert resolved.start == folder / "network"
+
+
+def test_the_resolved_recipe_is_the_same_recipe(write, tmp_path):
+    import yaml
+
+    resolved = resolve(load_recipe(write()))
+    again = tmp_path / "again.yaml"
+    again.write_text(yaml.safe_dump(as_recipe(resolved)), encoding="utf-8")
+    assert as_recipe(resolve(load_recipe(again))) == as_recipe(resolved)
+
+
+def test_what_agrees_with_the_files_may_be_said(write):
+    said = "family: bert\ntokenizer: {scheme: wordpiece, lowercase: true}"
+    assert resolve(load_recipe(write(("family: bert", said)))).start
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("family: bert", "family: roberta"), "'roberta', but `init` is a bert"),
+        (("family: bert", "family: bert\nsize: tiny"), "not that of `init`: max_sequence_length"),
+        (
+            ("family: bert", "family: bert\ntokenizer: {vocabulary_size: 8000, lowercase: false}"),
+            f"vocabulary_size 8000 here and {len(PIECES)} there; lowercase False here and True",
+        ),
+        (("family: bert", "family: bert\ntokenizer: {learn_from: [own]}"), "leave it out"),
+        (("stage: general, init", "stage: general, batch_size: 8, init"), "go on training it"),
+        (("stage: domain,", 'stage: domain, init: "folder:x",'), "only the first stage starts"),
+        ((OBJECTIVES, ""), "the key 'objectives' is missing"),
+        (
+            ("corpora: {own: 1}", "corpora: {own: 1}, sequence_length: 49"),
+            "49 tokens are longer than the position table of bert (48)",
+        ),
+    ],
+)
+def test_what_disagrees_with_the_files_is_refused(write, change, says):
+    assert says in fault(write(change))
+
+
+def test_without_init_a_size_is_needed(write, folder):
+    init = f'init: "folder:{folder / "network"}"'
+    assert "size: the key is missing" in fault(write((init, "corpora: {own: 1}" + OBJECTIVES)))
+
+
+def test_a_folder_that_is_no_network_is_refused(write, folder):
+    there = str(folder / "network")
+    assert "there is no such folder" in fault(write((there, there + "s")))
+    assert "config.json: not there" in fault(write((there, str(folder.parent))))
+
+
+def test_a_network_without_its_tokenizer_is_refused(write, folder, tmp_path):
+    bare = tmp_path / "bare"
+    save_network(Bert(**SIZE, vocabulary_size=99), bare)
+    assert "no tokenizer: no vocab.txt" in fault(write((str(folder / "network"), str(bare))))
+
+
+def test_a_damaged_file_is_named(write, folder, tmp_path):
+    torn = tmp_path / "torn"
+    save_network(Bert(**SIZE, vocabulary_size=len(PIECES)), torn, tokenizer=WordPiece(PIECES, True))
+    weights = torn / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:500])
+    with pytest.raises(ContractViolation, match=r"model\.safetensors"):
+        resolve(load_recipe(write((str(folder / "network"), str(torn)))))
+
+
+def test_smoke_trains_the_stage_instead(write):
+    general = resolve(load_recipe(write(), smoke=True)).stages[0]
+    assert general.init is None
+    assert general.corpora == {"smoke_general": 1.0}
+    assert list(general.objectives) == ["masked_lm"]
+
+
+def test_a_registered_version_is_still_to_come(write, folder):
+    address = f"folder:{folder / 'network'}"
+    assert "not supported yet: a registered version" in fault(write((address, "models:/x@best")))
