@@ -178,18 +178,20 @@ class _Layout:
         spec = self.recipe.tokenizer
         if self.recipe.start is not None:
             settings, given = self._start()
-            self._add("tokenizer", "tokenizer", settings, given=given, parts=self._reads_start())
-            return
-        settings = {
-            "scheme": spec.scheme,
-            "vocabulary_size": spec.vocabulary_size,
-            "lowercase": spec.lowercase,
-        }
+            settings |= {"add_words": spec.add_words} if spec.add_words else {}
+            parts = self._reads_start()
+        else:
+            given, parts = {}, (self._scheme(),)
+            settings = {
+                "scheme": spec.scheme,
+                "vocabulary_size": spec.vocabulary_size,
+                "lowercase": spec.lowercase,
+            }
         inputs = {}
         for name in spec.learn_from:
             inputs[f"text {name}"] = self._data(name)
             inputs[f"contract {name}"] = f"contract {name}"
-        self._add("tokenizer", "tokenizer", settings, inputs, parts=(self._scheme(),))
+        self._add("tokenizer", "tokenizer", settings, inputs, parts=parts, given=given)
 
     def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What of a network that was trained elsewhere enters keys, and where it lies."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from tasks.artifacts import Artifact
@@ -17,14 +17,24 @@ def has_start(step: Step) -> bool:
     return "start" in step.given
 
 
-def read_start(step: Bound, *, weights: bool) -> Any:
-    """The `Checkpoint`.
+def brought_tokenizer(step: Bound, texts: Iterable[str]) -> Any:
+    """The network's tokenizer, with as many words of the texts behind its pieces as are wanted."""
+    return _reader().tokenizer_of(
+        step.step.given["start"], texts, step.step.settings.get("add_words", 0)
+    )
 
-    Imported by name: so the reader's code enters the keys of steps that have it among their parts,
-    and not that of every vocabulary ever learned.
+
+def brought_network(step: Bound, tokenizer: Any) -> Any:
+    """The network as a `Checkpoint`, with a row for each piece of the tokenizer."""
+    return _reader().with_tokenizer(_reader().read_start(step.step.given["start"]), tokenizer)
+
+
+def _reader() -> Any:
+    """What reads such a network, imported by name.
+
+    So its code enters the keys of steps that have it among their parts, and of no others.
     """
-    start: Path = step.step.given["start"]
-    return import_module(READER).read_start(start, weights=weights)
+    return import_module(READER)
 
 
 def made_as(artifact: Artifact) -> str:

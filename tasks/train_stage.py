@@ -13,8 +13,9 @@ from fourstage.terminal import say
 from tasks.artifacts import NOTES
 from tasks.durable import durable
 from tasks.progress import StageReport
-from tasks.start import has_start, read_start
+from tasks.start import brought_network, has_start
 from tasks.steps import Bound
+from tasks.tokenize_corpus import load_tokenizer
 from tasks.training_job import training_job
 
 
@@ -70,7 +71,7 @@ def _taken_over(step: Bound, folder: Path) -> Any:
     from models.interchange.stage_folder import fill_stage
     from models.training.job import Outcome
 
-    fill_stage(read_start(step, weights=True), folder)
+    fill_stage(brought_network(step, load_tokenizer(step.inputs["tokenizer"])), folder)
     (folder / "history.json").write_text("[]\n", "utf-8")
     (folder / "metrics.json").write_text("{}\n", "utf-8")
     return Outcome(0, 0, 0.0, 0.0, {}, {})

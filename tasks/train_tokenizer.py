@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tasks.artifacts import Artifact
 from tasks.durable import durable
-from tasks.start import has_start, read_start
+from tasks.start import brought_tokenizer, has_start
 from tasks.steps import Bound
 
 
@@ -17,23 +17,22 @@ from tasks.steps import Bound
 def train_tokenizer(step: Bound, folder: Path) -> dict:
     """Learned from training documents only; held-out text has no say in the vocabulary.
 
-    A network that was trained elsewhere brings its own.
+    A network that was trained elsewhere brings its own, which may be given more words.
     """
-    if has_start(step.step):
-        tokenizer = read_start(step, weights=False).tokenizer
-    else:
-        tokenizer = _learned(step)
+    texts = _TrainingTexts(step.inputs)
+    make = brought_tokenizer if has_start(step.step) else _learned
+    tokenizer = make(step, texts)
     tokenizer.save(folder)
     return {"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest}
 
 
-def _learned(step: Bound) -> Any:
+def _learned(step: Bound, texts: Iterable[str]) -> Any:
     from models.tokenizers.loading import learn_tokenizer
 
     settings = step.step.settings
     return learn_tokenizer(
         settings["scheme"],
-        _TrainingTexts(step.inputs),
+        texts,
         vocabulary_size=settings["vocabulary_size"],
         lowercase=settings["lowercase"],
     )

@@ -69,7 +69,7 @@ class _Resolution:
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         self._tasks(stages)
-        tokenizer = start.tokenizer if start else self._tokenizer(stages)
+        tokenizer = self._brought(start.tokenizer, stages) if start else self._tokenizer(stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
@@ -137,7 +137,6 @@ class _Resolution:
         scheme = said.scheme if said and said.scheme else "wordpiece"
         size = said.vocabulary_size if said else None
         lowercase = said.lowercase if said else None
-        learn_from = said.learn_from if said else None
         for key, value in (
             ("scheme", said and said.scheme),
             ("vocabulary_size", size),
@@ -145,21 +144,10 @@ class _Resolution:
         ):
             if value is None:
                 self.ledger.origins[f"tokenizer.{key}"] = "default"
-        if learn_from is None:
-            self.ledger.origins["tokenizer.learn_from"] = "the corpora of all stages"
-            dataset = next((stage.dataset for stage in stages if stage.dataset), None)
-            names = dict.fromkeys(name for stage in stages for name in stage.corpora)
-            learn_from = tuple(
-                name for name in names if name != dataset and not self.ledger.is_labelled(name)
+        if said and said.add_words:
+            self.ledger.fault(
+                "tokenizer.add_words", "the vocabulary is learned here; ask for a larger one"
             )
-            if not learn_from and dataset:
-                self.ledger.origins["tokenizer.learn_from"] = (
-                    "the dataset, for no stage has a corpus"
-                )
-                learn_from = (dataset,)
-        else:
-            for i, name in enumerate(learn_from):
-                self.ledger.source(f"tokenizer.learn_from[{i}]", name, labelled=None)
         size = size or defaults.VOCABULARY_SIZE
         if scheme == "byte_bpe" and lowercase:
             self.ledger.fault(
@@ -174,8 +162,38 @@ class _Resolution:
             scheme,
             size,
             scheme != "byte_bpe" if lowercase is None else lowercase,
-            tuple(dict.fromkeys(learn_from)),
+            self._learn_from(stages),
         )
+
+    def _brought(
+        self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]
+    ) -> ResolvedTokenizer:
+        """The tokenizer that comes with a network, and the text it gets more words from."""
+        said = self.ledger.recipe.tokenizer
+        if said is None or said.add_words is None:
+            return tokenizer
+        if tokenizer.scheme != "wordpiece":
+            self.ledger.fault(
+                "tokenizer.add_words", f"only wordpiece takes more words, not {tokenizer.scheme}"
+            )
+        return replace(tokenizer, learn_from=self._learn_from(stages), add_words=said.add_words)
+
+    def _learn_from(self, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
+        """Names of the texts that pieces are learned from."""
+        said = self.ledger.recipe.tokenizer
+        if said is not None and said.learn_from is not None:
+            for i, name in enumerate(said.learn_from):
+                self.ledger.source(f"tokenizer.learn_from[{i}]", name, labelled=None)
+            return tuple(dict.fromkeys(said.learn_from))
+        origin = "the corpora of all stages"
+        dataset = next((stage.dataset for stage in stages if stage.dataset), None)
+        names = dict.fromkeys(name for stage in stages for name in stage.corpora)
+        found = tuple(n for n in names if n != dataset and not self.ledger.is_labelled(n))
+        if not found and dataset:
+            origin = "the dataset, for no stage has a corpus"
+            found = (dataset,)
+        self.ledger.origins["tokenizer.learn_from"] = origin
+        return found
 
     def _tasks(self, stages: Sequence[ResolvedStage]) -> None:
         """A network that reads task ids has one for each objective that takes turns on it."""

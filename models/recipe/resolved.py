@@ -63,12 +63,14 @@ class ResolvedTokenizer:
 
     Attributes:
         learn_from: Names of corpora, in order.
+        add_words: Words to add to the vocabulary of a network trained elsewhere.
     """
 
     scheme: str
     vocabulary_size: int
     lowercase: bool
     learn_from: tuple[str, ...]
+    add_words: int = 0
 
 
 @dataclass(frozen=True)
@@ -256,8 +258,10 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
             "lowercase": resolved.tokenizer.lowercase,
         },
     }
-    if resolved.start is None:
+    if resolved.tokenizer.learn_from:
         recipe["tokenizer"]["learn_from"] = list(resolved.tokenizer.learn_from)
+    if resolved.tokenizer.add_words:
+        recipe["tokenizer"]["add_words"] = resolved.tokenizer.add_words
     units = {name: value for name, value in vars(resolved.units).items() if value is not None}
     if units:
         recipe["units"] = units

@@ -104,6 +104,8 @@ class Tokenizer(Part):
     """Whether case and accents are folded; ``byte_bpe`` keeps them."""
     learn_from: Annotated[Texts, Field(min_length=1)] | None = None
     """Corpora the vocabulary is learned from; those of all stages unless said otherwise."""
+    add_words: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Whole words of `learn_from` to add to the vocabulary that comes with `init`."""
 
 
 class Units(Part):

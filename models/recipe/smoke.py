@@ -30,6 +30,7 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
         small["seed"] = small.pop("seeds")["values"][0]
     small["stages"] = [_stage(_trained(stage, small["stages"])) for stage in small["stages"]]
     tokenizer = small.setdefault("tokenizer", {})
+    tokenizer.pop("add_words", None)
     tokenizer["vocabulary_size"] = min(
         tokenizer.get("vocabulary_size", VOCABULARY_SIZE), VOCABULARY_SIZE
     )

@@ -13,6 +13,7 @@ from models.recipe.resolved import ResolvedTokenizer
 from models.recipe.schema import Stage
 
 FOLDER = "folder:"
+MORE = ("learn_from", "add_words")  # say nothing of the tokenizer that is there
 ALLOWED = frozenset({"stage", "name", "init"})  # the keys of a stage that is not trained
 
 
@@ -102,9 +103,12 @@ def _agrees(ledger: Ledger, network: Network, tokenizer: ResolvedTokenizer) -> N
     if recipe.tokenizer is None:
         return
     said = recipe.tokenizer.model_dump(exclude_none=True)
-    if "learn_from" in said:
-        ledger.fault("tokenizer.learn_from", "the tokenizer is that of `init`; leave it out")
-    theirs = {name: getattr(tokenizer, name) for name in said if name != "learn_from"}
+    if "learn_from" in said and "add_words" not in said:
+        ledger.fault(
+            "tokenizer.learn_from",
+            "the tokenizer is that of `init`; leave it out, or give `add_words` too",
+        )
+    theirs = {name: getattr(tokenizer, name) for name in said if name not in MORE}
     other = _differences({name: said[name] for name in theirs}, theirs)
     if other:
         ledger.fault("tokenizer", f"not that of `init`: {'; '.join(other)}; leave it out")

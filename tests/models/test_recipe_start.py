@@ -75,6 +75,7 @@ def test_network_and_tokenizer_are_those_of_the_files(write):
         "vocabulary_size": len(PIECES),
         "lowercase": True,
         "learn_from": (),
+        "add_words": 0,
     }
     assert resolved.sources == ("own", "rows")
     assert resolved.origin("size.num_layers") == resolved.origin("tokenizer.scheme")
@@ -161,3 +162,24 @@ def test_smoke_trains_the_stage_instead(write):
 def test_a_registered_version_is_still_to_come(write, folder):
     address = f"folder:{folder / 'network'}"
     assert "not supported yet: a registered version" in fault(write((address, "models:/x@best")))
+
+
+def test_words_of_the_domain_are_added_where_that_is_said(write):
+    more = resolve(load_recipe(write(("family: bert", "family: bert\ntokenizer: {add_words: 9}"))))
+    assert (more.tokenizer.add_words, more.tokenizer.learn_from) == (9, ("own",))
+    assert more.sources == ("own", "rows")
+    from_rows = "family: bert\ntokenizer: {add_words: 9, learn_from: [rows]}"
+    named = resolve(load_recipe(write(("family: bert", from_rows))))
+    assert named.tokenizer.learn_from == ("rows",)
+    assert as_recipe(named)["tokenizer"]["add_words"] == 9
+
+
+def test_a_vocabulary_that_is_learned_takes_no_more_words(write, folder):
+    init = f'init: "folder:{folder / "network"}"'
+    said = fault(
+        write(
+            (init, "corpora: {own: 1}" + OBJECTIVES),
+            ("family: bert", "family: bert\nsize: tiny\ntokenizer: {add_words: 9}"),
+        )
+    )
+    assert "add_words: the vocabulary is learned here" in said
