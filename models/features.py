@@ -13,7 +13,6 @@ PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = a real token
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
 MASK_LABELS = "mask_labels"  # (B, M) int32, the tokens that stood there
 MASK_WEIGHTS = "mask_weights"  # (B, M) float32, 0 for an unused slot
-NEXT_SENTENCE_LABELS = "next_sentence_labels"  # (B,) int32, 0 = is next
 LABELS = "labels"  # (B,) int32, a row's label
 ROW_WEIGHTS = "row_weights"  # (B,) float32, 0 for a row that only fills a batch
 

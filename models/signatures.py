@@ -1,8 +1,7 @@
 """The settings a model part takes, read from its constructor without importing it.
 
 A plan has to refuse an unknown setting in a second, and importing a family takes ten. So the file
-is
-parsed: names, plain defaults and annotations of the one public class's ``__init__``.
+is parsed: names, plain defaults and annotations of the one public class's ``__init__``.
 """
 
 from __future__ import annotations

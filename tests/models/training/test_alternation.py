@@ -202,7 +202,8 @@ def test_held_out_text_is_measured_as_the_task_that_was_trained(finished, tmp_pa
 def test_it_learns_every_task(tmp_path):
     job = alternating(
         objectives=SIX,
-        budget=Budget("steps", 720),
+        budget=Budget("steps", 2400),
+        precision="float32",
         phases=[Phase(32)],
         batch_size=16,
         network=TASKS | {"dropout": 0.0},
@@ -213,7 +214,7 @@ def test_it_learns_every_task(tmp_path):
     train(job, tmp_path, report)
     for name in SIX:
         losses = [row[f"{name}/loss"] for row in report.rows if f"{name}/loss" in row]
-        assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.02, name
+        assert np.mean(losses[-10:]) < np.mean(losses[:10]) - 0.1, name
 
 
 def test_what_cannot_alternate_is_refused(tmp_path):
