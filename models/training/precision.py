@@ -16,7 +16,10 @@ from shutil import which
 from fourstage.errors import RecipeError
 
 PRECISIONS = ("auto", "float32", "bfloat16")
-_CPU_FLAGS = {"amx_bf16", "avx512_bf16"}
+# Not avx512_bf16: without AMX, oneDNN's products in it took 1.65 times as long as in float32
+# (benchmarks/matrix_products.py; docs/performance.md).
+_CPU_FLAG = "amx_bf16"
+CPUINFO = Path("/proc/cpuinfo")
 _FIRST_CAPABILITY = 8.0  # compute capability of the first NVIDIA GPUs with bfloat16 (A100)
 
 
@@ -46,7 +49,7 @@ def policy(precision: str) -> str:
 @cache
 def bfloat16_is_faster() -> bool:
     """Whether this machine multiplies matrices faster in bfloat16 than in float32."""
-    return _gpu_has_bfloat16() or bool(_CPU_FLAGS & cpu_flags(Path("/proc/cpuinfo")))
+    return _gpu_has_bfloat16() or _CPU_FLAG in cpu_flags(CPUINFO)
 
 
 def cpu_flags(cpuinfo: Path) -> set[str]:

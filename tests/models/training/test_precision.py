@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fourstage.errors import RecipeError
+from models.training import precision as module
 from models.training.precision import cpu_flags, policy, resolve_precision
 
 
@@ -13,6 +14,20 @@ def test_what_is_asked_for_is_given():
     assert resolve_precision("bfloat16") == "bfloat16"
     assert resolve_precision("auto") == resolve_precision(None)
     assert policy("bfloat16") == "mixed_bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("flags", "precision"),
+    [("avx2", "float32"), ("avx2 avx512_bf16", "float32"), ("avx512_bf16 amx_bf16", "bfloat16")],
+)
+def test_a_cpu_takes_bfloat16_where_it_has_tiles_for_it(tmp_path, monkeypatch, flags, precision):
+    path = tmp_path / "cpuinfo"
+    path.write_text(f"flags : fpu {flags}\n")
+    monkeypatch.setattr(module, "CPUINFO", path)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    module.bfloat16_is_faster.cache_clear()
+    assert resolve_precision("auto") == precision
+    module.bfloat16_is_faster.cache_clear()
 
 
 def test_anything_else_is_refused():
