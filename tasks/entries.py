@@ -28,6 +28,7 @@ class Entry:
         smoke: Whether it is run at size tiny on embedded data.
         seeds: It is run at each.
         seeds_from: Name of the first stage that differs between seeds.
+        together: How many seeds share the stages before it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Entry:
     smoke: bool
     seeds: tuple[int, ...]
     seeds_from: str
+    together: int
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ def entries_of(
                 smoke,
                 tuple(seeds or resolved.seeds),
                 resolved.seeds_from or resolved.stages[0].name,
+                resolved.seeds_together or len(seeds or resolved.seeds),
             )
         )
     if len(asked) > 1:

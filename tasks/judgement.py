@@ -121,6 +121,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         "stages": [stage.name for stage in stages],
         "seeds": list(entry.seeds),
         "seeds_from": entry.seeds_from,
+        "seeds_together": entry.together,
         "metrics": {
             metric: {k: v for k, v in asdict(score).items() if k != "name"}
             for metric, score in scores.items()
@@ -145,8 +146,13 @@ def _notes(entries: Sequence[Entry], one_seed: Sequence[str], equal: str | None)
     ]
     shared = [entry for entry in entries if len(entry.seeds) > 1]
     notes += [
-        f"{entry.name}: seeds differ from stage {entry.seeds_from} on; what the stages before it"
-        " owe to chance is not in the deviations"
+        f"{entry.name}: seeds differ from stage {entry.seeds_from} on; "
+        + (
+            "what the stages before it owe to chance is not in the deviations"
+            if entry.together >= len(entry.seeds)
+            else f"each {entry.together} share the stages before it but count as if they did not:"
+            " where those stages decide, intervals are too narrow"
+        )
         for entry in shared
         if entry.seeds_from != _first_stage(entry)
     ]

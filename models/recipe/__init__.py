@@ -6,7 +6,7 @@ part of a stage that enters its key. ``python -m models.recipe`` writes the JSON
 
 from models.recipe.ledger import SourceFacts
 from models.recipe.loading import find_recipe, load_recipe, recipe_names
-from models.recipe.resolution import resolve, with_seed
+from models.recipe.resolution import resolve
 from models.recipe.resolved import ResolvedRecipe, ResolvedStage, as_recipe, stage_spec
 from models.recipe.schema import Recipe
 from models.recipe.support import check_supported
@@ -23,5 +23,4 @@ __all__ = [
     "recipe_names",
     "resolve",
     "stage_spec",
-    "with_seed",
 ]

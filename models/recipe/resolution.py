@@ -101,6 +101,7 @@ class _Resolution:
             origins=self.ledger.origins,
             units=units,
             start=start.folder if start else None,
+            seeds_together=recipe.seeds and recipe.seeds.together,
         )
 
     def _network(self) -> Network:
@@ -130,7 +131,10 @@ class _Resolution:
             self.ledger.faults.append(
                 UnknownNameError(f"{recipe.where}: seeds.from", start, "the name of a stage", names)
             )
-        return values[0], values if seed is None else (seed,), start
+        together = recipe.seeds.together or len(values)
+        place = values.index(seed) if seed in values else 0
+        first = values[place // together * together]
+        return first, values if seed is None else (seed,), start
 
     def _tokenizer(self, stages: Sequence[ResolvedStage]) -> ResolvedTokenizer:
         said = self.ledger.recipe.tokenizer
@@ -276,14 +280,3 @@ class _Resolution:
         computed = gate.Computed(metrics, slices, forgetting_on)
         self.ledger.faults += gate.faults(self.ledger.recipe.where, said, computed)
         return said.model, gate.explicit(said)
-
-
-def with_seed(resolved: ResolvedRecipe, seed: int) -> ResolvedRecipe:
-    """The same recipe at another seed; stages before `seeds_from` stay and are shared."""
-    names = [stage.name for stage in resolved.stages]
-    start = names.index(resolved.seeds_from) if resolved.seeds_from else 0
-    stages = tuple(
-        replace(stage, seed=seed) if stage.index >= start else stage for stage in resolved.stages
-    )
-    first = resolved.seed if start else seed
-    return replace(resolved, seed=first, seeds=(seed,), stages=stages)

@@ -173,6 +173,7 @@ class ResolvedRecipe:
         seed: Seed of the stages before `seeds_from`.
         seeds: All seeds; one unless the recipe has several.
         seeds_from: Name of the first stage they differ in.
+        seeds_together: How many of them share the stages before that one; None: all.
         stages: In order.
         skipped: Kinds of stages the recipe leaves out.
         limits: ``minutes`` and ``disk_gb``, where given.
@@ -213,6 +214,7 @@ class ResolvedRecipe:
     origins: Mapping[str, str] = field(default_factory=dict)
     units: ResolvedUnits = ResolvedUnits()
     start: Path | None = None
+    seeds_together: int | None = None
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -267,6 +269,8 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         recipe["units"] = units
     if resolved.seeds_from:
         recipe["seeds"] = {"values": list(resolved.seeds), "from": resolved.seeds_from}
+        if resolved.seeds_together:
+            recipe["seeds"]["together"] = resolved.seeds_together
     else:
         recipe["seed"] = resolved.seed
     recipe["stages"] = [_as_stage(stage) for stage in resolved.stages]

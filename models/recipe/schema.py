@@ -128,6 +128,9 @@ class Seeds(Part):
     """The seeds, in order; ``run`` takes the first, ``compare`` all of them."""
     from_: Annotated[str, Field(alias="from")] = "finetune"
     """Name of the first stage that differs."""
+    together: Count | None = None
+    """So many values, one after the other, share the stages before `from`, which take the first of
+    them for their seed; all of them unless said otherwise."""
 
 
 class Phase(Part):

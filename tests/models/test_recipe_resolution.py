@@ -11,7 +11,7 @@ import yaml
 
 from fourstage.digests import digest
 from fourstage.errors import RecipeError
-from models.recipe import SourceFacts, as_recipe, load_recipe, resolve, stage_spec, with_seed
+from models.recipe import SourceFacts, as_recipe, load_recipe, resolve, stage_spec
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GOLDEN = FIXTURES / "recipes" / "golden.yaml"
@@ -237,12 +237,24 @@ def test_several_seeds_begin_at_the_stage_they_are_from(edit):
     resolved = resolve(recipe)
     assert [stage.seed for stage in resolved.stages] == [4, 4, 4, 4]
     assert resolved.seeds == (4, 5, 6)
-    assert [stage.seed for stage in with_seed(resolved, 6).stages] == [4, 4, 6, 6]
     assert [stage.seed for stage in resolve(recipe, seed=6).stages] == [4, 4, 6, 6]
 
 
-def test_another_seed_is_that_of_all_stages(golden):
-    assert [stage.seed for stage in with_seed(golden, 8).stages] == [8, 8, 8, 8]
+def test_seeds_in_groups_share_what_comes_before(edit):
+    file = edit("seed: 3", "seeds: {values: [4, 5, 6, 7, 8], from: task, together: 2}")
+    recipe = load_recipe(file)
+    seeds = {s: [stage.seed for stage in resolve(recipe, seed=s).stages] for s in (4, 5, 6, 7, 8)}
+    assert seeds == {
+        4: [4, 4, 4, 4],
+        5: [4, 4, 5, 5],
+        6: [6, 6, 6, 6],
+        7: [6, 6, 7, 7],
+        8: [8, 8, 8, 8],
+    }
+    assert as_recipe(resolve(recipe))["seeds"]["together"] == 2
+
+
+def test_another_seed_is_that_of_all_stages():
     other = resolve(load_recipe(GOLDEN), SOURCES, seed=8)
     assert [stage.seed for stage in other.stages] == [8, 8, 8, 8]
 
