@@ -14,7 +14,6 @@ from fourstage.settings import home
 
 ADDRESS = re.compile(r"hf:(?P<repository>[^/@\s]+/[^/@\s]+)@(?P<commit>[0-9a-f]{7,64})")
 FOLDER = "folder:"
-WHOLE = ".whole"  # written into a folder after the last file
 FETCHED = (
     "config.json",
     "*.safetensors",
@@ -47,8 +46,6 @@ def published_folder(address: str) -> Path:
             f"{address[:200]!r}: expected hf:owner/name@commit (a commit, not a branch) or"
             " folder:path"
         )
-    if there := _fetched_before(parts["repository"], parts["commit"]):
-        return there
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         HfHubHTTPError,
@@ -77,12 +74,4 @@ def published_folder(address: str) -> Path:
         ) from error
     if not folder.name.startswith(parts["commit"]):
         raise RecipeError(f"{address}: the hub answered with {folder.name[:12]}, another commit")
-    (folder / WHOLE).touch()
     return folder
-
-
-def _fetched_before(repository: str, commit: str) -> Path | None:
-    """The folder that a whole download left: a commit never changes, so nobody has to be asked."""
-    cache = home() / "huggingface" / f"models--{repository.replace('/', '--')}" / "snapshots"
-    found = (folder for folder in sorted(cache.glob(f"{commit}*")) if (folder / WHOLE).is_file())
-    return next(found, None)

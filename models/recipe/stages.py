@@ -45,8 +45,6 @@ class StageResolution:
         seed: int,
     ) -> ResolvedStage:
         """Stage `i` after the one before it."""
-        if stage.init is not None:
-            return self._brought(i, stage, seed)
         name = self.ledger.names()[i]
         at = f"stages[{i}]"
         kind = stage.stage
@@ -89,7 +87,7 @@ class StageResolution:
             self._compatible(at, objectives, head, alternate)
         teachers = self._teachers(at, objectives)
         kept = self._heads[before.name] if before and not stage.starts_network else ()
-        self._heads[name] = {*objectives, *kept}
+        self._heads[name] = {*objectives, *kept, *(self.brought if stage.init else ())}
         return ResolvedStage(
             index=i,
             name=name,
@@ -125,47 +123,6 @@ class StageResolution:
             alternate=alternate,
             starts_network=stage.starts_network,
             teachers=teachers,
-        )
-
-    def _brought(self, i: int, stage: Stage, seed: int) -> ResolvedStage:
-        """A stage that is not trained: what later ones inherit of it."""
-        name, at, kind = self.ledger.names()[i], f"stages[{i}]", stage.stage
-        known = parts.available("objectives", self.ledger.folders)
-        made = {
-            head: self.ledger.part("objectives", head, f"{at}.objectives.{head}", {})
-            for head in self.brought
-            if head in known
-        }
-        default = defaults.STAGES[kind]
-        self._heads[name] = set(self.brought)
-        return ResolvedStage(
-            index=i,
-            name=name,
-            kind=kind,
-            family=self.network.family,
-            network=self.network.arguments,
-            corpora={},
-            dataset=None,
-            overlap=None,
-            objectives={head: settings for head, (settings, _) in made.items()},
-            weights=dict.fromkeys(made, 1.0),
-            head=None,
-            head_settings={},
-            phases=self._phases(at, stage, None, default.batch_size),
-            long_rows="head",
-            batch_size=default.batch_size,
-            micro_batches=1,
-            budget=ResolvedBudget("steps", 0),
-            optimizer=self._optimizer(at, stage),
-            precision=defaults.PRECISION,
-            refresh="never",
-            stop=None,
-            select=None,
-            seed=seed,
-            part_defaults={
-                "network": self.network.defaults,
-                **{head: fallback for head, (_, fallback) in made.items()},
-            },
             init=stage.init,
         )
 
@@ -204,7 +161,7 @@ class StageResolution:
             self.network = resolve_network(self.ledger, family, stage.size, f"{at}.size")
 
     def _corpora(self, at: str, stage: Stage) -> dict[str, float]:
-        if stage.stage == "finetune":
+        if stage.stage == "finetune" or stage.init is not None:
             return {}
         if stage.corpora is None:
             dataset = next((s.dataset for s in self.ledger.recipe.stages if s.dataset), None)
@@ -244,7 +201,11 @@ class StageResolution:
         """Settings, weights and file defaults by objective, in the order of their names."""
         if stage.stage == "finetune":
             return {}, {}, {}
-        if stage.objectives is None:
+        given = stage.objectives
+        if stage.init is not None:  # what later stages go on with
+            known = parts.available("objectives", self.ledger.folders)
+            given = {head: {} for head in self.brought if head in known}
+        if given is None:
             if before is None or (before.init and not before.objectives):
                 known = ", ".join(parts.available("objectives", self.ledger.folders))
                 self.ledger.fault(at, f"the key 'objectives' is missing. Known: {known}")
@@ -266,7 +227,7 @@ class StageResolution:
         found: dict[str, dict[str, Any]] = {}
         weights: dict[str, float] = {}
         file_defaults: dict[str, dict[str, Any]] = {}
-        for name, said in sorted(stage.objectives.items()):
+        for name, said in sorted(given.items()):
             path = f"{at}.objectives.{name}"
             weight = said.get("weight", 1.0)
             if isinstance(weight, bool) or not isinstance(weight, (int, float)) or weight < 0:
@@ -279,7 +240,7 @@ class StageResolution:
             settings = {key: value for key, value in said.items() if key != "weight"}
             found[name], file_defaults[name] = self.ledger.part("objectives", name, path, settings)
             weights[name] = float(weight)
-        if not any(weights.values()):
+        if weights and not any(weights.values()):
             self.ledger.fault(f"{at}.objectives", "expected weights with a sum above 0, got 0")
         return found, weights, file_defaults
 
@@ -365,6 +326,8 @@ class StageResolution:
             )
 
     def _budget(self, at: str, stage: Stage) -> ResolvedBudget:
+        if stage.init is not None:
+            return ResolvedBudget("steps", 0)
         if stage.budget is None:
             unit, amount = defaults.STAGES[stage.stage].budget
             self.ledger.origins[f"{at}.budget"] = f"default for {stage.stage}"

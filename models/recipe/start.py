@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from models.interchange.published import FOLDER, published_folder
 from models.recipe.ledger import Ledger
 from models.recipe.networks import Network, resolve_network
 from models.recipe.resolved import ResolvedTokenizer
 from models.recipe.schema import Stage
 
-FOLDER = "folder:"
 MORE = ("learn_from", "add_words")  # say nothing of the tokenizer that is there
 ALLOWED = frozenset({"stage", "name", "init"})  # the keys of a stage that is not trained
 
@@ -49,7 +49,6 @@ def resolve_start(ledger: Ledger) -> Start | None:
     address = stages[0].init
     if address is None:
         return None
-    from models.interchange.published import published_folder
     from models.interchange.start import read_start
     from models.tokenizers.loading import scheme_of
 

@@ -37,7 +37,8 @@ def with_more_words(tokenizer: WordPiece, texts: Iterable[str], most: int) -> Wo
         broken = [word for word, ids in after if grown.unknown_id in ids and word in whole]
         if not broken:
             return grown
-        chosen = [each for each in chosen if not any(word.startswith(each) for word in broken)]
+        left = [each for each in chosen if not any(word.startswith(each) for word in broken)]
+        chosen = left if len(left) < len(chosen) else []
 
 
 def replaced_pieces(old: WordPiece, new: WordPiece) -> list[np.ndarray]:

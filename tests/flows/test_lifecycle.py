@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +78,16 @@ def test_a_run_tells_its_story_to_the_person(story: Story):
     assert "fourstage trace models:/" in story.first.err
     assert "Traceback" not in story.first.err
     assert " | INFO " not in story.first.err  # Prefect's
+
+
+def test_only_the_outermost_flow_bears_the_mark_of_its_process(story: Story):
+    """For every tag of a task Prefect looks for a limit, which cost two seconds a stage."""
+    with closing(sqlite3.connect(story.person.home / "prefect" / "prefect.db")) as database:
+        flows = dict(database.execute("select name, tags from flow_run order by start_time desc"))
+        tasks = {tags for (tags,) in database.execute("select tags from task_run")}
+    assert tasks == {"[]"}
+    marked = {name for name, tags in flows.items() if "process:" in tags}
+    assert marked == {"lifecycle-quickstart"}
 
 
 def test_the_same_command_again_trains_nothing_and_is_quick(story: Story):

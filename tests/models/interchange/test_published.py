@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from hashlib import sha1
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from fourstage.errors import RecipeError
 from fourstage.settings import REPOSITORY
-from models.interchange.published import WHOLE, published_folder
+from models.interchange.published import published_folder
 
 GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -64,14 +69,66 @@ def test_what_was_fetched_before_needs_no_network(tmp_path):
     assert (tmp_path / "out" / "network.safetensors").is_file()
 
 
-def test_a_whole_download_is_not_asked_for_again(tmp_path, monkeypatch):
-    import socket
+@pytest.fixture
+def hub() -> Iterator[tuple[str, list[str]]]:
+    """The answers of a hub that a download needs, on loopback: its address and what was asked."""
+    asked: list[str] = []
+    files = {name: (GOLDEN / name).read_bytes() for name in ("config.json", "model.safetensors")}
 
-    snapshot = tmp_path / "huggingface" / "models--owner--name" / "snapshots" / COMMIT
-    snapshot.mkdir(parents=True)
-    (snapshot / WHOLE).touch()
-    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path))
-    asked = []
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *where, **how: asked.append(where))
-    assert published_folder(f"hf:owner/name@{COMMIT[:7]}") == snapshot
-    assert not asked
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            name = self.path.rsplit("/", 1)[-1]
+            if self.path.startswith(f"/api/models/owner/name/tree/{COMMIT}"):
+                rows = [
+                    {"type": "file", "path": n, "size": len(b), "oid": sha1(b).hexdigest()}
+                    for n, b in files.items()
+                ]
+                body, more = json.dumps(rows).encode(), {"Content-Type": "application/json"}
+            elif self.path == f"/owner/name/resolve/{COMMIT}/{name}" and name in files:
+                body = files[name]
+                more = {"ETag": f'"{sha1(body).hexdigest()}"', "X-Repo-Commit": COMMIT}
+            else:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            for key, value in {**more, "Content-Length": str(len(body))}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815  named by http.server
+
+        def log_message(self, *what: object) -> None:
+            """Keep quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_commit_is_fetched_once_and_never_asked_for_again(hub, tmp_path):
+    address, asked = hub
+    requests = []
+    for _ in range(2):
+        code, said = convert(f"hf:owner/name@{COMMIT}", tmp_path, HF_ENDPOINT=address)
+        assert code == 0, said
+        assert (tmp_path / "out" / "network.safetensors").is_file()
+        shutil.rmtree(tmp_path / "out")
+        requests.append(len(asked))
+    assert requests[0] > 0
+    assert requests[1] == requests[0], asked[requests[0] :]
+
+
+def test_half_a_download_is_not_taken_for_a_whole_one(hub, tmp_path):
+    address, _ = hub
+    assert convert(f"hf:owner/name@{COMMIT}", tmp_path, HF_ENDPOINT=address)[0] == 0
+    shutil.rmtree(tmp_path / "out")
+    (weights,) = (tmp_path / "huggingface").glob("models--*/snapshots/*/model.safetensors")
+    weights.unlink()
+    code, said = convert(f"hf:owner/name@{COMMIT}", tmp_path, HF_HUB_OFFLINE="1")
+    assert code == 1, said
+    assert "the hub cannot be reached and the files are not in" in said
