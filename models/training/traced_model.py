@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -19,6 +20,25 @@ def jit_compile() -> Any:
     import tensorflow as tf
 
     return "auto" if tf.config.list_physical_devices("GPU") else False
+
+
+@contextmanager
+def forgetting_gradients() -> Iterator[None]:
+    """Let TensorFlow forget the custom gradients of a graph once they are part of it.
+
+    It registers each under a name of its own, for good, and with it the graph, every function in
+    it and the weights they read: a process that trains stage after stage (Keras's optimizer has
+    custom gradients too) would keep them all. There is no public way to take a name back.
+    """
+    from tensorflow.python.framework import ops
+
+    registry = ops.gradient_registry._registry  # pyright: ignore[reportPrivateUsage]
+    before = set(registry)
+    try:
+        yield
+    finally:
+        for name in registry.keys() - before:
+            del registry[name]
 
 
 class TracedModel(keras.Model):
@@ -82,9 +102,13 @@ class TracedModel(keras.Model):
     def _compiled(self, step: Any) -> Any:
         import tensorflow as tf
 
+        def traced(batch: Any) -> Any:
+            with forgetting_gradients():
+                return step((batch,))
+
         names = tuple(self._specs)
         compiled = tf.function(
-            lambda batch: step((batch,)),
+            traced,
             input_signature=[dict(self._specs)],
             jit_compile=bool(self.jit_compile),
         )
