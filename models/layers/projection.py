@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import keras
@@ -31,6 +33,22 @@ def projection(
     )
 
 
+@cache
+def _with_bias(activation: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Addition of a bias and an activation, as plain operations and compiled.
+
+    One for all layers of a process: compiled once for each shape, where a layer's own would be
+    compiled in every layer of every network, and never let go of.
+    """
+    curve = activation_called(activation)
+
+    def activate(x: Any, bias: Any) -> Any:
+        exact = ops.cast(x, "float32") + ops.cast(bias, "float32")
+        return ops.cast(curve(exact), x.dtype)
+
+    return activate, island(activate)
+
+
 class ActivatedProjection(keras.layers.Dense):
     """A dense layer and its activation, the bias added where the activation is computed.
 
@@ -50,14 +68,7 @@ class ActivatedProjection(keras.layers.Dense):
     def __init__(self, units: int, *, activation: str, name: str, dtype: str):
         initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
         super().__init__(units, kernel_initializer=initializer, name=name, dtype=dtype)
-        curve = activation_called(activation)
-
-        def activate(x: Any, bias: Any) -> Any:
-            exact = ops.cast(x, "float32") + ops.cast(bias, "float32")
-            return ops.cast(curve(exact), x.dtype)
-
-        self._plain = activate
-        self._compiled = island(activate)
+        self._plain, self._compiled = _with_bias(activation)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Project, then activate."""
