@@ -18,6 +18,7 @@ from tasks.artifacts import MANIFEST, UNFINISHED, Store
 from tasks.history import remembered
 from tasks.register_model import EVALUATION_TAG
 from tasks.registry_memory import every_remembered_version
+from tasks.stage_files import COPIES
 from tasks.tracking import KEY, Tracking, answered
 
 DAY = 86_400.0
@@ -28,7 +29,7 @@ class Waste:
     """Something that may go.
 
     Attributes:
-        kind: Kind of the entry, or ``checkpoints`` or ``logs``.
+        kind: Kind of the entry, or ``checkpoints``, ``versions`` or ``logs``.
         name: Its step's name, as far as it is known.
         path: The folder or file.
         size: Bytes on disk.
@@ -69,6 +70,7 @@ def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste
     return [
         *_unreached(folders, reached, names, keep_days),
         *_leftover_checkpoints(folders, reached, names),
+        *_old_copies(store.home / COPIES, since, keep_days),
         *_old_logs(store.home / "logs", since, keep_days),
     ]
 
@@ -143,6 +145,13 @@ def _leftover_checkpoints(
         path = folder / UNFINISHED
         if folder in reached and path.is_dir() and (folder / MANIFEST).exists():
             yield Waste(UNFINISHED, names[folder], path, _size(path), "its entry is finished")
+
+
+def _old_copies(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
+    for path in sorted(folder.glob("[0-9a-f]*")):
+        if path.is_dir() and path.stat().st_mtime < since:
+            why = f"older than {keep_days:g} days, and copied again where it is asked for"
+            yield Waste(COPIES, path.name[:12], path, _size(path), why)
 
 
 def _old_logs(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:

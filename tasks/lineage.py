@@ -90,6 +90,16 @@ class Trace:
     hops: tuple[Hop, ...]
     told_by: str
 
+    def stages(self) -> list[Hop]:
+        """The stages whose network became the version's, first to last; no teacher is there."""
+        by_key = {hop.manifest.key: hop for hop in self.hops}
+        stages: list[Hop] = []
+        before = by_key[str(self.version.key)].manifest.inputs["stage"]
+        while before:
+            stages.insert(0, by_key[before["key"]])
+            before = stages[0].manifest.inputs.get("stage before")
+        return stages
+
     def to_json(self) -> dict[str, Any]:
         """As ``trace --json`` prints it."""
         return {

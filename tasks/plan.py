@@ -12,7 +12,7 @@ from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 from models.catalogue import TEACHER
 from tasks.code import module_file
-from tasks.start import READER
+from tasks.start import READER, by_number
 from tasks.steps import Step
 
 HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
@@ -84,11 +84,11 @@ def plan_recipe(
     from models.recipe import SourceFacts, find_recipe, load_recipe, resolve
 
     folders = tuple(search_folders(find_recipe(recipe)))
-    loaded = load_recipe(recipe, overrides, smoke, folders)
+    loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders))
     known = source_names(folders)
     sources = {name: load_source(name, folders) for name in known if name in _named(loaded)}
     facts = {n: SourceFacts(sources[n].is_dataset) if n in sources else None for n in known}
-    resolved = resolve(loaded, facts, folders, seed)
+    resolved = resolve(loaded, facts, folders, seed, registered)
     used = {name: sources[name] for name in resolved.sources}
     _check_servable(resolved, used)
     suites = {name: load_suite(source.suite, folders) for name, source in used.items()}

@@ -1,17 +1,22 @@
-"""The files of the stage behind a registered version: from the store, else from MLflow."""
+"""The files of a stage behind a registered version: from the store, else from MLflow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fourstage.errors import EnvironmentFault
+from fourstage.digests import hash_file
+from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError
 from fourstage.settings import home
 from tasks.artifacts import Artifact, Store
-from tasks.lineage import trace
-from tasks.tracking import connect
+from tasks.lineage import Hop, trace
+from tasks.tracking import Tracking, connect
+
+WEIGHTS = "network.safetensors"
+COPIES = "versions"  # folder of the home; whatever lies there can be made again
 
 
 @contextmanager
@@ -24,13 +29,65 @@ def stage_files(uri: str) -> Iterator[tuple[Path, Path]]:
     Raises:
         EnvironmentFault: Neither the store nor MLflow has its weights.
     """
+    tracking, store = connect(), Store(home())
+    found = trace(tracking, uri, store.root)
+    with _files(tracking, store, uri, found.stages()[-1]) as folders:
+        yield folders
+
+
+def pretrained_stage(uri: str) -> tuple[str, Path]:
+    """The version an address names, and a copy of what it was pre-trained to.
+
+    That is its last stage before the fine-tuning, whose network still knows the language at large,
+    with its tokenizer beside it.
+
+    Args:
+        uri: ``models:/NAME@alias`` or ``models:/NAME/3``.
+
+    Returns:
+        ``models:/NAME/3``, and a folder under ``$FOURSTAGE_HOME/versions``.
+
+    Raises:
+        RecipeError: There is no such version, or nothing of it was pre-trained.
+        EnvironmentFault: Neither the store nor MLflow has its weights.
+        ContractViolation: MLflow holds others than the stage had.
+    """
+    from models.interchange.new_folder import written_whole
+    from models.interchange.stage_folder import TOKENIZER
+
+    tracking, store = connect(), Store(home())
+    found = trace(tracking, uri, store.root)
+    address = f"models:/{found.version.name}/{found.version.number}"
+    stages = [each for each in found.stages() if each.manifest.settings["stage"] != "finetune"]
+    if not stages:
+        raise RecipeError(f"{address}: nothing of it was pre-trained, it has a finetune stage only")
+    copy = home() / COPIES / stages[-1].manifest.key
+    if not copy.is_dir():
+        with (
+            _files(tracking, store, uri, stages[-1]) as (folder, tokenizer),
+            written_whole(copy) as part,
+        ):
+            stage = stages[-1].manifest
+            key = stage.inputs["tokenizer"]["key"]
+            made = next(hop.manifest for hop in found.hops if hop.manifest.key == key)
+            _copy(folder, part, stage.outputs)
+            _copy(tokenizer, part / TOKENIZER, made.outputs)
+    return address, copy
+
+
+def _copy(source: Path, target: Path, names: Iterable[str]) -> None:
+    """Copy an artifact's files, without what only tells of its making."""
+    for name in names:
+        if not name.startswith("notes/"):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, target / name)
+
+
+@contextmanager
+def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[tuple[Path, Path]]:
+    """The folders of a stage and of its tokenizer."""
     import mlflow.artifacts
 
-    tracking = connect()
-    store = Store(home())
-    found = trace(tracking, uri, store.root)
-    by_key = {hop.manifest.key: hop for hop in found.hops}
-    stage = by_key[by_key[str(found.version.key)].manifest.inputs["stage"]["key"]]
     kept = store.find("stage", stage.manifest.key)
     tokenizer = store.find("tokenizer", stage.manifest.inputs["tokenizer"]["key"])
     if isinstance(kept, Artifact) and isinstance(tokenizer, Artifact):
@@ -45,4 +102,6 @@ def stage_files(uri: str) -> Iterator[tuple[Path, Path]]:
                 artifact_uri=place, dst_path=temporary, tracking_uri=tracking.uri
             )
         )
+        if hash_file(folder / WEIGHTS) != stage.manifest.outputs[WEIGHTS]:
+            raise ContractViolation(f"{uri}: MLflow holds other weights than its stage was made of")
         yield folder, folder / "tokenizer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from tasks.artifacts import Artifact
@@ -27,6 +28,30 @@ def brought_tokenizer(step: Bound, texts: Iterable[str]) -> Any:
 def brought_network(step: Bound, tokenizer: Any) -> Any:
     """The network as a `Checkpoint`, with a row for each piece of the tokenizer."""
     return _reader().with_tokenizer(_reader().read_start(step.step.given["start"]), tokenizer)
+
+
+def by_number(recipe: Any) -> tuple[Any, dict[str, Path]]:
+    """The registered version that a recipe starts from, looked up where it names one.
+
+    Args:
+        recipe: As `load_recipe` returns it.
+
+    Returns:
+        The recipe, which names the version by its number instead of an alias, so that what it made
+        says which it was; and where the version's files lie, by that address.
+
+    Raises:
+        RecipeError: There is no such version, or nothing of it was pre-trained.
+        EnvironmentFault: Its weights are nowhere, or MLflow does not answer.
+    """
+    first, *later = recipe.stages
+    if first.init is None or not first.init.startswith("models:/"):
+        return recipe, {}
+    from tasks.stage_files import pretrained_stage
+
+    address, folder = pretrained_stage(first.init)
+    first = first.model_copy(update={"init": address})
+    return recipe.model_copy(update={"stages": (first, *later)}), {address: folder}
 
 
 def _reader() -> Any:

@@ -32,6 +32,7 @@ class Ledger:
         recipe: As it was given.
         sources: Every known source, with what is known of those the recipe uses; None: unchecked.
         folders: Project folders searched before the built-in ones.
+        registered: Folder of each registered version that `init` names, by address.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class Ledger:
         recipe: Recipe,
         sources: Mapping[str, SourceFacts | None] | None,
         folders: Sequence[Path],
+        registered: Mapping[str, Path],
     ):
         self.recipe = recipe
         self.sources = sources
         self.folders = folders
+        self.registered = registered
         self.faults: list[RecipeError] = []
         self.notes: list[str] = []
         self.origins = {

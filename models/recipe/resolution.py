@@ -27,6 +27,7 @@ def resolve(
     sources: Mapping[str, SourceFacts | None] | None = None,
     folders: Sequence[Path] | None = None,
     seed: int | None = None,
+    registered: Mapping[str, Path] | None = None,
 ) -> ResolvedRecipe:
     """Make every value explicit and refuse what can't be, before any work.
 
@@ -37,13 +38,14 @@ def resolve(
         folders: Project folders searched before the built-in ones; those of the recipe's file
             unless given.
         seed: In place of the recipe's; where it has several, of the stages they differ in.
+        registered: Where the files lie of each registered version it starts from, by address.
 
     Raises:
         RecipeError: Everything that is wrong, a line each.
     """
     folders = search_folders(recipe.path) if folders is None else folders
     check_supported(recipe, folders)
-    return _Resolution(Ledger(recipe, sources, folders)).resolved(seed)
+    return _Resolution(Ledger(recipe, sources, folders, registered or {})).resolved(seed)
 
 
 class _Resolution:

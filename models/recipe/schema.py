@@ -326,8 +326,9 @@ class Stage(Part):
     size: Size | None = None
     """Of the new network: a name in the family's file, or the network's own arguments."""
     init: Initial | None = None
-    """In place of training stage general: ``hf:owner/name@commit``, ``folder:path`` or
-    ``models:/name@alias``."""
+    """In place of training stage general: ``hf:owner/name@commit``, ``folder:path``, or
+    ``models:/name@alias`` (or ``models:/name/3``) for what a registered version was pre-trained
+    to."""
     corpora: Weights | None = None
     """A source's name and its share of the tokens."""
     dataset: str | None = None

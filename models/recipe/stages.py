@@ -393,7 +393,8 @@ class StageResolution:
                             said,
                             "an earlier stage of the recipe",
                             self._heads,
-                            "The folder of a finished stage is allowed too.",
+                            "The folder of a finished stage is allowed too; a registered version is"
+                            " a stage by `init: models:/name@alias`.",
                         )
                     )
                 continue

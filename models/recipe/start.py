@@ -52,7 +52,7 @@ def resolve_start(ledger: Ledger) -> Start | None:
     from models.interchange.start import read_start
     from models.tokenizers.loading import scheme_of
 
-    folder = published_folder(_found(address, ledger.folders))
+    folder = ledger.registered.get(address) or published_folder(_found(address, ledger.folders))
     given = read_start(folder, weights=False)
     settings = dict(given.settings)
     size = settings.pop("vocabulary_size")

@@ -16,7 +16,6 @@ from models.tokenizers.loading import CLASSES
 OPTIMIZERS = ("adamw",)
 SCHEMES = tuple(CLASSES)
 STAGE_KEYS_TO_COME = ("lengths", "decode")
-REGISTERED = "models:/"
 REMEDIES = ("layer_decay",)
 
 
@@ -53,8 +52,6 @@ def _in_stage(stage: Stage, folders: Sequence[Path]) -> Iterator[tuple[str, str]
     for key in STAGE_KEYS_TO_COME:
         if getattr(stage, key) is not None:
             yield key, f"the key {key!r}"
-    if stage.init is not None and stage.init.startswith(REGISTERED):
-        yield "init", "a registered version; there are: hf:owner/name@commit and folder:path"
     for kind, key in (("objectives", "objectives"), ("heads", "head")):
         for name in getattr(stage, key) or ():
             if parts.is_missing(name, kind, folders):

@@ -104,6 +104,18 @@ def test_a_network_from_elsewhere_is_the_stage_general(
     shown = researcher.types("show", "given", "general")
     assert (shown.code, "sees no examples here" in shown.err) == (2, True)
 
+    start["init"] = "models:/first@champion"
+    project.recipe(recipe("later", stages=[start, *later], size=None, tokenizer=None))
+    answer = researcher.types("run", "later", "--json")
+    assert answer.code == 0, answer.told()
+    first_stage, *others = answer.json["stages"]
+    # What a version was pre-trained to, and none of its labels.
+    assert first_stage["weights_digest"] == task["weights_digest"]
+    # Nothing that follows is trained twice: the weights are those of the folder.
+    assert [stage["status"] for stage in others] == ["reused"] * 3
+    hops = researcher.types("trace", "models:/later@champion", "--json").json["hops"]
+    assert "models:/first/1" in [hop.get("init") for hop in hops]
+
 
 MODELS_READ = """
 import json, sys

@@ -159,9 +159,11 @@ def test_smoke_trains_the_stage_instead(write):
     assert list(general.objectives) == ["masked_lm"]
 
 
-def test_a_registered_version_is_still_to_come(write, folder):
-    address = f"folder:{folder / 'network'}"
-    assert "not supported yet: a registered version" in fault(write((address, "models:/x@best")))
+def test_a_registered_version_is_where_the_caller_found_it(write, folder):
+    recipe = load_recipe(write((f"folder:{folder / 'network'}", "models:/x/3")))
+    resolved = resolve(recipe, registered={"models:/x/3": folder / "network"})
+    assert resolved.start == folder / "network"
+    assert resolved.stages[0].init == "models:/x/3"
 
 
 def test_words_of_the_domain_are_added_where_that_is_said(write):

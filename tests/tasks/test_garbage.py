@@ -111,3 +111,15 @@ def test_old_logs_of_runs_go_and_those_of_servers_stay(home, old, tracking: Trac
     assert [i.name for i in find_waste(old.store, tracking, 30) if i.kind == "logs"] == [
         "20260101-000000-run-7.log"
     ]
+
+
+def test_old_copies_of_versions_go_and_new_ones_stay(home, old, tracking: Tracking):
+    copies = [home / "versions" / (digit * 64) for digit in "ab"]
+    for copy in copies:
+        copy.mkdir(parents=True)
+        (copy / "config.json").write_text("{}\n")
+    age(copies[0])
+    waste = [item for item in find_waste(old.store, tracking, 30) if item.kind == "versions"]
+    assert remove(old.store, waste) == waste
+    assert [copy.exists() for copy in copies] == [False, True]
+    assert list((home / "versions").iterdir()) == [copies[1]]

@@ -6,8 +6,10 @@ import shutil
 
 import pytest
 
-from fourstage.errors import RecipeError
-from tasks.stage_files import stage_files
+from fourstage.digests import hash_file
+from fourstage.errors import ContractViolation, RecipeError
+from models.interchange.start import start_files
+from tasks.stage_files import pretrained_stage, stage_files
 from tests.tasks.lifecycle import Lifecycle
 from tests.tasks.test_registry import NAME, make_version
 
@@ -25,6 +27,35 @@ def test_they_are_the_stages_own_from_the_store_and_from_mlflow(tracking, home, 
             assert (stage / "heads" / "masked_lm.safetensors").is_file()
             assert (tokenizer / "vocabulary.txt").read_bytes() == vocabulary
         shutil.rmtree(home / "store", ignore_errors=True)
+
+
+def test_what_a_version_was_pre_trained_to_is_the_same_from_either(tracking, home, saved_model):
+    make_version(tracking, home, saved_model, 1, stages=True)
+    before_labels = Lifecycle(home, 1, saved_model)["stage task"].path("network.safetensors")
+    weights = before_labels.read_bytes()
+    files = []
+    for _ in ("store", "MLflow"):
+        address, folder = pretrained_stage(f"models:/{NAME}/1")
+        assert address == f"models:/{NAME}/1"
+        assert (folder / "network.safetensors").read_bytes() == weights
+        files.append(start_files(folder))
+        shutil.rmtree(folder)
+        shutil.rmtree(home / "store", ignore_errors=True)
+    assert files[0] == files[1]
+    assert {"config.json", "tokenizer/vocabulary.txt"} <= files[0].keys()
+
+
+def test_other_weights_in_mlflow_than_the_stage_had_are_refused(tracking, home, saved_model):
+    make_version(tracking, home, saved_model, 1, stages=True)
+    weights = Lifecycle(home, 1, saved_model)["stage task"].outputs["network.safetensors"]
+    shutil.rmtree(home / "store")
+    logged = [path for path in home.rglob("network.safetensors") if hash_file(path) == weights]
+    assert logged
+    for path in logged:
+        path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    with pytest.raises(ContractViolation, match="holds other weights"):
+        pretrained_stage(f"models:/{NAME}/1")
+    assert not list((home / "versions").glob("*"))
 
 
 def test_a_version_that_is_not_there_is_said(tracking, home, saved_model):
