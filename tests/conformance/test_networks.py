@@ -12,6 +12,7 @@ from models import catalogue
 from models.protocols import Capability
 from models.weights import load_weights, named_weights, save_weights
 from tests.conformance.parts import BATCH_SIZE, FAMILIES, LENGTH, VOCABULARY_SIZE, network
+from tests.models.weightless import weightless
 
 
 def features(seed: int = 0) -> dict[str, np.ndarray]:
@@ -137,6 +138,6 @@ def test_bfloat16_keeps_its_variables_and_norms_in_float32(family):
 
 def test_every_published_size_is_complete(family):
     for size, settings in catalogue.literals("families", family)["SIZES"].items():
-        with keras.StatelessScope(initialize_variables=False):
+        with weightless():
             made = catalogue.find("families", family)(vocabulary_size=100, **settings)
         assert made.count_params() > 0, size

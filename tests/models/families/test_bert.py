@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError
 from models.families.bert import SIZES, Bert
 from models.weights import named_weights
+from tests.models.weightless import weightless
 
 # With the vocabulary of the release, 30,522. 110 M and 340 M in the paper's section 3 are rounded;
 # base is 109,482,240 in the checkpoint.
@@ -24,7 +24,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("size", PUBLISHED)
 def test_parameter_counts_are_the_published_ones(size):
-    with keras.StatelessScope(initialize_variables=False):  # counts without memory
+    with weightless():
         network = Bert(vocabulary_size=30_522, **SIZES[size])
     assert network.count_params() == PUBLISHED[size]
 

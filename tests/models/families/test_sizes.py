@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import keras
 import pytest
 
 from models import catalogue
+from tests.models.weightless import weightless
 
 # (family, size, vocabulary): parameters, of the network with its pooler where it has one. BERT's
 # are in test_bert.py. RoBERTa's table of positions has two rows more there, which nothing reads.
@@ -33,7 +33,7 @@ PUBLISHED = {
 def test_parameter_counts_are_the_published_ones(case):
     family, size, vocabulary_size = case
     settings = catalogue.literals("families", family)["SIZES"][size]
-    with keras.StatelessScope(initialize_variables=False):  # counts without memory
+    with weightless():
         network = catalogue.find("families", family)(vocabulary_size=vocabulary_size, **settings)
     assert network.count_params() == PUBLISHED[case]
 
