@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentTypeError, Namespace
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from fourstage.command.embedded_prefect import bring_prefect
@@ -16,7 +18,13 @@ from fourstage.command.output import (
 )
 from fourstage.command.recipe import resolved_recipe
 from fourstage.command.required_servers import require_servers
-from fourstage.errors import GateRefused, UnknownNameError
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    GateRefused,
+    RecipeError,
+    UnknownNameError,
+)
 from fourstage.settings import home, make_home
 from fourstage.terminal import libraries_speak_to, new_log, say
 
@@ -85,6 +93,7 @@ def handle_run(options: Namespace) -> int:
         ready = bring_prefect()
         from flows.lifecycle import lifecycle
 
+        _import_ahead(options)
         ready()
         from tasks.narration import tell_summary
 
@@ -99,6 +108,20 @@ def handle_run(options: Namespace) -> int:
         print_object(summary)
     gate = summary.get("gate") or {}
     return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
+
+
+def _import_ahead(options: Namespace) -> None:
+    """Import what training needs, if there is something to train, while Prefect's server starts."""
+    from tasks.artifacts import Store
+    from tasks.plan import plan_recipe
+    from tasks.steps import look_ahead
+
+    # What is wrong with the data the flow finds again, and records.
+    with suppress(RecipeError, ContractViolation, EnvironmentFault):
+        plan = plan_recipe(options.recipe, options.overrides, options.smoke)
+        steps = look_ahead(list(plan.steps.values()), Store(home()))
+        if any(each.step.kind == "stage" and not each.reused for each in steps):
+            import_module("models.training.gradient")
 
 
 def _as_typed(options: Namespace) -> str:
