@@ -33,6 +33,7 @@ SYSTEMS: dict[str, dict[str, dict[str, Any]]] = {
             "sentence_order",
             "sentence_structure",
             "sentence_distance",
+            "dialogue",
             "sentence_reordering",
             "capitalization",
             "token_document",

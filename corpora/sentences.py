@@ -56,6 +56,15 @@ def split_sentences(text: str, language: str) -> list[str]:
     return sentences
 
 
+def split_lines(text: str) -> list[str]:
+    """The lines of a text that was split before: a dialogue's utterances, a poem's verses.
+
+    Returns:
+        Non-empty lines in order, without the blanks round them.
+    """
+    return [line for line in map(str.strip, text.split("\n")) if line]
+
+
 def _chinese_ends(paragraph: str) -> list[int]:
     return [match.end() for match in _CHINESE_ENDS.finditer(paragraph)]
 

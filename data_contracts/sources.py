@@ -146,6 +146,8 @@ class Source(_Strict):
         contract: Name of the suite that the profile must meet; empty: ``corpus`` (in Chinese
             ``corpus_zh``) or ``dataset``.
         document: What one document of a text file is; the reader's own default where empty.
+        sentences: What a sentence of its text is: found by the language's ``rules``, or each of the
+            ``lines`` (utterances of a dialogue, verses, text that was split before).
         columns: Names of the columns of a table without a header line.
         quotes: Whether ``"`` quotes in a table: ``standard``, or ``none`` (then it is a plain
             character); by default standard in CSV, none in TSV.
@@ -167,8 +169,10 @@ class Source(_Strict):
     fields: Fields = Field(default_factory=Fields)
     contract: str = ""
     document: (
-        Literal["file", "line", "paragraphs", "heading", "module", "object", "passage"] | None
+        Literal["file", "line", "paragraphs", "heading", "module", "object", "passage", "session"]
+        | None
     ) = None
+    sentences: Literal["rules", "lines"] = "rules"
     columns: tuple[str, ...] = Field(default=(), strict=False)
     quotes: Literal["standard", "none"] | None = None
     packages: tuple[str, ...] = Field(default=(), strict=False)

@@ -206,6 +206,8 @@ class _Layout:
     def _tokens(self, name: str) -> None:
         source = self.sources[name]
         units, given = self._units(source.language)
+        if source.sentences != "rules":
+            units["sentences"] = source.sentences
         self._add(
             f"tokens {name}",
             "rows" if source.is_dataset else "tokens",

@@ -86,6 +86,7 @@ def _pieces(step: Bound, tokenizer: Any) -> Pieces:
         settings.get("segmenter", {}).get("name"),
         step.step.given["gazetteer"] if "gazetteer" in settings else None,
         settings.get("case", False),
+        settings.get("sentences", "rules") == "lines",
     )
 
 
@@ -98,6 +99,7 @@ class Pieces:
         segmenter: Finds words where blanks do not; None for the tokenizer's own.
         gazetteer: File of phrases and entities; None for none.
         case: Whether to say which words began with a capital.
+        lines: Whether each line is a sentence, whatever the language's rules say.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class Pieces:
         segmenter: str | None = None,
         gazetteer: Path | None = None,
         case: bool = False,
+        lines: bool = False,
     ):
         from corpora.gazetteer import Gazetteer, read_gazetteer
 
@@ -114,6 +117,7 @@ class Pieces:
         self.language = language
         self.segmenter = segmenter
         self.case = case
+        self.lines = lines
         self.gazetteer = None
         if gazetteer is not None:
             names = read_gazetteer(gazetteer)
@@ -125,11 +129,14 @@ class Pieces:
 
     def of(self, texts: Sequence[str]) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
         """(ids, unit starts) of each sentence of each text."""
-        from corpora.sentences import split_sentences
-
-        sentences = [_with_blanks(text, split_sentences(text, self.language)) for text in texts]
+        sentences = [_with_blanks(text, self._sentences(text)) for text in texts]
         encoded = iter(self._encoded([part for parts in sentences for part in parts]))
         return ([next(encoded) for _ in parts] for parts in sentences)
+
+    def _sentences(self, text: str) -> list[str]:
+        from corpora.sentences import split_lines, split_sentences
+
+        return split_lines(text) if self.lines else split_sentences(text, self.language)
 
     def _encoded(self, sentences: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         from corpora.units import case_starts, unit_starts, word_starts

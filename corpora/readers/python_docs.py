@@ -9,6 +9,7 @@ import re
 import sysconfig
 import warnings
 from collections.abc import Iterator
+from doctest import DocTestParser
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
@@ -92,6 +93,9 @@ def package_files(source: Source) -> list[FoundFile]:
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     """One record a documentation string (``document: object``), a module, or a passage of prose.
 
+    Or one its examples (``document: session``), what is typed and what is answered in turn, a line
+    each: a dialogue, for a source with ``sentences: lines``.
+
     Values: the text under the source's text field, ``id`` (``library:module.object``), ``library``,
     ``module`` and ``object``. Passages have the names of all the source's libraries taken out.
     """
@@ -132,12 +136,33 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
         # Overloads and setters share a name.
         seen[qualified] = seen.get(qualified, 0) + 1
         again = f"~{seen[qualified]}" if seen[qualified] > 1 else ""
+        if document == "session":
+            session = _session(text)
+            if session:
+                yield raw(line, qualified, "\n".join(session), again)
+            continue
         if document != "passage":
             yield raw(line, qualified, text, again)
             continue
         for number, passage in enumerate(_passages(text)):
             passage = without_names(passage, source.packages)
             yield raw(line, qualified, passage, f"{again}#{number}")
+
+
+def _session(text: str) -> list[str]:
+    """What the examples of a documentation string type and what is answered, in turn."""
+    try:
+        examples = DocTestParser().get_examples(text)
+    except ValueError:  # prompts that are no examples
+        return []
+    utterances: list[str] = []
+    typed: list[str] = []
+    for example in examples:
+        typed.append(" ".join(example.source.split()))
+        if example.want:
+            utterances += ["; ".join(typed), " ".join(example.want.split())]
+            typed = []
+    return utterances
 
 
 def without_names(text: str, packages: tuple[str, ...]) -> str:

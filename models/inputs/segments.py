@@ -105,7 +105,7 @@ def pair_index(corpus: TokenisedCorpus, sequence_length: int, rng: np.random.Gen
     Reference:
         ``create_pretraining_data.py`` of google-research/bert; arXiv 1810.04805, 3.1 task 2.
     """
-    usable = _several_documents(corpus, "next_sentence")
+    usable = several_documents(corpus, "next_sentence")
 
     def relation(collected: int, chance: Chance) -> int:
         return RANDOM if collected == 1 or chance.uniform() < 0.5 else NEXT
@@ -166,7 +166,7 @@ def three_way_pair_index(
     Reference:
         Wang et al. 2020, arXiv 1908.04577, 2.2.2.
     """
-    usable = _several_documents(corpus, "sentence_structure")
+    usable = several_documents(corpus, "sentence_structure")
 
     def relation(collected: int, chance: Chance) -> int:
         return RANDOM if collected == 1 else (NEXT, PREVIOUS, RANDOM)[chance.below(3)]
@@ -195,7 +195,7 @@ def distance_pair_index(
     Reference:
         Sun et al. 2020, arXiv 1907.12412, 4.2.2.
     """
-    usable = _several_documents(corpus, "sentence_distance")
+    usable = several_documents(corpus, "sentence_distance")
 
     def relation(collected: int, chance: Chance) -> int:
         how = (NEXT, APART, RANDOM)[chance.below(3)]
@@ -208,7 +208,7 @@ def distance_pair_index(
     return _pair_index(pairs, sequence_length, dict(details))
 
 
-def _several_documents(corpus: TokenisedCorpus, objective: str) -> np.ndarray:
+def several_documents(corpus: TokenisedCorpus, objective: str) -> np.ndarray:
     """Documents with text, two or more."""
     usable = np.flatnonzero(corpus.lengths > 0)
     if len(usable) < 2:

@@ -187,7 +187,7 @@ def test_without_targets_there_are_predictions_and_no_scores(case):
         *("labels", "mask_labels", "mask_weights", "next_sentence_labels"),
         *("sentence_order_labels", "sentence_structure_labels", "shuffled_labels", "span_labels"),
         *("chosen_labels", "chosen_weights", "capitalization_labels", "token_document_labels"),
-        *("sentence_distance_labels", "sentence_reordering_labels"),
+        *("sentence_distance_labels", "sentence_reordering_labels", "dialogue_labels"),
     }
     bare = {key: value for key, value in made.batch.items() if key not in targets}
     scores, predictions = made.model.outputs(bare, training=False)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.sentences import split_sentences
+from corpora.sentences import split_lines, split_sentences
 
 
 @given(st.text() | st.text("aB1.!? \n\"')。！？…”今天", max_size=60), st.sampled_from(["en", "zh"]))
@@ -52,6 +52,11 @@ def test_chinese_sentences():
         "没有回答",
         "第二段。",
     ]
+
+
+def test_lines_are_sentences_whatever_stands_in_them():
+    text = "Is it? It is. And\n\n  more\n\n. \nend"
+    assert split_lines(text) == ["Is it? It is. And", "more", ".", "end"]
 
 
 def test_a_text_without_marks_is_one_sentence_and_long_ones_take_linear_time():

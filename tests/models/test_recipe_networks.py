@@ -136,7 +136,7 @@ def test_the_earlier_stages_are_named_where_a_teacher_is_none_of_them(write):
     said = fault(write(("{teacher: teacher}", "{teacher: techer}")))
     assert "stages[1].objectives.distillation.teacher: 'techer' is not an earlier stage" in said
     assert "did you mean 'teacher'?" in said
-    assert "The folder of a finished stage is allowed too." in said
+    assert "The folder of a finished stage is allowed too; a registered version" in said
 
 
 @pytest.mark.parametrize("name", ["student", "domain"])

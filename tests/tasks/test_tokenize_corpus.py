@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from corpora.shards import TokenisedCorpus
 from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
 from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
@@ -16,8 +17,6 @@ TOKENIZER = WordPiece([*SPECIAL_TOKENS, "new", "in", ".", "。", *"我在北大�
 
 
 def written(folder: Path, pieces: Pieces, text: str) -> tuple[dict, np.ndarray]:
-    from corpora.shards import TokenisedCorpus
-
     details = tokenize(folder, TOKENIZER, pieces, [("a", text, "train")])
     return details, TokenisedCorpus(folder / "documents.arrow").document(0)[2]
 
@@ -32,6 +31,15 @@ def test_a_segmenter_makes_words_whatever_is_unknown(tmp_path: Path):
     _, starts = written(tmp_path, pieces, "我在北京大学读书。我读书。")
     #                           我 在 北京大学     读书  。 我 读书 。
     assert starts.tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1]
+
+
+def test_a_line_is_a_sentence_where_the_source_says_so(tmp_path: Path):
+    text = "in. New in.\n\nnew"
+    for lines, lengths in ((False, [2, 3, 1]), (True, [5, 1])):
+        folder = tmp_path / str(lines)
+        folder.mkdir()
+        tokenize(folder, TOKENIZER, Pieces(TOKENIZER, "en", lines=lines), [("a", text, "train")])
+        assert TokenisedCorpus(folder / "documents.arrow").document(0)[1].tolist() == lengths
 
 
 def test_names_are_read_as_the_tokenizer_reads_text(tmp_path: Path):

@@ -94,3 +94,14 @@ def test_the_labelled_passages_are_balanced_distinct_and_nameless(tmp_path: Path
         for row in Prepared(counts, folder, "").table()
     )
     assert not [text for text in held if text in kept]
+
+
+def test_a_session_is_what_is_typed_and_answered_in_turn(tmp_path: Path):
+    source = source_of(packages=["numpy"], document="session", sentences="lines")
+    counts = prepare_corpus(source, take_snapshot(source), tmp_path)
+    table = {row["id"]: row["text"] for row in Prepared(counts, tmp_path, "").table()}
+    assert len(table) > 200
+    lines = next(text for name, text in table.items() if name.endswith(".outer")).split("\n")
+    assert len(lines) % 2 == 0
+    assert lines[0].startswith("import numpy as np; rl = np.outer(")
+    assert lines[1].startswith("array([[-2., -1., 0., 1., 2.],")
