@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,26 +61,36 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
     stages = [each for each in found.stages() if each.manifest.settings["stage"] != "finetune"]
     if not stages:
         raise RecipeError(f"{address}: nothing of it was pre-trained, it has a finetune stage only")
-    copy = home() / COPIES / stages[-1].manifest.key
-    if not copy.is_dir():
+    stage = stages[-1].manifest
+    key = stage.inputs["tokenizer"]["key"]
+    made = next(hop.manifest for hop in found.hops if hop.manifest.key == key)
+    parts = {"": _deciding(stage.outputs), TOKENIZER: _deciding(made.outputs)}
+    copy = home() / COPIES / stage.key
+    with tracking.alone(f"copy-{stage.key[:16]}"):
+        if all(_is_whole(copy / name, files) for name, files in parts.items()):
+            return address, copy
+        shutil.rmtree(copy, ignore_errors=True)
         with (
-            _files(tracking, store, uri, stages[-1]) as (folder, tokenizer),
+            _files(tracking, store, uri, stages[-1]) as folders,
             written_whole(copy) as part,
         ):
-            stage = stages[-1].manifest
-            key = stage.inputs["tokenizer"]["key"]
-            made = next(hop.manifest for hop in found.hops if hop.manifest.key == key)
-            _copy(folder, part, stage.outputs)
-            _copy(tokenizer, part / TOKENIZER, made.outputs)
+            for source, (name, files) in zip(folders, parts.items(), strict=True):
+                for file in files:
+                    (part / name / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source / file, part / name / file)
     return address, copy
 
 
-def _copy(source: Path, target: Path, names: Iterable[str]) -> None:
-    """Copy an artifact's files, without what only tells of its making."""
-    for name in names:
-        if not name.startswith("notes/"):
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source / name, target / name)
+def _deciding(outputs: Mapping[str, str]) -> dict[str, str]:
+    """An artifact's files with their digests, without what only tells of its making."""
+    return {name: digest for name, digest in outputs.items() if not name.startswith("notes/")}
+
+
+def _is_whole(folder: Path, files: Mapping[str, str]) -> bool:
+    return all(
+        (folder / name).is_file() and hash_file(folder / name) == digest
+        for name, digest in files.items()
+    )
 
 
 @contextmanager

@@ -45,6 +45,18 @@ def test_what_a_version_was_pre_trained_to_is_the_same_from_either(tracking, hom
     assert {"config.json", "tokenizer/vocabulary.txt"} <= files[0].keys()
 
 
+def test_a_damaged_copy_is_made_again(tracking, home, saved_model):
+    make_version(tracking, home, saved_model, 1, stages=True)
+    _, folder = pretrained_stage(f"models:/{NAME}/1")
+    before = start_files(folder)
+    for name in ("network.safetensors", "tokenizer/vocabulary.txt"):
+        with (folder / name).open("r+b") as stream:
+            stream.truncate(5)
+        assert start_files(folder) != before
+        pretrained_stage(f"models:/{NAME}/1")
+        assert start_files(folder) == before
+
+
 def test_other_weights_in_mlflow_than_the_stage_had_are_refused(tracking, home, saved_model):
     make_version(tracking, home, saved_model, 1, stages=True)
     weights = Lifecycle(home, 1, saved_model)["stage task"].outputs["network.safetensors"]
