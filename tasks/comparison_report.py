@@ -50,7 +50,6 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     )
     body = []
     for recipe in table["recipes"]:
-        losses = recipe["heldout_loss"]
         body.append(
             (
                 recipe["name"],
@@ -60,7 +59,7 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
                 f"{recipe['tokens']:,.0f}",
                 f"{recipe['steps']:,.0f}",
                 f"{recipe['seconds']:,.0f}",
-                *(f"{losses[c]:.3f}" if c in losses else "–" for c in corpora),
+                *(_loss(recipe, corpus) for corpus in corpora),
             )
         )
     blank = ("–",) * (3 + len(corpora))
@@ -97,7 +96,8 @@ def explanation(table: Table) -> str:
         " row): mean ± standard deviation over seeds.",
         f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"
         " all its stages; those it shares with others are counted in full. Losses are held-out, at"
-        " the end of pre-training.",
+        " the end of pre-training, in nats a hidden token; in brackets, against guessing by how"
+        " often each token occurs, which is what recipes with other tokenizers can be compared by.",
         "Differences: paired bootstrap over texts and seeds"
         f" ({table['resamples']:,} resamples; Sellam et al. 2022, arXiv 2106.16163) with Student's"
         f" t. *Detectable* is the true difference found with {table['power']:.0%} power at"
@@ -157,6 +157,13 @@ def plot(table: Table) -> bytes:
         axes.spines[["top", "right"]].set_visible(False)
     drawn.tight_layout()
     return png(drawn)
+
+
+def _loss(recipe: Table, corpus: str) -> str:
+    loss, unigram = recipe["heldout_loss"].get(corpus), recipe["unigram_loss"].get(corpus)
+    if loss is None:
+        return "–"
+    return f"{loss:.3f}" if unigram is None else f"{loss:.3f} ({loss - unigram:+.3f})"
 
 
 def _score(score: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,9 +13,11 @@ from fourstage.errors import RecipeError
 from tasks.entries import Entry, Run
 from tasks.evaluate_model import PREDICTIONS
 from tasks.provenance import git_state, machine
+from tasks.tokenize_corpus import DOCUMENTS, load_tokenizer
 
 CHEAP = "TF-IDF + logistic regression"
 MAJORITY = "majority class"
+LEARNED = 1.0  # nats under the loss of frequencies alone from which a pre-training can be judged
 
 
 def judge(
@@ -66,6 +68,7 @@ def judge(
     majority = majority_predictions(ids(seen), len(labels))
     baselines = [(CHEAP, contenders[0].predictions[0]), (MAJORITY, majority)]
     details = a_run.evaluation.details
+    recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
     return {
         "digest": comparison_digest(entries, runs, equal),
         "dataset": a_run.plan.recipe.finetune.dataset,
@@ -78,7 +81,7 @@ def judge(
         "confidence": CONFIDENCE,
         "power": POWER,
         "resamples": RESAMPLES,
-        "recipes": [_recipe(entry, runs[entry.name], contests) for entry in entries],
+        "recipes": recipes,
         "baselines": [
             {"name": name, "metrics": evaluate(labels, predicted, len(names), metrics)}
             for name, predicted in baselines
@@ -87,7 +90,7 @@ def judge(
             metric: [asdict(difference) for difference in found.differences]
             for metric, found in contests.items()
         },
-        "notes": _notes(entries, contests[metrics[0]].one_seed, equal),
+        "notes": _notes(entries, contests[metrics[0]].one_seed, equal) + _too_early(recipes),
         "machine": machine(),
         "git": git_state(),
     }
@@ -132,6 +135,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
             what: _mean(runs, what, pretraining=True) for what in ("steps", "tokens", "seconds")
         },
         "heldout_loss": _means(before),
+        "unigram_loss": _unigram_losses(runs[0], before[0]),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
@@ -161,10 +165,42 @@ def _notes(entries: Sequence[Entry], one_seed: Sequence[str], equal: str | None)
     return notes
 
 
+def _too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whose pre-training is too short for what it says about an objective."""
+    gained = {
+        recipe["name"]: min(
+            (loss - recipe["heldout_loss"][corpus], corpus)
+            for corpus, loss in recipe["unigram_loss"].items()
+        )
+        for recipe in recipes
+        if recipe["unigram_loss"]
+    }
+    return [
+        f"{name}: {nats:.2f} nats better on {corpus} than guessing by frequency; below"
+        f" {LEARNED:.0f} little can be said of its pre-training but that it is too short"
+        for name, (nats, corpus) in gained.items()
+        if nats < LEARNED
+    ]
+
+
 def _first_stage(entry: Entry) -> str:
     from tasks.plan import plan_recipe
 
     return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
+
+
+def _unigram_losses(run: Run, corpora: Iterable[str]) -> dict[str, float]:
+    """By corpus, what its tokens' frequencies alone would lose (by the recipe's own tokenizer)."""
+    from corpora.shards import TokenisedCorpus
+    from models.evaluation.unigram import unigram_loss
+
+    vocabulary = load_tokenizer(run.made["tokenizer"]).vocabulary_size
+    found = {}
+    for name in corpora:
+        path = run.made[f"tokens {name}"].path(DOCUMENTS)
+        train, heldout = (TokenisedCorpus(path, split) for split in ("train", "heldout"))
+        found[name] = unigram_loss(train, heldout, vocabulary)
+    return {name: loss for name, loss in found.items() if loss is not None}
 
 
 def _predictions(run: Run) -> dict[str, list[str]]:

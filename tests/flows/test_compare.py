@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -75,6 +76,8 @@ def test_two_recipes_over_two_seeds_share_what_is_the_same_and_go_on_where_they_
         assert recipe["seeds"] == [1, 2]
         assert len(recipe["metrics"]["macro_f1"]["values"]) == 2
         assert recipe["heldout_loss"]["python_scientific"] > 0
+        assert 4 < recipe["unigram_loss"]["python_scientific"] < math.log(500)
+    assert sum("too short" in note for note in table["notes"]) == 2
     verdicts = {d["verdict"] for of in table["differences"].values() for d in of}
     assert verdicts <= {"better", "worse", "not distinguishable"}
     assert [rival["name"] for rival in table["baselines"]] == [
