@@ -5,7 +5,8 @@ Every message says where, what was expected, what came and what to do; none cont
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -74,3 +75,17 @@ class Interrupted(EnvironmentFault):
         super().__init__(message)
         self.exit_code = 128 + signal_number if signal_number else 1
         self.signal_number = signal_number
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Put the place before what is raised inside, by something that could not know it.
+
+    Args:
+        where: Such as ``recipes/x.yaml: stages[0].init``.
+    """
+    try:
+        yield
+    except (RecipeError, ContractViolation, EnvironmentFault) as error:
+        error.args = (f"{where}: {error}",)
+        raise

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from fourstage.errors import located
 from tasks.artifacts import Artifact
 from tasks.steps import Bound, Step
 
@@ -49,7 +50,8 @@ def by_number(recipe: Any) -> tuple[Any, dict[str, Path]]:
         return recipe, {}
     from tasks.stage_files import pretrained_stage
 
-    address, folder = pretrained_stage(first.init)
+    with located(f"{recipe.where}: stages[0].init"):
+        address, folder = pretrained_stage(first.init)
     first = first.model_copy(update={"init": address})
     return recipe.model_copy(update={"stages": (first, *later)}), {address: folder}
 

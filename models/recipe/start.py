@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fourstage.errors import located
 from models.interchange.published import FOLDER, published_folder
 from models.recipe.ledger import Ledger
 from models.recipe.networks import Network, resolve_network
@@ -52,8 +53,10 @@ def resolve_start(ledger: Ledger) -> Start | None:
     from models.interchange.start import read_start
     from models.tokenizers.loading import scheme_of
 
-    folder = ledger.registered.get(address) or published_folder(_found(address, ledger.folders))
-    given = read_start(folder, weights=False)
+    with located(f"{ledger.recipe.where}: stages[0].init"):
+        folder = ledger.registered.get(address)
+        folder = folder or published_folder(_found(address, ledger.folders))
+        given = read_start(folder, weights=False)
     settings = dict(given.settings)
     size = settings.pop("vocabulary_size")
     network = resolve_network(ledger, given.family, settings, "stages[0].init")

@@ -115,6 +115,13 @@ def test_a_network_from_elsewhere_is_the_stage_general(
     hops = researcher.types("trace", "models:/later@champion", "--json").json["hops"]
     assert "models:/first/1" in [hop.get("init") for hop in hops]
 
+    start["init"] = "models:/frist@champion"
+    project.recipe(recipe("later", stages=[start, *later], **settings))
+    refused = researcher.types("plan", "later")
+    assert refused.code == 2
+    assert "stages[0].init: models:/frist@champion" in refused.err
+    assert "did you mean 'first'" in refused.err
+
 
 MODELS_READ = """
 import json, sys
