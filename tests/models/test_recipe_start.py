@@ -134,7 +134,8 @@ def test_without_init_a_size_is_needed(write, folder):
 def test_a_folder_that_is_no_network_is_refused(write, folder):
     there = str(folder / "network")
     said = fault(write((there, there + "s")))
-    assert "given.yaml: stages[0].init: folder:" in said and "there is no such folder" in said
+    assert "given.yaml: stages[0].init: folder:" in said
+    assert "there is no such folder" in said
     assert "config.json: not there" in fault(write((there, str(folder.parent))))
 
 
