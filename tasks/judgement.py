@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from fourstage.errors import RecipeError
 from tasks.entries import Entry, Run
 from tasks.evaluate_model import PREDICTIONS
 from tasks.provenance import git_state, machine
-from tasks.tokenize_corpus import DOCUMENTS, load_tokenizer
+from tasks.tokenize_corpus import unigram_losses
 
 CHEAP = "TF-IDF + logistic regression"
 MAJORITY = "majority class"
@@ -135,7 +135,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
             what: _mean(runs, what, pretraining=True) for what in ("steps", "tokens", "seconds")
         },
         "heldout_loss": _means(before),
-        "unigram_loss": _unigram_losses(runs[0], before[0]),
+        "unigram_loss": unigram_losses(runs[0].made, before[0]),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
@@ -187,20 +187,6 @@ def _first_stage(entry: Entry) -> str:
     from tasks.plan import plan_recipe
 
     return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
-
-
-def _unigram_losses(run: Run, corpora: Iterable[str]) -> dict[str, float]:
-    """By corpus, what its tokens' frequencies alone would lose (by the recipe's own tokenizer)."""
-    from corpora.shards import TokenisedCorpus
-    from models.evaluation.unigram import unigram_loss
-
-    vocabulary = load_tokenizer(run.made["tokenizer"]).vocabulary_size
-    found = {}
-    for name in corpora:
-        path = run.made[f"tokens {name}"].path(DOCUMENTS)
-        train, heldout = (TokenisedCorpus(path, split) for split in ("train", "heldout"))
-        found[name] = unigram_loss(train, heldout, vocabulary)
-    return {name: loss for name, loss in found.items() if loss is not None}
 
 
 def _predictions(run: Run) -> dict[str, list[str]]:

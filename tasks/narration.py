@@ -42,8 +42,9 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
         )
     if metric:
         console.print(
-            f"[dim]{metric} before finetune is a linear probe's on frozen features;"
-            " on the dev rows[/]"
+            "[dim]in brackets: against the stage before, a first loss against guessing by"
+            f" frequency; {metric} on the dev rows, before finetune a linear probe's on frozen"
+            " features[/]"
         )
     if summary["metrics"]:
         console.print()

@@ -32,7 +32,7 @@ class StageRow:
         heldout: Held-out loss after it, by corpus.
         metric: The task metric after it, where one was measured.
         gained: What it changed against the stage before, by row of the table: ``loss on CORPUS`` or
-            the metric's name.
+            the metric's name; a first loss against guessing by frequency.
     """
 
     stage: str

@@ -8,6 +8,7 @@ from typing import Any
 from models.recipe.schema import STAGE_KINDS
 from tasks.report import StageRow
 from tasks.start import made_as
+from tasks.tokenize_corpus import unigram_losses
 from tasks.work import Work
 
 
@@ -72,7 +73,8 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
         "tokens_per_second": details["tokens_per_second"],
         "passes": details["passes"],
         **({"turns": details["turns"]} if "turns" in details else {}),
-        "heldout_loss": measured.details["heldout_loss"],
+        "heldout_loss": (losses := measured.details["heldout_loss"]),
+        "unigram_loss": unigram_losses(work.made, losses),
         "task_metric": measured.details.get("task_metric"),
     }
 
@@ -81,15 +83,15 @@ def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:
     """What each stage changed against the one before: held-out losses and the task metric.
 
     The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is
-    the gain of training the whole network on the labels. The first stage of another network (one
-    of `anew`) changed nothing.
+    the gain of training the whole network on the labels. The first stage of a network (one of
+    `anew`) is held against guessing by how often each token occurs.
     """
-    before: Mapping[str, float] = {}
+    before: Mapping[str, float] | None = None
     for stage in stages:
         if stage["status"] == "skipped":
             continue
-        if stage["stage"] in anew:
-            before = {}
+        if before is None or stage["stage"] in anew:
+            before = {f"loss on {corpus}": x for corpus, x in stage["unigram_loss"].items()}
         now = {f"loss on {corpus}": loss for corpus, loss in stage["heldout_loss"].items()}
         if metric := stage["task_metric"]:
             now[metric["name"]] = metric["value"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,18 @@ def load_tokenizer(artifact: Artifact) -> Any:
     from models.tokenizers import loading
 
     return loading.load_tokenizer(artifact.folder)
+
+
+def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict[str, float]:
+    """By corpus, nats a held-out token by frequencies alone; not of what has no held-out text.
+
+    Args:
+        made: Artifacts by step name.
+        corpora: Names of corpora and datasets.
+    """
+    tokens = {name: made.get(f"tokens {name}") for name in corpora}
+    losses = {name: found.details["unigram_loss"] for name, found in tokens.items() if found}
+    return {name: loss for name, loss in losses.items() if loss is not None}
 
 
 def batches(items: Iterable, size: int) -> Iterator[list]:
@@ -192,15 +204,17 @@ def tokenize(
         documents: (id, text, split).
 
     Returns:
-        Number of documents, tokens of each split, share of unknown ones; with a gazetteer, the
-        shares of tokens in its phrases and entities.
+        Number of documents, tokens of each split, share of unknown ones, nats a held-out token by
+        the frequencies of training alone; with a gazetteer, the shares of tokens in its phrases
+        and entities.
     """
     from corpora.arrow_files import TableWriter
     from corpora.shards import TOKEN_PROFILE, TokenWriter
     from corpora.units import ENTITY, PHRASE, covered
+    from models.evaluation.unigram import unigram_loss
 
     count = unknown = 0
-    tokens: dict[str, int] = {}
+    often = {s: np.zeros(tokenizer.vocabulary_size, np.int64) for s in ("train", "heldout")}
     in_names = dict.fromkeys(("phrase", "entity"), 0)
     with (
         TokenWriter(folder / DOCUMENTS) as writer,
@@ -227,12 +241,14 @@ def tokenize(
                 )
                 count += 1
                 unknown += unknown_here
-                tokens[split] = tokens.get(split, 0) + len(ids)
+                np.add.at(often[split], ids, 1)
+    tokens = {split: int(times.sum()) for split, times in often.items() if times.any()}
     total = max(1, sum(tokens.values()))
     details = {
         "documents": count,
         "tokens": dict(sorted(tokens.items())),
         "unknown_share": unknown / total,
+        "unigram_loss": unigram_loss(often["train"], often["heldout"]),
     }
     if pieces.gazetteer is not None:
         details["coverage"] = {kind: inside / total for kind, inside in in_names.items()}

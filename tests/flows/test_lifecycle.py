@@ -64,6 +64,11 @@ def test_a_run_prints_one_object_on_standard_output(story: Story):
         assert stage["seconds"] > 0
         assert re.fullmatch("[0-9a-f]{64}", stage["key"])
         assert re.fullmatch("[0-9a-f]{64}", stage["weights_digest"])
+    first = summary["stages"][0]
+    assert first["gained"] == {
+        f"loss on {corpus}": pytest.approx(loss - first["unigram_loss"][corpus])
+        for corpus, loss in first["heldout_loss"].items()
+    }
     assert {"accuracy", "macro_f1"} == set(summary["metrics"])
     assert all(0 <= value <= 1 for value in summary["metrics"].values())
     assert summary["gate"]["decision"] == "promote"

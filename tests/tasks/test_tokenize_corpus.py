@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from corpora.shards import TokenisedCorpus
 from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
@@ -126,3 +127,15 @@ def test_case_is_found_in_bytes():
     words = [tokenizer.decode([i]).strip() for i in ids[(starts & CAPITALISED) > 0]]
     assert [word[:1] for word in words if word] == ["N", "Y", "N"]
     assert int((starts & CASED > 0).sum()) >= 5
+
+
+def test_what_is_told_of_the_tokens(tmp_path: Path):
+    documents = [("a", "new. new york", "train"), ("b", "in", "heldout"), ("c", "new.", "heldout")]
+    details = tokenize(tmp_path, TOKENIZER, Pieces(TOKENIZER, "en"), documents)
+    assert details["tokens"] == {"heldout": 3, "train": 4}
+    assert details["unknown_share"] == 1 / 7
+    assert details["unigram_loss"] == pytest.approx(
+        -np.log([1, 3, 2]).mean() + np.log(4 + TOKENIZER.vocabulary_size)
+    )
+    pieces, unheard = Pieces(TOKENIZER, "en"), documents[:1]
+    assert tokenize(tmp_path, TOKENIZER, pieces, unheard)["unigram_loss"] is None
