@@ -97,7 +97,7 @@ def explanation(table: Table) -> str:
         f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"
         " all its stages; those it shares with others are counted in full. Losses are held-out, at"
         " the end of pre-training, in nats a hidden token; in brackets, against guessing by how"
-        " often each token occurs, which is what recipes with other tokenizers can be compared by.",
+        " often each token occurs.",
         "Differences: paired bootstrap over texts and seeds"
         f" ({table['resamples']:,} resamples; Sellam et al. 2022, arXiv 2106.16163) with Student's"
         f" t. *Detectable* is the true difference found with {table['power']:.0%} power at"

@@ -167,19 +167,19 @@ def _notes(entries: Sequence[Entry], one_seed: Sequence[str], equal: str | None)
 
 def _too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Whose pre-training is too short for what it says about an objective."""
-    gained = {
-        recipe["name"]: min(
-            (loss - recipe["heldout_loss"][corpus], corpus)
+    against = {
+        recipe["name"]: max(
+            (recipe["heldout_loss"][corpus] - loss, corpus)
             for corpus, loss in recipe["unigram_loss"].items()
         )
         for recipe in recipes
         if recipe["unigram_loss"]
     }
     return [
-        f"{name}: {nats:.2f} nats better on {corpus} than guessing by frequency; below"
-        f" {LEARNED:.0f} little can be said of its pre-training but that it is too short"
-        for name, (nats, corpus) in gained.items()
-        if nats < LEARNED
+        f"{name}: {nats:+.2f} nats on {corpus} against guessing by frequency; above"
+        f" -{LEARNED:.0f} little can be said of its pre-training but that it is too short"
+        for name, (nats, corpus) in against.items()
+        if nats > -LEARNED
     ]
 
 

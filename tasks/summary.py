@@ -60,7 +60,7 @@ def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
 
 
 def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
-    details = made.details
+    details, losses = made.details, measured.details["heldout_loss"]
     return {
         "stage": stage.name,
         "kind": stage.kind,
@@ -73,7 +73,7 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
         "tokens_per_second": details["tokens_per_second"],
         "passes": details["passes"],
         **({"turns": details["turns"]} if "turns" in details else {}),
-        "heldout_loss": (losses := measured.details["heldout_loss"]),
+        "heldout_loss": losses,
         "unigram_loss": unigram_losses(work.made, losses),
         "task_metric": measured.details.get("task_metric"),
     }
