@@ -144,25 +144,29 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
 
 
 def _notes(entries: Sequence[Entry], one_seed: Sequence[str], equal: str | None) -> list[str]:
-    notes = [
-        f"{name}: one seed only, so its interval knows nothing of the spread over seeds"
-        for name in one_seed
-    ]
-    shared = [entry for entry in entries if len(entry.seeds) > 1]
-    notes += [
-        f"{entry.name}: seeds differ from stage {entry.seeds_from} on; "
-        + (
-            "what the stages before it owe to chance is not in the deviations"
-            if entry.together >= len(entry.seeds)
-            else f"each {entry.together} share the stages before it but count as if they did not:"
-            " where those stages decide, intervals are too narrow"
-        )
-        for entry in shared
-        if entry.seeds_from != _first_stage(entry)
-    ]
+    of: dict[str, list[str]] = {}  # recipes that share a note share its line
+    for name in one_seed:
+        of.setdefault(
+            "one seed only: the interval knows nothing of the spread over seeds", []
+        ).append(name)
+    for entry in entries:
+        if len(entry.seeds) > 1 and entry.seeds_from != _first_stage(entry):
+            of.setdefault(_shared(entry), []).append(entry.name)
+    notes = [f"{', '.join(names)}: {note}" for note, names in of.items()]
     if equal and any(entry.smoke for entry in entries):
         notes.append(f"--smoke: budgets are as small as can be, --equal {equal} changes nothing")
     return notes
+
+
+def _shared(entry: Entry) -> str:
+    """What sharing the stages before `entry.seeds_from` does to the intervals."""
+    said = f"seeds differ from stage {entry.seeds_from} on; "
+    if entry.together >= len(entry.seeds):
+        return said + "what the stages before it owe to chance is not in the deviations"
+    return said + (
+        f"each {entry.together} share the stages before it but count as if they did not: where"
+        " those stages decide, intervals are too narrow"
+    )
 
 
 def _too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
