@@ -194,10 +194,33 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
         # Two first visitors would both make the tables.
         fcntl.flock(lock, fcntl.LOCK_EX)
         with _answering(uri), _briefly():
+            if scheme.startswith("sqlite"):
+                _make_database(uri, folder)
             client = MlflowClient(tracking_uri=uri, registry_uri=uri)
             client.search_experiments(max_results=1)
             client.search_registered_models(max_results=1)
     return Tracking(client, uri, folder)
+
+
+def _make_database(uri: str, folder: Path) -> None:
+    """Make a database that is not there: all of its tables first, then its name.
+
+    MLflow makes its tables in dozens of migrations, and where it was killed in one of them it
+    stumbles over what that left, ever after.
+    """
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from sqlalchemy.engine import make_url
+
+    address = make_url(uri)
+    database = Path(address.database or ":memory:")
+    if database.name == ":memory:" or database.exists():
+        return
+    part = database.with_name(f".{database.name}.part")
+    for left in (part, part.with_name(f"{part.name}-journal")):
+        left.unlink(missing_ok=True)
+    made = SqlAlchemyStore(str(address.set(database=str(part))), (folder / "mlflow").as_uri())
+    made.engine.dispose()
+    os.replace(part, database)
 
 
 @answered

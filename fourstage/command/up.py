@@ -114,6 +114,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     Raises:
         EnvironmentFault: If a port is taken or a server does not start.
     """
+    from tasks.tracking import connect
+
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
         _require_free(port, option)
     logs = home() / "logs"
@@ -134,6 +136,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         servers = Servers(logs)
         stack.callback(servers.stop)
         _say("starting a Prefect server and MLflow …")
+        connect()  # where there is no database, a server that is killed would leave half of one
         servers.start(
             "prefect-server",
             *(python, "-m", "prefect", "server", "start"),

@@ -134,10 +134,16 @@ def entry_of(home: Path, stage: str) -> list[Path]:
     ]
 
 
+def has_table(database: Path, table: str) -> list[tuple[Any, ...]]:
+    return rows(database, f"select 1 from sqlite_master where name = '{table}'")
+
+
 MOMENTS: dict[str, Callable[[Path], Any]] = {
+    "making Prefect's tables": lambda home: has_table(home / "prefect" / "prefect.db", "flow"),
     "being known to Prefect alone": lambda home: rows(
         home / "prefect" / "prefect.db", "select 1 from flow_run where state_type = 'RUNNING'"
     ),
+    "making MLflow's tables": lambda home: has_table(home / ".mlflow.db.part", "alembic_version"),
     "writing a checkpoint": lambda home: list((home / "store/stage").glob("*/checkpoints/.*.part")),
     "committing a stage": lambda home: entry_of(home, "domain"),
     "logging to MLflow": lambda home: rows(

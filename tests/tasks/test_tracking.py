@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,31 @@ def test_a_home_that_is_a_file_is_named(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentFault, match="can't be written by user"):
         connect(f"sqlite:///{tmp_path}/file/home/mlflow.db", tmp_path / "file" / "home")
+
+
+def test_a_database_that_a_kill_left_half_made_is_made_anew(home: Path):
+    half = home / ".mlflow.db.part"
+    connecting = "from tasks.tracking import connect; connect()"
+    process = subprocess.Popen([sys.executable, "-c", connecting])
+    while not _has_tables(half):
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    assert not (home / "mlflow.db").exists()
+
+    assert ensure_experiment(connect(), "demo")
+    assert not half.exists()
+
+
+def _has_tables(database: Path) -> bool:
+    if not database.exists():
+        return False
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        try:
+            return bool(connection.execute("select 1 from sqlite_master limit 1").fetchall())
+        except sqlite3.OperationalError:  # locked
+            return False
 
 
 def test_artifacts_of_a_local_database_lie_under_the_home(tracking: Tracking, home: Path):
