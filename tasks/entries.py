@@ -10,6 +10,7 @@ from fourstage.errors import RecipeError
 from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import store
+from tasks.evaluate_model import GUESSER
 from tasks.plan import Plan, plan_recipe
 from tasks.steps import look_ahead
 from tasks.work import work_on
@@ -68,10 +69,18 @@ class Run:
         ]
 
     @property
-    def heldout_loss(self) -> dict[str, float]:
-        """By corpus, at the end of pre-training; empty without any."""
-        measured = [found for stage, _, found in self.stages if stage.kind != "finetune"]
-        return dict(measured[-1].details["heldout_loss"]) if measured else {}
+    def last_guess(self) -> tuple[str, dict[str, float]]:
+        """The last pre-training stage that guessed hidden tokens and, by corpus, its loss.
+
+        A stage that learns something else (replaced tokens) leaves a head behind that no longer
+        fits the network. Empty where there is none.
+        """
+        guessed = [
+            (stage.name, dict(found.details["heldout_loss"]))
+            for stage, _, found in self.stages
+            if stage.kind != "finetune" and (GUESSER in stage.objectives or stage.init)
+        ]
+        return guessed[-1] if guessed else ("", {})
 
     def spent(self, what: str, *, pretraining: bool = False) -> float:
         """Sum of ``steps``, ``tokens`` or ``seconds`` over the stages.

@@ -90,7 +90,9 @@ def judge(
             metric: [asdict(difference) for difference in found.differences]
             for metric, found in contests.items()
         },
-        "notes": _notes(entries, contests[metrics[0]].one_seed, equal) + _too_early(recipes),
+        "notes": _notes(entries, contests[metrics[0]].one_seed, equal)
+        + _guessed_before(recipes)
+        + _too_early(recipes),
         "machine": machine(),
         "git": git_state(),
     }
@@ -116,7 +118,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         for metric, found in contests.items()
     }
     last = [run.stages[-1][2].details["heldout_loss"] for run in runs]
-    before = [run.heldout_loss for run in runs]
+    guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
     stages = runs[0].plan.recipe.stages
     return {
         "name": entry.name,
@@ -135,6 +137,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
             what: _mean(runs, what, pretraining=True) for what in ("steps", "tokens", "seconds")
         },
         "heldout_loss": _means(before),
+        "heldout_loss_after": guessed,
         "unigram_loss": unigram_losses(runs[0].made, before[0]),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
@@ -167,6 +170,16 @@ def _shared(entry: Entry) -> str:
         f"each {entry.together} share the stages before it but count as if they did not: where"
         " those stages decide, intervals are too narrow"
     )
+
+
+def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whose losses are not of the end of pre-training."""
+    return [
+        f"{recipe['name']}: losses are of the end of stage {recipe['heldout_loss_after']}, the last"
+        " that guessed hidden tokens"
+        for recipe in recipes
+        if recipe["heldout_loss_after"] not in ("", *recipe["stages"][-2:-1])
+    ]
 
 
 def _too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
