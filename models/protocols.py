@@ -156,6 +156,7 @@ class Network(Protocol):
     provides: frozenset[Capability]
     token_embedding: Any  # a layer; heads that tie weights use its very variable
     # Without ``pooled_output`` also ``pooler_activation``, of the dense layer a head puts there.
+    # ``reads_positions = True`` where it heeds ``read_positions`` (`models.reading`).
 
     def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict:
         """Encode a batch; keys that the network does not need are ignored."""
@@ -210,7 +211,11 @@ class Objective(Protocol):
 
 
 class Scorer(Protocol):
-    """The scoring half of an objective, a ``keras.layers.Layer``."""
+    """The scoring half of an objective, a ``keras.layers.Layer``.
+
+    One that reads the sequence at some positions alone says so in ``reads``: the names of those
+    positions in a batch; ``()`` where it reads the first position or the pooled vector.
+    """
 
     def prepare(self, batch: dict, training: bool) -> dict:
         """Change the batch before the network sees it; the default returns it as it is."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from models import features as keys
 from models.protocols import Context, TokenisedRows, Tokenizer
+from models.reading import where_read
 from models.training.assembly import load_stage
 from models.training.traced_model import TracedModel
 
@@ -51,6 +52,7 @@ class Classifier(TracedModel):
 
     def call(self, features: dict, training: bool = False) -> Any:
         """Logits, float32."""
+        features = where_read(self.network, [self.scorer], features)
         outputs = dict(self.network(features, training=training))
         return self.scorer(features, outputs, training=training)[1][keys.LOGITS]
 

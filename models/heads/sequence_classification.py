@@ -114,6 +114,8 @@ class SequenceClassification:
 class _SequenceClassificationScorer(keras.layers.Layer):
     """One score a label from the pooled vector; the loss is a weighted mean over rows."""
 
+    reads = ()
+
     def __init__(
         self,
         network: Any,

@@ -20,6 +20,7 @@ import numpy as np
 
 from models import features as keys
 from models.protocols import Tokenizer
+from models.reading import where_read
 from models.tokenizers.loading import load_tokenizer
 from models.training.assembly import load_stage
 
@@ -56,6 +57,7 @@ def export_text_model(
     length = int(stage.config["sequence_length"])
 
     def probabilities(features: dict[str, Any]) -> Any:
+        features = where_read(stage.network, [scorer], features)
         outputs = dict(stage.network(features, training=False))
         logits = scorer(features, outputs, training=False)[1][keys.LOGITS]
         return tf.nn.softmax(logits, axis=-1)

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from models.layers.attention import MultiHeadAttention
+from models.layers.gather import gather_positions
 from models.layers.projection import ActivatedProjection, projection
 
 # Keras annotates its operations as if each could return None.
@@ -29,7 +30,8 @@ class TransformerBlock(keras.layers.Layer):
         dtype: Policy name of the matrix products.
 
     Shape:
-        x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32.
+        x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32; with `at` (B, R), positions
+        in [0, T), what stands there alone, (B, R, D), and bias broadcast to (B, H, R, T).
     """
 
     def __init__(
@@ -72,9 +74,13 @@ class TransformerBlock(keras.layers.Layer):
         self.output_norm.build(stream)
         self.built = True
 
-    def call(self, x: Any, bias: Any = None, training: bool | None = None) -> Any:
-        """Run the layer."""
-        attended = self.dropout(self.attention(x, bias=bias, training=training), training=training)
+    def call(self, x: Any, bias: Any = None, at: Any = None, training: bool | None = None) -> Any:
+        """Run the layer, everywhere or `at` some positions."""
+        memory = x
+        if at is not None:
+            x = gather_positions(x, at)
+        attended = self.attention(x, memory, bias=bias, training=training)
+        attended = self.dropout(attended, training=training)
         x = self.attention_norm(x + ops.cast(attended, "float32"))
         inner = self.intermediate(x, training=training)  # (B, T, F)
         added = self.dropout(self.output_projection(inner), training=training)  # (B, T, D)

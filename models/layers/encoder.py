@@ -46,8 +46,11 @@ class TextEncoder(keras.Model):
 
     Shape:
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), task_ids? (B,)} →
-        {sequence_output (B, T, D) float32, pooled_output (B, D) float32 where pooled}
+        {sequence_output (B, T, D) float32, pooled_output (B, D) float32 where pooled};
+        with read_positions (B, R), position 0 first: {sequence_output (B, R, D), …}
     """
+
+    reads_positions = True
 
     def __init__(
         self,
@@ -158,8 +161,11 @@ class TextEncoder(keras.Model):
         x = self.embed(features, training=training)
         mask = features.get(keys.PADDING_MASK)
         bias = None if mask is None else bias_from_padding(mask)  # (B, 1, 1, T)
-        for number in self.order:
+        *before, last = self.order
+        for number in before:
             x = self.blocks[number](x, bias=bias, training=training)
+        at = features.get(keys.READ_POSITIONS)
+        x = self.blocks[last](x, bias=bias, at=at, training=training)
         outputs = {keys.SEQUENCE_OUTPUT: x}
         if self.pooler is not None:
             pooled = ops.tanh(ops.cast(self.pooler(x[:, 0]), "float32"))  # (B, D)

@@ -25,6 +25,8 @@ class PooledClassifier(keras.layers.Layer):
         logits: Key of the predictions, (B, N).
     """
 
+    reads = ()
+
     def __init__(self, network: Any, name: str, num_classes: int, labels: str, logits: str):
         dtype = network.dtype_policy.name
         super().__init__(name=name, dtype=dtype, autocast=False)

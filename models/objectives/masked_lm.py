@@ -154,6 +154,8 @@ class MaskedLM:
 class _MaskedLMScorer(TokenPrediction):
     """Scores the chosen positions only: at 15 % the largest matrix product is a seventh."""
 
+    reads = (keys.MASK_POSITIONS,)
+
     def __init__(self, network: Any):
         super().__init__(network, name="masked_lm")
 

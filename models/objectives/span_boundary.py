@@ -104,6 +104,8 @@ class SpanBoundary:
 class _SpanBoundaryScorer(keras.layers.Layer):
     """Never sees the states of the masked positions themselves."""
 
+    reads = (SPAN_BEFORE, SPAN_BEHIND)
+
     def __init__(self, network: Any, num_places: int, place_dim: int):
         dtype = network.dtype_policy.name
         super().__init__(name="span_boundary", dtype=dtype, autocast=False)

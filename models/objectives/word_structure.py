@@ -99,6 +99,8 @@ class WordStructure:
 class _WordStructureScorer(keras.layers.Layer):
     """Scores the last slots of masked_lm's predictions."""
 
+    reads = ()
+
     def __init__(self, num_slots: int, dtype: str):
         super().__init__(name="word_structure", dtype=dtype, autocast=False)
         self.num_slots = num_slots

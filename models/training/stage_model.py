@@ -16,6 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from models.reading import where_read
 from models.training.traced_model import TracedModel
 
 # Keras annotates its operations as if each could return None.
@@ -62,6 +63,7 @@ class StageModel(TracedModel):
         batch = dict(batch)
         for scorer in self.scoring:
             batch = scorer.prepare(batch, training)
+        batch = where_read(self.network, self.scoring, batch)
         predicted = dict(self.network(batch, training=training))
         scores: dict[str, dict[str, tuple[Any, Any]]] = {}
         for name, scorer in zip(self.objectives, self.scoring, strict=True):
