@@ -44,7 +44,7 @@ def where_read(network: Any, scorers: Iterable[Any], batch: Mapping[str, Any]) -
     for name in dict.fromkeys(name for names in wanted for name in names if name in batch):
         positions = batch[name]
         read.append(positions)
-        places = ops.arange(width, width + positions.shape[1], dtype="int32")
-        batch[name] = ops.zeros_like(positions) + places
-        width += positions.shape[1]
+        count = ops.shape(positions)[1]
+        batch[name] = ops.zeros_like(positions) + ops.arange(width, width + count, dtype="int32")
+        width += count
     return batch | {keys.READ_POSITIONS: ops.concatenate(read, axis=1)}
