@@ -1,7 +1,7 @@
 """One masked-LM training step of ours, timed on request; worker of `pretraining_throughput`.
 
 ``python -m benchmarks.masked_lm_step float32|bfloat16 fourstage|plain DROPOUT``. ``plain`` is the
-same network with Keras's own optimizer and without compiled islands.
+same network with Keras's own optimizer, without compiled islands and with a whole last layer.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
         activation="gelu",  # as Hugging Face computes it
         dtype=policy(precision),
     )
+    network.reads_positions = kind != "plain"
     model = StageModel(network, {"masked_lm": objective.attach(network)})
     settings = {"peak_learning_rate": 1e-4, "warmup": 0.0, "decay": "constant"}
     optimizer: Any = make_optimizer({"adamw": settings}, total_steps=10_000)
