@@ -7,6 +7,7 @@ process group: there Ctrl-C ends the server before the run can say how it ended.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import socket
 import subprocess
@@ -14,10 +15,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import IO
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import EMBEDDED, home
@@ -46,6 +48,8 @@ def bring_prefect() -> Callable[[], None]:
     """
     if os.environ.get("PREFECT_API_URL"):
         return lambda: None
+    starting = ExitStack()
+    lock = starting.enter_context(starting_prefect())
     port = _free_port()
     arguments = ("--host", LOOPBACK, "--port", str(port), "--log-level", "error")
     guard = subprocess.Popen(
@@ -54,6 +58,7 @@ def bring_prefect() -> Callable[[], None]:
         stdout=subprocess.DEVNULL,
         env=os.environ | MARKS,
         start_new_session=True,
+        pass_fds=(lock.fileno(),),  # where we are killed, it has the lock until the server ends
     )
     # Registered before Prefect's own, so that it comes last: they still have things to send.
     atexit.register(_end, guard)
@@ -63,14 +68,61 @@ def bring_prefect() -> Callable[[], None]:
 
     def ready() -> None:
         _wait_for(guard, f"{address}/health")
+        starting.close()
         _mark_runs()
 
     return ready
 
 
+@contextmanager
+def starting_prefect() -> Iterator[IO[str]]:
+    """Start a server as the only process of this home that does, and wait until it answers.
+
+    Two that find an old database, or none, would both migrate it, and one of them would fail. And
+    where the first tables are cut off, the next server stumbles over what is there: until its
+    server answers, a new database has a mark, by which the next start throws it away. It holds
+    nothing yet.
+
+    Yields:
+        The lock; whoever inherits it holds it too, until the server answers.
+    """
+    database = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
+    mark = database.with_name("prefect.db.unfinished")
+    with open(home() / "prefect.lock", "a+") as lock:
+        _wait_in_line(lock)
+        if mark.exists():
+            for end in ("", "-wal", "-shm", "-journal"):
+                database.with_name(database.name + end).unlink(missing_ok=True)
+        elif not database.exists():
+            mark.touch()
+        yield lock
+        mark.unlink(missing_ok=True)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+
+def _wait_in_line(lock: IO[str]) -> None:
+    deadline = time.monotonic() + _patience()
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise EnvironmentFault(
+                    f"another run of the home {home()} has been starting Prefect's server for"
+                    f" {_patience():.0f} s; end it (`ps ax | grep fourstage`), then run the same"
+                    " command again."
+                ) from None
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _patience() -> float:
+    return float(os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"])
+
+
 def _wait_for(guard: subprocess.Popen, address: str) -> None:
-    seconds = float(os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"])
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + _patience()
     while guard.poll() is None and time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(address, timeout=5):
@@ -78,8 +130,10 @@ def _wait_for(guard: subprocess.Popen, address: str) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
     lack = no_space(home())
+    ended = guard.poll() is not None
     raise EnvironmentFault(
-        f"Prefect's server of this run did not start within {seconds:.0f} s"
+        "Prefect's server of this run "
+        + ("ended as it started" if ended else f"did not start within {_patience():.0f} s")
         + (f": {lack}; make room" if lack else f"; {home() / 'logs'} holds what it said")
         + ", then run the same command again."
     )

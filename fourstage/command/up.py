@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fourstage.command.embedded_prefect import starting_prefect
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY, home, mlflow_uri, project
 
@@ -138,13 +139,6 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         _say("starting a Prefect server and MLflow …")
         connect()  # where there is no database, a server that is killed would leave half of one
         servers.start(
-            "prefect-server",
-            *(python, "-m", "prefect", "server", "start"),
-            *("--host", LOOPBACK, "--port", str(prefect_port)),
-            environment=environment,
-            folder=project(),
-        )
-        servers.start(
             "mlflow",
             *(python, "-m", "mlflow", "server", "--host", LOOPBACK, "--port", str(mlflow_port)),
             *("--backend-store-uri", mlflow_uri()),
@@ -152,7 +146,15 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             environment=environment,
             folder=project(),
         )
-        servers.wait_for("prefect-server", f"{prefect}/api/health")
+        with starting_prefect():
+            servers.start(
+                "prefect-server",
+                *(python, "-m", "prefect", "server", "start"),
+                *("--host", LOOPBACK, "--port", str(prefect_port)),
+                environment=environment,
+                folder=project(),
+            )
+            servers.wait_for("prefect-server", f"{prefect}/api/health")
         deploy(environment)
 
         def start_worker() -> None:

@@ -1,0 +1,79 @@
+"""The server that a run brings along: in one home, one starts at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fourstage.settings import REPOSITORY
+
+BRING = (
+    "from fourstage.settings import make_private, make_home;"
+    "make_private(); make_home();"
+    "from fourstage.command.embedded_prefect import bring_prefect;"
+    "bring_prefect()()"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "a home's"
+    folder.mkdir()
+    return folder
+
+
+def bringing(home: Path) -> subprocess.Popen[bytes]:
+    """A process that ends when its server has answered."""
+    environment = {**os.environ, "FOURSTAGE_HOME": str(home)}
+    for name in ("PREFECT_API_URL", "PREFECT_HOME"):
+        environment.pop(name, None)
+    return subprocess.Popen([sys.executable, "-c", BRING], env=environment, cwd=REPOSITORY)
+
+
+def test_two_first_starts_at_once_make_the_database_one_after_the_other(home: Path):
+    with open(home / "prefect.lock", "a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        both = [bringing(home) for _ in range(2)]
+        time.sleep(3)
+        assert [process.poll() for process in both] == [None, None]
+        assert not (home / "prefect" / "prefect.db").exists()
+    assert [process.wait(180) for process in both] == [0, 0]
+    assert (home / "prefect" / "prefect.db").exists()
+
+
+def test_a_database_that_a_kill_left_half_made_is_made_anew(home: Path):
+    """Some of Prefect's migrations are no transactions, and can't be made again."""
+    database = home / "prefect" / "prefect.db"
+    killed = bringing(home)
+    while not database.exists():
+        assert killed.poll() is None
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    with open(home / "prefect.lock", "a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # its server has ended
+        plant(database)
+    assert bringing(home).wait(180) == 0
+    assert not has_planted(database)
+    plant(database)
+    assert bringing(home).wait(180) == 0
+    assert has_planted(database)
+
+
+def plant(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("create table planted (number)")
+
+
+def has_planted(database: Path) -> bool:
+    question = "select 1 from sqlite_master where name = 'planted'"
+    with closing(sqlite3.connect(database)) as connection:
+        return bool(connection.execute(question).fetchall())
