@@ -88,6 +88,7 @@ def starting_prefect() -> Iterator[IO[str]]:
     """
     database = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
     mark = database.with_name("prefect.db.unfinished")
+    database.parent.mkdir(parents=True, exist_ok=True)
     with open(home() / "prefect.lock", "a+") as lock:
         _wait_in_line(lock)
         if mark.exists():
