@@ -12,7 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
@@ -64,15 +64,13 @@ def started(commands: dict[str, tuple[str, ...]]) -> Iterator[dict[str, Worker]]
         yield workers
 
 
-def commands(
-    peers: str, dropout: float, precisions: Sequence[str] = PRECISIONS
-) -> dict[str, tuple[str, ...]]:
+def commands(peers: str, dropout: float) -> dict[str, tuple[str, ...]]:
     """How to start each one, by its name."""
     ours = (sys.executable, "-m", "benchmarks.masked_lm_step")
     found = {
         f"{kind} {precision}": (*ours, precision, kind, str(dropout))
         for kind in ("fourstage", "plain")
-        for precision in precisions
+        for precision in PRECISIONS
     }
     if peers:
         found |= {
@@ -80,17 +78,15 @@ def commands(
                 *(peers, str(PEER), execution, precision, head, str(dropout)),
             )
             for execution in ("eager", "compile")
-            for precision in precisions
+            for precision in PRECISIONS
             for head in ("published", "gathered")
         }
     return found
 
 
-def measure(
-    peers: str, dropout: float, rounds: int, steps: int, precisions: Sequence[str] = PRECISIONS
-) -> dict:
+def measure(peers: str, dropout: float, rounds: int, steps: int) -> dict:
     """Medians in tokens a second, and our best against the best peer."""
-    with started(commands(peers, dropout, precisions)) as workers:
+    with started(commands(peers, dropout)) as workers:
         for worker in workers.values():
             worker.ask("3")  # warms up
         seconds: dict[str, list[float]] = {name: [] for name in workers}
@@ -109,7 +105,8 @@ def measure(
 
 def loss_curve() -> float:
     """Largest difference of our losses from plain Keras's over the first steps, in nats."""
-    with started(commands("", 0.0, ["float32"])) as workers:
+    both = {k: c for k, c in commands("", 0.0).items() if k.endswith("float32")}
+    with started(both) as workers:
         ours, plain = (
             workers[f"{kind} float32"].ask(f"loss {CURVE}") for kind in ("fourstage", "plain")
         )
@@ -122,13 +119,10 @@ def main() -> None:
     parser.add_argument("--peers", default="", help="a Python that has torch and transformers")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=8, help="a round and peer")
-    parser.add_argument("--precision", choices=PRECISIONS, help="one alone; both unless given")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    precisions = [options.precision] if options.precision else PRECISIONS
-    asked = (options.rounds, options.steps, precisions)
-    found = measure(options.peers, 0.1, *asked)
-    found["without_dropout"] = measure(options.peers, 0.0, *asked)
+    found = measure(options.peers, 0.1, options.rounds, options.steps)
+    found["without_dropout"] = measure(options.peers, 0.0, options.rounds, options.steps)
     found["loss_curve_difference"] = loss_curve()
     if options.json:
         print(json.dumps(found, indent=1))

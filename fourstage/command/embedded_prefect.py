@@ -88,9 +88,8 @@ def starting_prefect() -> Iterator[IO[str]]:
     """
     database = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
     mark = database.with_name("prefect.db.unfinished")
-    database.parent.mkdir(parents=True, exist_ok=True)
     with open(home() / "prefect.lock", "a+") as lock:
-        _wait_in_line(lock)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever has it waits for a server with a deadline
         if mark.exists():
             for end in ("", "-wal", "-shm", "-journal"):
                 database.with_name(database.name + end).unlink(missing_ok=True)
@@ -101,29 +100,9 @@ def starting_prefect() -> Iterator[IO[str]]:
         fcntl.flock(lock, fcntl.LOCK_UN)
 
 
-def _wait_in_line(lock: IO[str]) -> None:
-    deadline = time.monotonic() + _patience()
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise EnvironmentFault(
-                    f"another run of the home {home()} has been starting Prefect's server for"
-                    f" {_patience():.0f} s; end it (`ps ax | grep fourstage`), then run the same"
-                    " command again."
-                ) from None
-            time.sleep(0.05)
-        else:
-            return
-
-
-def _patience() -> float:
-    return float(os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"])
-
-
 def _wait_for(guard: subprocess.Popen, address: str) -> None:
-    deadline = time.monotonic() + _patience()
+    seconds = float(os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"])
+    deadline = time.monotonic() + seconds
     while guard.poll() is None and time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(address, timeout=5):
@@ -134,7 +113,7 @@ def _wait_for(guard: subprocess.Popen, address: str) -> None:
     ended = guard.poll() is not None
     raise EnvironmentFault(
         "Prefect's server of this run "
-        + ("ended as it started" if ended else f"did not start within {_patience():.0f} s")
+        + ("ended as it started" if ended else f"did not start within {seconds:.0f} s")
         + (f": {lack}; make room" if lack else f"; {home() / 'logs'} holds what it said")
         + ", then run the same command again."
     )

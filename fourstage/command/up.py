@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fourstage.command.embedded_prefect import starting_prefect
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import REPOSITORY, home, mlflow_uri, project
+from fourstage.settings import REPOSITORY, home, make_home, mlflow_uri, project
 
 LOOPBACK = "127.0.0.1"
 POOL = "fourstage"  # the work pool of prefect.yaml
@@ -119,6 +119,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
 
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
         _require_free(port, option)
+    make_home()
     logs = home() / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     prefect, mlflow = f"http://{LOOPBACK}:{prefect_port}", f"http://{LOOPBACK}:{mlflow_port}"

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from fourstage.command import embedded_prefect
+from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY
 
 BRING = (
@@ -66,6 +68,18 @@ def test_a_database_that_a_kill_left_half_made_is_made_anew(home: Path):
     plant(database)
     assert bringing(home).wait(180) == 0
     assert has_planted(database)
+
+
+def test_a_server_that_ends_as_it_starts_is_told_from_one_that_is_slow(home, monkeypatch):
+    monkeypatch.setenv("FOURSTAGE_HOME", str(home))
+    monkeypatch.setenv("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "1")
+    for code, said in (("pass", "ended as it started"), ("input()", "did not start within 1 s")):
+        guard = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+        if code == "pass":
+            guard.wait()
+        with pytest.raises(EnvironmentFault, match=said):
+            embedded_prefect._wait_for(guard, "http://127.0.0.1:9")
+        guard.communicate()
 
 
 def plant(database: Path) -> None:
