@@ -28,24 +28,21 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
         summary: Of the run.
         recipe: How the command named it, with its options.
     """
-    from tasks.report import stage_table_for_terminal
+    from tasks.report import brackets, stage_table_for_terminal
     from tasks.summary import stage_rows
 
     metric = next((s["task_metric"]["name"] for s in summary["stages"] if s.get("task_metric")), "")
     console = Console(file=terminal(), width=None if terminal().isatty() else 160)
     console.print()
-    console.print(stage_table_for_terminal(stage_rows(summary), metric))
+    rows = stage_rows(summary)
+    console.print(stage_table_for_terminal(rows, metric))
     if all(stage["status"] != "trained" for stage in summary["stages"]):
         console.print(
             "Nothing was trained: every stage was finished before, from the same data and settings"
             " by the same code, or code you accepted."
         )
-    if metric:
-        console.print(
-            "[dim]in brackets: against the stage before, a first loss against guessing by"
-            f" frequency; {metric} on the dev rows, before finetune a linear probe's on frozen"
-            " features[/]"
-        )
+    if said := brackets(rows, metric):
+        console.print(f"[dim]{said}[/]")
     if summary["metrics"]:
         console.print()
         for name, value in summary["metrics"].items():

@@ -18,6 +18,7 @@ from tasks.promote_model import Promotion
 from tasks.record_stage import record_stage
 from tasks.register_model import aliases
 from tasks.report import (
+    brackets,
     contract_card,
     gate_report,
     lineage_diagram,
@@ -169,8 +170,9 @@ def show_summary(work: Work) -> dict[str, Any]:
         The whole run as plain JSON.
     """
     summary = summarise(work)
-    metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else "metric"
-    table = stage_table(stage_rows(summary), metric)
+    metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else ""
+    rows = stage_rows(summary)
+    table = f"{stage_table(rows, metric)}\n\n{brackets(rows, metric)}"
     _post("stages", f"## What each stage bought\n\n{table}", "What each stage bought")
     for key, (page, about) in work.pages.items():
         _post(key, page, about)

@@ -157,17 +157,17 @@ def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = N
     return "\n\n".join(parts) + "\n"
 
 
-def stage_table(rows: Sequence[StageRow], metric: str = "metric") -> str:
+def stage_table(rows: Sequence[StageRow], metric: str = "") -> str:
     """The closing table as Markdown: a column a stage, so that it fits on a page.
 
     Args:
         rows: The stages in order.
-        metric: Name of the task metric.
+        metric: Name of the task metric; empty where the recipe has no labels.
     """
     return markdown_table(*_stage_cells(rows, metric))
 
 
-def stage_table_for_terminal(rows: Sequence[StageRow], metric: str = "metric") -> Table:
+def stage_table_for_terminal(rows: Sequence[StageRow], metric: str = "") -> Table:
     """The closing table for `rich.print`."""
     from rich.table import Table
 
@@ -185,6 +185,16 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
     lines += [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in r) for r in rows]
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def brackets(rows: Sequence[StageRow], metric: str = "") -> str:
+    """What the closing table's brackets say; empty where it has none."""
+    if not any(row.gained for row in rows):
+        return ""
+    said = "in brackets: against the stage before, a first loss against guessing by frequency"
+    if metric:
+        said += f"; {metric} on the dev rows, before finetune a linear probe's on frozen features"
+    return said
 
 
 def _stage_cells(
@@ -208,7 +218,8 @@ def _stage_cells(
         (name, *(measured(name, row, row.heldout.get(corpus)) for row in rows))
         for name, corpus in losses.items()
     ]
-    body.append((metric, *(measured(metric, row, row.metric) for row in rows)))
+    if metric:
+        body.append((metric, *(measured(metric, row, row.metric) for row in rows)))
     return ("stage", *(row.stage for row in rows)), body
 
 

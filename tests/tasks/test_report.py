@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tasks.plots import LARGEST, loss_plot
 from tasks.register_model import Version
 from tasks.report import (
     StageRow,
+    brackets,
     contract_card,
     lineage_diagram,
     markdown_table,
@@ -91,6 +93,16 @@ def test_the_closing_table_reads_the_same_in_markdown_and_terminal():
         ):
             assert part in text
     assert markdown_table(("a",), [("x|y\nz",)]).endswith("| x\\|y z |")
+
+
+def test_a_recipe_without_labels_has_no_line_for_their_metric_and_its_losses_are_explained():
+    rows = [replace(row, metric=None) for row in ROWS]
+    assert stage_table(rows).splitlines()[-1].startswith("| loss on trials | ")
+    assert brackets(rows) == (
+        "in brackets: against the stage before, a first loss against guessing by frequency"
+    )
+    assert "macro_f1 on the dev rows" in brackets(ROWS, "macro_f1")
+    assert brackets([replace(row, gained={}) for row in rows]) == ""
 
 
 def test_a_lineage_diagram_is_a_picture_and_mermaid(
