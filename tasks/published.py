@@ -191,7 +191,8 @@ def model_tags(ancestry: Ancestry) -> dict[str, str]:
     for tokenizer in ancestry.of_kind("tokenizer"):
         tags["fourstage.tokenizer_digest"] = tokenizer.digest
     for contract in ancestry.of_kind("contract"):
-        tags[f"fourstage.contract.{metric_name(contract.name)}"] = contract.digest
+        of = metric_name(contract.name.removeprefix("contract "))
+        tags[f"fourstage.contract.{of}"] = contract.digest
     return tags
 
 

@@ -108,6 +108,8 @@ def test_a_trained_stage_is_published_once_with_everything(
     model = tracking.client.get_logged_model(published.model_id)
     assert model.tags["fourstage.parent_model_id"] == first.model_id
     assert model.tags["fourstage.tokenizer_digest"] == lifecycle["tokenizer"].digest
+    trials = lifecycle["contract corpus trials"].digest
+    assert model.tags["fourstage.contract.corpus trials"] == trials
     assert model.tags["fourstage.licences"] == "CC-BY-SA-4.0, CC0-1.0"
     assert model.tags["git.commit"] == "1234567" * 5 + "12345"
     assert model.tags["prefect.flow_run_id"] == "f1"
