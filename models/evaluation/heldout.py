@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from models.protocols import Context, TokenisedCorpus, Tokenizer
-from models.training.assembly import build_objectives, load_stage
+from models.training.assembly import build_objectives
 from models.training.stage_model import Means, StageModel
+from models.training.trained_stage import load_stage
 
 SEED = 20_201  # of the masks; changing it makes old and new numbers incomparable
 BATCH_SIZE = 32

@@ -12,8 +12,8 @@ import numpy as np
 from models import features as keys
 from models.protocols import Context, TokenisedRows, Tokenizer
 from models.reading import where_read
-from models.training.assembly import load_stage
 from models.training.traced_model import TracedModel
+from models.training.trained_stage import load_stage
 
 BATCH_SIZE = 64
 

@@ -17,8 +17,8 @@ from models import features as keys
 from models.evaluation.classification import evaluate
 from models.evaluation.linear import fit_and_predict
 from models.protocols import Context, TokenisedRows, Tokenizer
-from models.training.assembly import load_stage
 from models.training.traced_model import TracedModel
+from models.training.trained_stage import load_stage
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops

@@ -22,7 +22,7 @@ from models import features as keys
 from models.protocols import Tokenizer
 from models.reading import where_read
 from models.tokenizers.loading import load_tokenizer
-from models.training.assembly import load_stage
+from models.training.trained_stage import load_stage
 
 SAVED_MODEL = "saved_model"
 LABELS = "labels.json"

@@ -23,7 +23,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.layers.gather import gather_positions
 from models.protocols import Batch, Capability, Context
-from models.training.assembly import load_stage
+from models.training.trained_stage import load_stage
 from models.weights import named_weights
 
 # Keras annotates its operations as if each could return None.

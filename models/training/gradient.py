@@ -28,20 +28,12 @@ from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, R
 from fourstage.terminal import say
 from models import catalogue
 from models import features as keys
-from models.catalogue import TEACHER
-from models.evaluation.classification import METRICS
-from models.evaluation.classification import evaluate as label_metrics
-from models.evaluation.heldout import HeldOut
-from models.evaluation.predict import RowClassifier
 from models.inputs.batches import batches
 from models.inputs.randomness import grain_seed
 from models.inputs.turns import Turns
 from models.protocols import Capability, Context
 from models.training import checkpoint
 from models.training.assembly import (
-    CONFIG,
-    HEADS,
-    NETWORK,
     build_network,
     build_objectives,
     check_lengths,
@@ -53,9 +45,10 @@ from models.training.interruption import Interruption
 from models.training.job import Budget, Outcome, Phase, Report, Silence, TrainingJob
 from models.training.optimizer import LayerwiseAdamW, make_optimizer
 from models.training.precision import resolve_precision
+from models.training.selection import make_selection
 from models.training.stage_model import LossWeights, Means, StageModel, total_loss
 from models.training.traced_model import jit_compile
-from models.weights import load_weights, save_weights
+from models.training.trained_stage import load_before, tasks_before, write_stage
 
 __all__ = ["Budget", "Outcome", "Phase", "Report", "Silence", "TrainingJob", "train"]
 
@@ -159,7 +152,7 @@ class _Run:
             name: objective.attach(self.network) for name, objective in self.objectives.items()
         }
         self.groups = self._groups()
-        self.tasks = number_tasks(job.initial, () if job.head is not None else self.groups)
+        self.tasks = number_tasks(tasks_before(job), () if job.head is not None else self.groups)
         check_tasks(job.family, self.network, self.tasks)
         self.feeds: list[Turns] = [
             self._feed(number, phase, context, objectives)
@@ -181,7 +174,9 @@ class _Run:
             model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
             self.loss_weights[name].ready()
         self._build(self.feeds[0])
-        self.selection = self._selection()
+        self.selection = make_selection(
+            job, self.network, self.objectives, self.scorers, self.context, self.tasks
+        )
         self.state = _State()
         self.means = Means()
         self._compiled_for: dict[str, int] = {}  # each turn's model for batches of which phase
@@ -243,50 +238,6 @@ class _Run:
             batch = feed.groups[name].batch(0)
             model({k: keras.KerasTensor(v.shape, str(v.dtype)) for k, v in batch.items()})
         self.optimizer.build(self.model.trainable_variables)
-
-    def _selection(self) -> tuple[str, Any] | None:
-        """(metric, who measures it) where weights are selected or training may stop early."""
-        job = self.job
-        if not job.select and not job.stop:
-            return None
-        metric = (job.select or {}).get("metric") or (job.stop or {}).get("metric")
-        if job.head is None:
-            if metric not in (None, "loss", "heldout_loss"):
-                raise RecipeError(
-                    f"{job.stage}: select.metric: a stage without a head is selected by its"
-                    f" held-out loss (heldout_loss), got {metric!r}"
-                )
-            return "heldout_loss", self._heldout()
-        metric = metric or "macro_f1"
-        if metric not in METRICS:
-            raise RecipeError(
-                f"{job.stage}: select.metric: expected one of {', '.join(METRICS)}, got {metric!r}"
-            )
-        split = (job.select or {}).get("split", "dev")
-        if split not in job.rows or not len(job.rows[split]):
-            raise RecipeError(f"{job.stage}: select.split: the dataset has no rows {split!r}")
-        ((name, _),) = job.head.items()
-        return metric, RowClassifier(
-            self.network, self.objectives[name], self.scorers[name], job.rows[split], self.context
-        )
-
-    def _heldout(self) -> HeldOut:
-        job = self.job
-        corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
-        if not corpora:
-            raise RecipeError(f"{job.stage}: stop and select need held-out text; there is none")
-        name = "masked_lm" if "masked_lm" in self.scorers else next(iter(self.scorers))
-        return HeldOut(
-            self.network,
-            name,
-            self.scorers[name],
-            corpora,
-            job.tokenizer,
-            self.context.sequence_length,
-            rows=job.heldout_rows,
-            folders=job.folders,
-            task=self.tasks.get(name, 0),
-        )
 
     # The loop
 
@@ -458,24 +409,12 @@ class _Run:
     def _evaluate(self) -> None:
         """Take the selection metric; remember the best weights, count the misses."""
         assert self.selection is not None
-        state = self.state
-        metric, measure = self.selection
-        if isinstance(measure, HeldOut):
-            losses = [found["loss"] for found in measure.losses(self._go_on).values()]
-            value = sum(losses) / len(losses)
-            better = state.best is None or value < state.best
-        else:
-            found = measure.predictions(self._go_on)
-            split = (self.job.select or {}).get("split", "dev")
-            labels = self.job.rows[split].labels
-            (value,) = label_metrics(
-                labels, found.label_ids, len(self.job.label_names), [metric]
-            ).values()
-            better = state.best is None or value > state.best
+        state, metric = self.state, self.selection.metric
+        value = self.selection.measure(self._go_on)
         state.evaluated = state.step
         state.evaluations.append({"step": state.step, metric: value})
         self._row({f"selection/{metric}": value})
-        if better:
+        if state.best is None or self.selection.better(value, state.best):
             state.best, state.best_step, state.without_best = value, state.step, 0
             arrays = [_array(variable) for variable in self.model.trainable_variables]
             checkpoint.write(self.checkpoints, state.step, arrays, {}, series=BEST)
@@ -496,7 +435,7 @@ class _Run:
             # Nothing to go on from: nothing older may be taken for this run's.
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             if self.job.initial is not None:
-                _load_initial(self.job, self.network, self.scorers)
+                load_before(self.job, self.network, self.scorers)
             else:
                 for objective in self.objectives.values():
                     if hasattr(objective, "initialise"):
@@ -566,7 +505,7 @@ class _Run:
         }
         if self.selection is not None:
             metrics["selection"] = {
-                "metric": self.selection[0],
+                "metric": self.selection.metric,
                 "value": state.best,
                 "step": state.best_step,
                 "stopped_early": state.stopped,
@@ -582,49 +521,17 @@ class _Run:
                 passes[source] = passes.get(source, 0.0) + share
             left -= min(left, steps)
         speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
-        self._write(metrics)
+        write_stage(
+            self.job,
+            self.folder,
+            self.network,
+            self.scorers,
+            precision=self.precision,
+            tasks=self.tasks,
+            history=state.history,
+            metrics=metrics,
+        )
         return Outcome(state.step, state.tokens, state.seconds, speed, metrics, passes, turns)
-
-    def _write(self, metrics: Mapping[str, Any]) -> None:
-        job, folder = self.job, self.folder
-        save_weights(self.network, folder / NETWORK)
-        heads = folder / HEADS
-        heads.mkdir(exist_ok=True)
-        for name, scorer in self.scorers.items():
-            if scorer.weights:
-                save_weights(scorer, heads / f"{name}.safetensors")
-        # A head that this stage had no use for is handed on: the next may need it, and the loss
-        # under it shows what was forgotten.
-        if job.initial is not None:
-            for path in sorted((job.initial / HEADS).glob("*.safetensors")):
-                if path.stem not in self.scorers:
-                    shutil.copyfile(path, heads / path.name)
-        config = {
-            "stage": job.stage,
-            "family": job.family,
-            "network": dict(job.network),
-            "vocabulary_size": job.tokenizer.vocabulary_size,
-            "sequence_length": job.sequence_length,
-            "precision": self.precision,
-            # Where a teacher lies is of this machine; which one it is, the key says.
-            "objectives": {
-                name: {key: value for key, value in settings.items() if key != TEACHER}
-                for name, settings in job.objectives.items()
-            },
-            "head": None
-            if job.head is None
-            else {name: dict(value) for name, value in job.head.items()},
-            "label_names": list(job.label_names),
-            "tasks": self.tasks,
-            "tokenizer_digest": job.tokenizer.digest,
-        }
-        for name, value in (
-            (CONFIG, config),
-            ("history.json", self.state.history),
-            ("metrics.json", metrics),
-        ):
-            text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
-            (folder / name).write_text(text + "\n", "utf-8")
 
 
 def _check(job: TrainingJob) -> None:
@@ -645,22 +552,6 @@ def _check(job: TrainingJob) -> None:
     )
     if surplus:
         raise RecipeError(f"{job.stage}: remedies: not supported yet: {', '.join(surplus)}")
-
-
-def _load_initial(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> None:
-    """The network of the stage before, and of its heads those that this stage goes on with."""
-    assert job.initial is not None
-    try:
-        load_weights(network, job.initial / NETWORK)
-    except ValueError as error:
-        raise RecipeError(f"{job.stage}: the stage before does not fit: {error}") from error
-    for name, scorer in scorers.items():
-        path = job.initial / HEADS / f"{name}.safetensors"
-        if path.exists():
-            try:
-                load_weights(scorer, path)
-            except ValueError:
-                continue  # of another shape, such as other labels: this one starts anew
 
 
 def _array(variable: Any) -> np.ndarray:

@@ -17,7 +17,7 @@ from fourstage.settings import REPOSITORY
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.tokenizers.loading import load_tokenizer
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
-from models.training.assembly import load_stage
+from models.training.trained_stage import load_stage
 from tests.models.odd_lines import byte_pairs
 
 GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"

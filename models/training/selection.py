@@ -1,0 +1,113 @@
+"""What weights are selected by, and when a stage stops early: one metric, taken now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fourstage.errors import RecipeError
+from models.evaluation.classification import METRICS, evaluate
+from models.evaluation.heldout import HeldOut
+from models.evaluation.predict import RowClassifier
+from models.protocols import Context
+from models.training.job import TrainingJob
+
+HELDOUT_LOSS = "heldout_loss"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A metric and how it is taken.
+
+    Attributes:
+        metric: Its name.
+        measure: Gives its value now; calls its argument after each batch, which may raise.
+    """
+
+    metric: str
+    measure: Callable[[Callable[[], None]], float]
+
+    def better(self, value: float, best: float) -> bool:
+        """Whether a value is better than the best so far."""
+        return value < best if self.metric == HELDOUT_LOSS else value > best
+
+
+def make_selection(
+    job: TrainingJob,
+    network: Any,
+    objectives: Mapping[str, Any],
+    scorers: Mapping[str, Any],
+    context: Context,
+    tasks: Mapping[str, int],
+) -> Selection | None:
+    """How weights are selected; None where they are not and nothing stops the stage early.
+
+    Args:
+        job: With ``select`` and ``stop``.
+        network: Built; it goes on learning between the measurements.
+        objectives: {name: objective}.
+        scorers: {name: its scorer}.
+        context: Of the longest sequences.
+        tasks: {task: its number}.
+
+    Raises:
+        RecipeError: The metric does not exist or has nothing to be taken on.
+    """
+    if not job.select and not job.stop:
+        return None
+    metric = (job.select or {}).get("metric") or (job.stop or {}).get("metric")
+    if job.head is None:
+        if metric not in (None, "loss", HELDOUT_LOSS):
+            raise RecipeError(
+                f"{job.stage}: select.metric: a stage without a head is selected by its"
+                f" held-out loss ({HELDOUT_LOSS}), got {metric!r}"
+            )
+        return Selection(HELDOUT_LOSS, _by_loss(job, network, scorers, context, tasks))
+    metric = metric or "macro_f1"
+    if metric not in METRICS:
+        raise RecipeError(
+            f"{job.stage}: select.metric: expected one of {', '.join(METRICS)}, got {metric!r}"
+        )
+    split = (job.select or {}).get("split", "dev")
+    if split not in job.rows or not len(job.rows[split]):
+        raise RecipeError(f"{job.stage}: select.split: the dataset has no rows {split!r}")
+    (head,) = job.head
+    rows = job.rows[split]
+    classifier = RowClassifier(network, objectives[head], scorers[head], rows, context)
+
+    def measure(go_on: Callable[[], None]) -> float:
+        found = classifier.predictions(go_on).label_ids
+        return evaluate(rows.labels, found, len(job.label_names), [metric])[metric]
+
+    return Selection(metric, measure)
+
+
+def _by_loss(
+    job: TrainingJob,
+    network: Any,
+    scorers: Mapping[str, Any],
+    context: Context,
+    tasks: Mapping[str, int],
+) -> Callable[[Callable[[], None]], float]:
+    corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
+    if not corpora:
+        raise RecipeError(f"{job.stage}: stop and select need held-out text; there is none")
+    name = "masked_lm" if "masked_lm" in scorers else next(iter(scorers))
+    heldout = HeldOut(
+        network,
+        name,
+        scorers[name],
+        corpora,
+        job.tokenizer,
+        context.sequence_length,
+        rows=job.heldout_rows,
+        folders=job.folders,
+        task=tasks.get(name, 0),
+    )
+
+    def measure(go_on: Callable[[], None]) -> float:
+        losses = [found["loss"] for found in heldout.losses(go_on).values()]
+        return sum(losses) / len(losses)
+
+    return measure

@@ -1,0 +1,198 @@
+"""A stage's folder: written when it is trained, read by the next and by all who ask it.
+
+config.json, network.safetensors, heads/<objective>.safetensors, history.json, metrics.json
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import RecipeError
+from models.catalogue import TEACHER
+from models.protocols import Context, Tokenizer
+from models.training.assembly import build_network, build_objectives
+from models.training.job import TrainingJob
+from models.weights import load_weights, save_weights
+
+CONFIG = "config.json"
+NETWORK = "network.safetensors"
+HEADS = "heads"
+
+
+def tasks_before(job: TrainingJob) -> dict[str, int]:
+    """{task: its number} of the stages before."""
+    if job.initial is None:
+        return {}
+    return dict(json.loads((job.initial / CONFIG).read_text("utf-8")).get("tasks", {}))
+
+
+def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> None:
+    """Put the weights of the stage before into a network, and into those heads that go on with it.
+
+    Args:
+        job: With the folder of the stage before.
+        network: Built.
+        scorers: {objective: its scorer}; one that the stage before has not, or has with another
+            shape, stays as it is.
+
+    Raises:
+        RecipeError: The network is another one.
+    """
+    assert job.initial is not None
+    try:
+        load_weights(network, job.initial / NETWORK)
+    except ValueError as error:
+        raise RecipeError(f"{job.stage}: the stage before does not fit: {error}") from error
+    for name, scorer in scorers.items():
+        path = job.initial / HEADS / f"{name}.safetensors"
+        if path.exists():
+            try:
+                load_weights(scorer, path)
+            except ValueError:
+                continue  # of another shape, such as other labels: this one starts anew
+
+
+def write_stage(
+    job: TrainingJob,
+    folder: Path,
+    network: Any,
+    scorers: Mapping[str, Any],
+    *,
+    precision: str,
+    tasks: Mapping[str, int],
+    history: Sequence[Mapping[str, float]],
+    metrics: Mapping[str, Any],
+) -> None:
+    """Write what a trained stage leaves.
+
+    Args:
+        job: What was trained.
+        folder: Of the stage.
+        network: With its weights.
+        scorers: {objective: its scorer}.
+        precision: ``float32`` or ``bfloat16``.
+        tasks: {task: its number}.
+        history: Metric rows.
+        metrics: Plain JSON.
+    """
+    save_weights(network, folder / NETWORK)
+    heads = folder / HEADS
+    heads.mkdir(exist_ok=True)
+    for name, scorer in scorers.items():
+        if scorer.weights:
+            save_weights(scorer, heads / f"{name}.safetensors")
+    # A head that this stage had no use for is handed on: the next may need it, and the loss
+    # under it shows what was forgotten.
+    if job.initial is not None:
+        for path in sorted((job.initial / HEADS).glob("*.safetensors")):
+            if path.stem not in scorers:
+                shutil.copyfile(path, heads / path.name)
+    config = {
+        "stage": job.stage,
+        "family": job.family,
+        "network": dict(job.network),
+        "vocabulary_size": job.tokenizer.vocabulary_size,
+        "sequence_length": job.sequence_length,
+        "precision": precision,
+        # Where a teacher lies is of this machine; which one it is, the key says.
+        "objectives": {
+            name: {key: value for key, value in settings.items() if key != TEACHER}
+            for name, settings in job.objectives.items()
+        },
+        "head": None
+        if job.head is None
+        else {name: dict(value) for name, value in job.head.items()},
+        "label_names": list(job.label_names),
+        "tasks": dict(tasks),
+        "tokenizer_digest": job.tokenizer.digest,
+    }
+    for name, value in (
+        (CONFIG, config),
+        ("history.json", list(history)),
+        ("metrics.json", metrics),
+    ):
+        text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+        (folder / name).write_text(text + "\n", "utf-8")
+
+
+@dataclass(frozen=True)
+class TrainedStage:
+    """A finished stage, loaded.
+
+    Attributes:
+        folder: Where its files lie.
+        config: Its ``config.json``.
+        network: With its weights.
+        context: Tokenizer, longest sequence, labels.
+    """
+
+    folder: Path
+    config: Mapping[str, Any]
+    network: Any
+    context: Context
+
+    def objective(self, name: str | None = None, folders: Sequence[Path] = ()) -> Any:
+        """An objective or the head of the stage, built again with the recipe's settings."""
+        head, objectives = self.config["head"] or {}, self.config["objectives"]
+        chosen = name or next(iter(head or objectives))
+        if chosen in head:
+            parts = build_objectives({}, {chosen: head[chosen]}, self.context, folders)
+        else:
+            settings = objectives.get(chosen, {})
+            parts = build_objectives({chosen: settings}, None, self.context, folders)
+        return parts[chosen]
+
+    def scorer(self, name: str, objective: Any) -> Any:
+        """The objective's scorer with the weights in ``heads/``.
+
+        Raises:
+            RecipeError: If this stage has no such head.
+        """
+        path = self.folder / HEADS / f"{name}.safetensors"
+        if not path.exists():
+            there = ", ".join(sorted(p.stem for p in (self.folder / HEADS).glob("*"))) or "none"
+            raise RecipeError(f"{self.folder.name}: no head {name!r} in this stage; it has {there}")
+        scorer = objective.attach(self.network)
+        load_weights(scorer, path)
+        return scorer
+
+
+def load_stage(
+    folder: Path,
+    tokenizer: Tokenizer,
+    *,
+    precision: str | None = None,
+    folders: Sequence[Path] = (),
+) -> TrainedStage:
+    """The network of a finished stage.
+
+    Args:
+        folder: With ``config.json`` and ``network.safetensors``.
+        tokenizer: The one it was trained with.
+        precision: Of the matrix products; as trained where None.
+        folders: Project folders, searched first.
+
+    Raises:
+        RecipeError: If the tokenizer is another one.
+    """
+    config = json.loads((folder / CONFIG).read_text("utf-8"))
+    if config["tokenizer_digest"] != tokenizer.digest:
+        raise RecipeError(
+            f"{folder.name}: trained with tokenizer {config['tokenizer_digest'][:12]}, got"
+            f" {tokenizer.digest[:12]}; use the tokenizer of the recipe it came from"
+        )
+    network = build_network(
+        config["family"],
+        config["network"],
+        vocabulary_size=config["vocabulary_size"],
+        precision=precision or config["precision"],
+        folders=folders,
+    )
+    load_weights(network, folder / NETWORK)
+    context = Context(tokenizer, config["sequence_length"], tuple(config["label_names"]))
+    return TrainedStage(folder, config, network, context)
