@@ -17,7 +17,8 @@ from tasks.comparison_report import markdown, plot
 from tasks.entries import Entry, Run
 from tasks.judgement import judge
 from tasks.pages import show_comparison
-from tasks.tracking import Tracking, answered, connect, ensure_experiment, find_run, finish_run
+from tasks.runs import ensure_experiment, find_run, finish_run
+from tasks.tracking import Tracking, answered, connect
 
 EXPERIMENT = "comparisons"
 PICTURE = "plot.png"
@@ -54,7 +55,7 @@ def _keep(folder: Path, table: Mapping[str, Any], picture: bytes) -> None:
 @answered
 def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None:
     """One MLflow run a comparison, however often it is made."""
-    from tasks.tracking import KEY, KIND, metric_name
+    from tasks.runs import KEY, KIND, metric_name
 
     client = tracking.client
     found = find_run(tracking, table["digest"])

@@ -18,8 +18,9 @@ from tasks.artifacts import MANIFEST, UNFINISHED, Store
 from tasks.history import remembered
 from tasks.register_model import EVALUATION_TAG
 from tasks.registry_memory import every_remembered_version
+from tasks.runs import KEY
 from tasks.stage_files import COPIES
-from tasks.tracking import KEY, Tracking, answered
+from tasks.tracking import Tracking, answered
 
 DAY = 86_400.0
 

@@ -24,7 +24,8 @@ from tasks.register_model import (
     version,
 )
 from tasks.registry_memory import remembered_versions
-from tasks.tracking import KEY, Tracking, answered, experiment_ids
+from tasks.runs import KEY, experiment_ids
+from tasks.tracking import Tracking, answered
 
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
 URI = re.compile(r"^models:/(?P<name>[^/@]+)(?:@(?P<alias>[^/@]+)|/(?P<number>[1-9]\d*))$")

@@ -76,7 +76,7 @@ def close_orphans(tracking: Tracking) -> list[str]:
     Returns:
         Ids of the MLflow runs that became KILLED.
     """
-    from tasks.tracking import experiment_ids, finish_run
+    from tasks.runs import experiment_ids, finish_run
 
     running = tracking.client.search_runs(
         experiment_ids(tracking),

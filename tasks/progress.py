@@ -23,16 +23,9 @@ from rich.progress import (
 
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
+from tasks.runs import ensure_experiment, finish_run, log_history, stage_run, system_metrics
 from tasks.steps import Bound
-from tasks.tracking import (
-    Tracking,
-    connect,
-    ensure_experiment,
-    finish_run,
-    log_history,
-    stage_run,
-    system_metrics,
-)
+from tasks.tracking import Tracking, connect
 
 UPDATE_SECONDS = 3  # a request to Prefect's API costs about 20 ms
 

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tasks.ancestry import FILE, Ancestry, Manifest
-from tasks.tracking import (
+from tasks.runs import (
     KEY,
     KIND,
     STAGE,
-    Tracking,
-    answered,
     ensure_experiment,
     experiment_ids,
     find_run,
@@ -26,6 +24,7 @@ from tasks.tracking import (
     set_tags,
     stage_run,
 )
+from tasks.tracking import Tracking, answered
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, LoggedModel

@@ -8,7 +8,7 @@ from prefect.cache_policies import NO_CACHE
 from tasks.ancestry import gather
 from tasks.durable import store
 from tasks.published import Published, ensure_published, find_published, point_to, publish_stage
-from tasks.tracking import find_run
+from tasks.runs import find_run
 from tasks.work import Work, flow_tags
 
 

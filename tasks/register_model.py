@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from fourstage.errors import RecipeError
 from tasks.ancestry import Ancestry, BrokenLineage, join
 from tasks.published import find_model, model_tags, upload, write_ancestry
-from tasks.tracking import KEY, Tracking, answered
+from tasks.runs import KEY
+from tasks.tracking import Tracking, answered
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel

@@ -30,9 +30,10 @@ from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers, unmarke
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
+from tasks.runs import finish_run, set_tags, start_lifecycle
 from tasks.steps import Bound, Step, bind, made_by_other_code
 from tasks.tokenize_corpus import tokenize_corpus, tokenize_dataset
-from tasks.tracking import Tracking, connect, finish_run, set_tags, start_lifecycle
+from tasks.tracking import Tracking, connect
 from tasks.train_stage import train_stage
 from tasks.train_tokenizer import train_tokenizer
 from tasks.validate_data import validate_data

@@ -14,7 +14,8 @@ from tasks.artifacts import MANIFEST, Artifact
 from tasks.garbage import DAY, Waste, find_waste, remove
 from tasks.history import remember
 from tasks.register_model import register
-from tasks.tracking import Tracking, start_lifecycle
+from tasks.runs import start_lifecycle
+from tasks.tracking import Tracking
 from tests.tasks.lifecycle import Lifecycle
 
 LONG_AGO = time.time() - 90 * DAY

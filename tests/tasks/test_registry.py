@@ -17,14 +17,8 @@ from tasks.lineage_views import mermaid, picture, text
 from tasks.promote_model import find_champion, promote, rollback, unreadable
 from tasks.published import ensure_published, find_published, point_to, publish_stage
 from tasks.register_model import Version, aliases, register, registered_name
-from tasks.tracking import (
-    Tracking,
-    connect,
-    ensure_experiment,
-    log_history,
-    stage_run,
-    start_lifecycle,
-)
+from tasks.runs import ensure_experiment, log_history, stage_run, start_lifecycle
+from tasks.tracking import Tracking, connect
 from tests.tasks.lifecycle import STAGES, Lifecycle, history
 
 NAME = "relations"

@@ -26,7 +26,8 @@ from tasks.lineage import trace
 from tasks.promote_model import promote
 from tasks.published import ensure_published
 from tasks.register_model import register
-from tasks.tracking import Tracking, connect, start_lifecycle
+from tasks.runs import start_lifecycle
+from tasks.tracking import Tracking, connect
 from tests.tasks.lifecycle import STAGES, Lifecycle
 
 # What a served model may import: everything of ours is made unfindable.

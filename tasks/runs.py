@@ -1,0 +1,281 @@
+"""Runs in MLflow: one experiment a recipe, one run a lifecycle, one below it a trained stage.
+
+Every function names its run: MLflow's own "active run" belongs to a thread, so with Prefect's
+threads it leads to phantom runs.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tasks.orphans import identity
+from tasks.provenance import git_state
+from tasks.tracking import Tracking, answered
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+KEY = "fourstage.key"  # the tag by which runs, models and versions are found again
+KIND = "fourstage.kind"  # "lifecycle" or "stage"
+STAGE = "fourstage.stage"
+BATCH = 1000  # metrics in one request, MLflow's limit
+PARAM_BATCH = 100
+PARAM_LENGTH = 6000  # characters of a parameter's value, MLflow's limit
+
+
+@answered
+def ensure_experiment(tracking: Tracking, recipe_name: str) -> str:
+    """Id of a recipe's experiment, made where it is missing; safe in several processes at once."""
+    from mlflow.exceptions import MlflowException
+
+    client = tracking.client
+    if found := client.get_experiment_by_name(recipe_name):
+        if found.lifecycle_stage == "deleted":
+            client.restore_experiment(found.experiment_id)
+        return found.experiment_id
+    # Left alone, MLflow puts artifacts of a local database into the current folder.
+    place = (tracking.folder / "mlflow").as_uri() if tracking.local else None
+    try:
+        return client.create_experiment(
+            recipe_name,
+            place,
+            # MLflow's pages open as those of training, not of prompts and agents.
+            tags={"mlflow.experimentKind": "custom_model_development"},
+        )
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+        found = client.get_experiment_by_name(recipe_name)
+        assert found is not None
+        return found.experiment_id
+
+
+@answered
+def start_lifecycle(
+    tracking: Tracking,
+    recipe_name: str,
+    *,
+    resolved: str = "",
+    tags: Mapping[str, str] | None = None,
+) -> str:
+    """Start the run of one lifecycle, the parent of its stages' runs.
+
+    Args:
+        tracking: The server.
+        recipe_name: Name of the recipe, which is its experiment's.
+        resolved: The resolved recipe as YAML, kept as ``recipe.yaml``.
+        tags: More tags, such as ``prefect.flow_run_id`` and ``prefect.flow_run_url``.
+
+    Returns:
+        The run's id.
+    """
+    experiment_id = ensure_experiment(tracking, recipe_name)
+    run = tracking.client.create_run(
+        experiment_id,
+        run_name=f"{recipe_name}-{time.strftime('%m%d-%H%M%S', time.gmtime())}",
+        tags={
+            KIND: "lifecycle",
+            "fourstage.recipe": recipe_name,
+            **_circumstances(),
+            **(tags or {}),
+        },
+    )
+    if resolved:
+        tracking.client.log_text(run.info.run_id, resolved, "recipe.yaml")
+    return run.info.run_id
+
+
+@answered
+def stage_run(
+    tracking: Tracking,
+    experiment_id: str,
+    key: str,
+    *,
+    stage: str,
+    parent_run_id: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> str:
+    """Start the one run of a stage's key, or go on with it where a kill left it.
+
+    Args:
+        tracking: The server.
+        experiment_id: The recipe's experiment.
+        key: The stage artifact's key.
+        stage: The stage's name.
+        parent_run_id: The lifecycle's run.
+        settings: The resolved stage, logged flat as parameters and whole as ``stage.yaml``.
+        tags: More tags.
+
+    Returns:
+        The run's id.
+    """
+    client = tracking.client
+    marks = {KEY: key, KIND: "stage", STAGE: stage, **_circumstances(), **(tags or {})}
+    if parent_run_id:
+        marks["mlflow.parentRunId"] = parent_run_id
+    found = find_run(tracking, key)
+    if found is None:
+        found = client.create_run(experiment_id, run_name=f"{stage}-{key[:7]}", tags=marks)
+    elif found.info.status != "FINISHED":
+        client.update_run(found.info.run_id, status="RUNNING")
+        set_tags(tracking, found.info.run_id, marks)
+    if settings is not None:
+        _log_settings(tracking, found, settings)
+    return found.info.run_id
+
+
+@answered
+def find_run(tracking: Tracking, key: str) -> Run | None:
+    """The run of a stage's key, in whichever recipe's experiment it is."""
+    found = tracking.client.search_runs(
+        experiment_ids(tracking),
+        filter_string=f"tags.`{KEY}` = '{key}'",
+        max_results=1,
+        order_by=["attributes.start_time ASC"],
+    )
+    return found[0] if found else None
+
+
+@answered
+def experiment_ids(tracking: Tracking) -> list[str]:
+    """Ids of all experiments, for searches across recipes."""
+    ids: list[str] = []
+    token = None
+    while True:
+        page = tracking.client.search_experiments(max_results=1000, page_token=token)
+        ids += [experiment.experiment_id for experiment in page]
+        token = page.token
+        if not token:
+            return ids
+
+
+@answered
+def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, float]]) -> int:
+    """Log metrics by step, each (name, step) once however often it is offered.
+
+    Args:
+        tracking: The server.
+        run_id: The stage's run.
+        rows: ``{"step": s, name: value, …}`` in the order of the steps.
+
+    Returns:
+        How many values were new.
+    """
+    from mlflow.entities import Metric
+
+    last = tracking.logged.setdefault(run_id, {})
+    now = int(time.time() * 1000)
+    fresh: list[Metric] = []
+    for row in rows:
+        step = int(row["step"])
+        for name, value in row.items():
+            if name == "step" or isinstance(value, bool) or not isinstance(value, int | float):
+                continue
+            if name not in last:
+                # What an earlier process logged before it was killed.
+                last[name] = max(
+                    (old.step for old in tracking.client.get_metric_history(run_id, name)),
+                    default=-1,
+                )
+            if step > last[name]:
+                last[name] = step
+                fresh.append(Metric(metric_name(name), float(value), now, step))
+    for start in range(0, len(fresh), BATCH):
+        tracking.client.log_batch(run_id, metrics=fresh[start : start + BATCH])
+    return len(fresh)
+
+
+@answered
+def finish_run(tracking: Tracking, run_id: str, status: str = "FINISHED") -> None:
+    """Close a run as ``FINISHED``, ``FAILED`` or ``KILLED``.
+
+    One that is closed stays as it is, unless it was killed and has been completed since.
+    """
+    now = tracking.client.get_run(run_id).info.status
+    if now in ("RUNNING", "SCHEDULED") or (status == "FINISHED" and now != status):
+        tracking.client.set_terminated(run_id, status=status)
+
+
+@answered
+def set_tags(tracking: Tracking, run_id: str, tags: Mapping[str, str]) -> None:
+    """Set tags of a run, all in one request."""
+    from mlflow.entities import RunTag
+
+    marks = [RunTag(name, value) for name, value in tags.items()]
+    tracking.client.log_batch(run_id, tags=marks)
+
+
+@contextmanager
+def system_metrics(tracking: Tracking, run_id: str, seconds: int = 5) -> Iterator[None]:
+    """Log processor, memory, disk and network use of this machine while the block runs.
+
+    Args:
+        tracking: The server.
+        run_id: The stage's run.
+        seconds: Time between two samples; ``MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL`` overrides it.
+    """
+    from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+
+    monitor = SystemMetricsMonitor(
+        run_id, sampling_interval=seconds, resume_logging=True, tracking_uri=tracking.uri
+    )
+    monitor.start()
+    try:
+        yield
+    finally:
+        monitor.finish()
+
+
+def metric_name(name: str) -> str:
+    """A name as MLflow takes it: letters, digits, ``_-. /`` and nothing else."""
+    return re.sub(r"[^\w\-. /:]", "_", name)
+
+
+def flat(settings: Mapping[str, Any], at: str = "") -> dict[str, str]:
+    """Nested settings as ``{"optimizer.adamw.warmup": "0.06"}``."""
+    found: dict[str, str] = {}
+    for name, value in settings.items():
+        place = f"{at}.{name}" if at else str(name)
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, place)
+        elif isinstance(value, list | tuple) and any(isinstance(part, Mapping) for part in value):
+            found |= flat({str(i): part for i, part in enumerate(value)}, place)
+        else:
+            found[place] = str(value)
+    return found
+
+
+def _log_settings(tracking: Tracking, run: Run, settings: Mapping[str, Any]) -> None:
+    """Log the parameters a run lacks; those it has can't change and are the same by the key."""
+    import yaml
+    from mlflow.entities import Param
+
+    missing = [
+        Param(metric_name(name), value[:PARAM_LENGTH])
+        for name, value in flat(settings).items()
+        if metric_name(name) not in run.data.params
+    ]
+    if not missing:
+        return
+    text = yaml.safe_dump(dict(settings), allow_unicode=True, sort_keys=False)
+    tracking.client.log_text(run.info.run_id, text, "stage.yaml")
+    for start in range(0, len(missing), PARAM_BATCH):
+        tracking.client.log_batch(run.info.run_id, params=missing[start : start + PARAM_BATCH])
+
+
+def _circumstances() -> dict[str, str]:
+    """Tags that say which code and which process made a run."""
+    git = git_state()
+    commit = str(git["commit"] or "none")
+    return {
+        "git.commit": commit,
+        "git.dirty": str(git["dirty"]).lower(),
+        "mlflow.source.name": "fourstage",
+        "mlflow.source.git.commit": commit,
+        **identity(),
+    }
