@@ -14,19 +14,26 @@ from statistics import median
 
 TOKENS, HIDDEN, WIDE, LAYERS = 32 * 128, 256, 1024, 4
 HEADS, LENGTH, PREDICTED, VOCABULARY = 4, 128, 32 * 20, 8192
-# (times a step, leading batch, rows, inner, columns) of a product that goes forward
+READ = 32 * 21  # of the last layer: the predicted positions and the first (decision 0017)
+HEAD = HIDDEN // HEADS
+# (times a step, leading batch, rows, inner, columns) of the products that go forward
 PRODUCTS = {
-    "queries, keys, values, output": (4 * LAYERS, (), TOKENS, HIDDEN, HIDDEN),
-    "attention scores and means": (
-        2 * LAYERS,
-        (32 * HEADS,),
-        LENGTH,
-        HIDDEN // HEADS,
-        LENGTH,
+    "queries, keys, values, output": (
+        (4 * LAYERS - 2, (), TOKENS, HIDDEN, HIDDEN),
+        (2, (), READ, HIDDEN, HIDDEN),
     ),
-    "feed-forward, in": (LAYERS, (), TOKENS, HIDDEN, WIDE),
-    "feed-forward, out": (LAYERS, (), TOKENS, WIDE, HIDDEN),
-    "head": (1, (), PREDICTED, HIDDEN, VOCABULARY),
+    "attention scores and means": (
+        (2 * LAYERS - 2, (32 * HEADS,), LENGTH, HEAD, LENGTH),
+        (1, (32 * HEADS,), READ // 32, HEAD, LENGTH),
+        (1, (32 * HEADS,), READ // 32, LENGTH, HEAD),
+    ),
+    "feed-forward": (
+        (LAYERS - 1, (), TOKENS, HIDDEN, WIDE),
+        (LAYERS - 1, (), TOKENS, WIDE, HIDDEN),
+        (1, (), READ, HIDDEN, WIDE),
+        (1, (), READ, WIDE, HIDDEN),
+    ),
+    "head": ((1, (), PREDICTED, HIDDEN, VOCABULARY),),
 }
 REPEATS = 30
 
@@ -50,13 +57,15 @@ def seconds(batch: tuple[int, ...], rows: int, inner: int, columns: int, precisi
 def floor(precision: str) -> dict:
     """Milliseconds and GFLOP/s of each kind of product in a step, and of all together."""
     found: dict[str, dict[str, float]] = {}
-    for name, (times, batch, rows, inner, columns) in PRODUCTS.items():
-        taken = times * (
-            seconds(batch, rows, inner, columns, precision)
-            + seconds(batch, rows, columns, inner, precision)  # the gradient of the left side
-            + seconds(batch, inner, rows, columns, precision)  # and of the right one
-        )
-        work = times * 3 * 2 * rows * inner * columns * (batch[0] if batch else 1)
+    for name, products in PRODUCTS.items():
+        taken, work = 0.0, 0
+        for times, batch, rows, inner, columns in products:
+            taken += times * (
+                seconds(batch, rows, inner, columns, precision)
+                + seconds(batch, rows, columns, inner, precision)  # the gradient of the left side
+                + seconds(batch, inner, rows, columns, precision)  # and of the right one
+            )
+            work += times * 3 * 2 * rows * inner * columns * (batch[0] if batch else 1)
         found[name] = {"ms": 1e3 * taken, "gflops": work / taken / 1e9, "gflop": work / 1e9}
     total, work = (sum(each[key] for each in found.values()) for key in ("ms", "gflop"))
     found["all"] = {"ms": total, "gflops": 1e3 * work / total, "gflop": work}

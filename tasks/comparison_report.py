@@ -8,6 +8,11 @@ from typing import Any
 from tasks.report import markdown_table
 
 Table = Mapping[str, Any]
+COSTS = {
+    "teachers": "its teacher",
+    "pretraining": "pre-training",
+    "finetuning": "fine-tuning, one seed",
+}
 
 
 def headline(table: Table) -> str:
@@ -147,10 +152,12 @@ def plot(table: Table) -> bytes:
     scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
     scores.set_xlabel(f"{metric}: seeds (dots), mean and {table['confidence']:.0%} interval")
     scores.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    before = [recipe["pretraining"]["seconds"] / 60 for recipe in recipes]
-    labelled = [recipe["seconds"] / 60 - b for recipe, b in zip(recipes, before, strict=True)]
-    costs.barh(list(places), before, height=0.5, label="pre-training")
-    costs.barh(list(places), labelled, left=before, height=0.5, label="fine-tuning, one seed")
+    ends = [0.0] * len(recipes)
+    for part, label in COSTS.items():
+        minutes = [recipe[part]["seconds"] / 60 for recipe in recipes]
+        if any(minutes):
+            costs.barh(list(places), minutes, left=ends, height=0.5, label=label)
+        ends = [end + more for end, more in zip(ends, minutes, strict=True)]
     costs.set_xlabel("minutes of training")
     costs.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     for axes in (scores, costs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,15 +82,14 @@ class Run:
         ]
         return guessed[-1] if guessed else ("", {})
 
-    def spent(self, what: str, *, pretraining: bool = False) -> float:
-        """Sum of ``steps``, ``tokens`` or ``seconds`` over the stages.
+    def spent(self, what: str, stages: Iterable[Any] | None = None) -> float:
+        """Sum of ``steps``, ``tokens`` or ``seconds`` over stages.
 
         Args:
             what: One of the three.
-            pretraining: Whether only what the last network read before the labels counts, not
-                what its teachers did.
+            stages: All of the recipe where None, the teachers' among them.
         """
-        counted = pretraining_stages(self.plan.recipe) if pretraining else self.plan.recipe.stages
+        counted = self.plan.recipe.stages if stages is None else stages
         return sum(self.made[f"stage {stage.name}"].details[what] for stage in counted)
 
 
@@ -179,13 +178,14 @@ def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
     if not stages:
         return entry
     written = {stage.name: _tokens_as_written(stage, made) for stage in stages}
+    before = pretraining_stages(first.plan.recipe)
     if equal == "tokens":
-        left = first.spent("tokens", pretraining=True)
+        left = first.spent("tokens", before)
         tokens = {name: left * amount / sum(written.values()) for name, amount in written.items()}
     else:
         speed = _speeds(entry, [stage.name for stage in stages])
         seconds = {name: amount / speed[name] for name, amount in written.items()}
-        factor = first.spent("seconds", pretraining=True) / sum(seconds.values())
+        factor = first.spent("seconds", before) / sum(seconds.values())
         tokens = {name: amount * factor for name, amount in written.items()}
     scaled = tuple(
         f"stages.{name}.budget.tokens={max(1, round(amount))}" for name, amount in tokens.items()

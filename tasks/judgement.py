@@ -10,7 +10,7 @@ import numpy as np
 
 from fourstage.digests import digest
 from fourstage.errors import RecipeError
-from tasks.entries import Entry, Run
+from tasks.entries import Entry, Run, pretraining_stages
 from tasks.evaluate_model import PREDICTIONS
 from tasks.provenance import git_state, machine
 from tasks.tokenize_corpus import unigram_losses
@@ -119,7 +119,8 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
     }
     last = [run.stages[-1][2].details["heldout_loss"] for run in runs]
     guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
-    stages = runs[0].plan.recipe.stages
+    recipe = runs[0].plan.recipe
+    stages, pretraining = recipe.stages, pretraining_stages(recipe)
     return {
         "name": entry.name,
         "recipe": entry.recipe,
@@ -132,10 +133,11 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
             for metric, score in scores.items()
         },
         "metrics_clean": _means([run.evaluation.details["metrics_clean"] for run in runs]),
-        **{what: _mean(runs, what) for what in ("steps", "tokens", "seconds")},
-        "pretraining": {
-            what: _mean(runs, what, pretraining=True) for what in ("steps", "tokens", "seconds")
-        },
+        **_spent(runs),
+        "pretraining": _spent(runs, pretraining),
+        "finetuning": _spent(runs, [recipe.finetune]),
+        "teachers": _spent(runs, [stage for stage in stages if stage not in recipe.last_network]),
+        "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
         "heldout_loss": _means(before),
         "heldout_loss_after": guessed,
         "unigram_loss": unigram_losses(runs[0].made, before[0]),
@@ -183,21 +185,25 @@ def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Whose pre-training is too short for what it says about an objective."""
-    against = {
-        recipe["name"]: max(
-            (recipe["heldout_loss"][corpus] - loss, corpus)
+    """Whose pre-training is too short for what it says about an objective.
+
+    It is judged by the text it read; of other text it need not know more than frequencies.
+    """
+    notes = []
+    for recipe in recipes:
+        nats = {
+            corpus: recipe["heldout_loss"][corpus] - loss
             for corpus, loss in recipe["unigram_loss"].items()
-        )
-        for recipe in recipes
-        if recipe["unigram_loss"]
-    }
-    return [
-        f"{name}: {nats:+.2f} nats on {corpus} against guessing by frequency; above"
-        f" -{LEARNED:.0f} little can be said of its pre-training but that it is too short"
-        for name, (nats, corpus) in against.items()
-        if nats > -LEARNED
-    ]
+            if corpus in recipe["read"]
+        }
+        if nats and max(nats.values()) > -LEARNED:
+            corpus = max(nats, key=nats.__getitem__)
+            notes.append(
+                f"{recipe['name']}: {nats[corpus]:+.2f} nats on {corpus} against guessing by"
+                f" frequency; above -{LEARNED:.0f} little can be said of its pre-training but that"
+                " it is too short"
+            )
+    return notes
 
 
 def _first_stage(entry: Entry) -> str:
@@ -248,8 +254,11 @@ def _texts(run: Run, rows: Sequence[Any], ids: Sequence[str]) -> np.ndarray:
     return np.array([numbers.setdefault(text[i], len(numbers)) for i in ids], np.int64)
 
 
-def _mean(runs: Sequence[Run], what: str, *, pretraining: bool = False) -> float:
-    return float(np.mean([run.spent(what, pretraining=pretraining) for run in runs]))
+def _spent(runs: Sequence[Run], stages: Sequence[Any] | None = None) -> dict[str, float]:
+    return {
+        what: float(np.mean([run.spent(what, stages) for run in runs]))
+        for what in ("steps", "tokens", "seconds")
+    }
 
 
 def _means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
