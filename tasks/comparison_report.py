@@ -9,9 +9,9 @@ from tasks.report import markdown_table
 
 Table = Mapping[str, Any]
 COSTS = {
-    "teachers": "its teacher",
-    "pretraining": "pre-training",
-    "finetuning": "fine-tuning, one seed",
+    "teachers": ("its teacher", "C2"),
+    "pretraining": ("pre-training", "C0"),
+    "finetuning": ("fine-tuning, one seed", "C1"),
 }
 
 
@@ -153,13 +153,13 @@ def plot(table: Table) -> bytes:
     scores.set_xlabel(f"{metric}: seeds (dots), mean and {table['confidence']:.0%} interval")
     scores.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     ends = [0.0] * len(recipes)
-    for part, label in COSTS.items():
+    for part, (label, colour) in COSTS.items():
         minutes = [recipe[part]["seconds"] / 60 for recipe in recipes]
         if any(minutes):
-            costs.barh(list(places), minutes, left=ends, height=0.5, label=label)
+            costs.barh(list(places), minutes, left=ends, height=0.5, label=label, color=colour)
         ends = [end + more for end, more in zip(ends, minutes, strict=True)]
     costs.set_xlabel("minutes of training")
-    costs.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    costs.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
     for axes in (scores, costs):
         axes.spines[["top", "right"]].set_visible(False)
     drawn.tight_layout()
