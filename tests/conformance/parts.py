@@ -75,8 +75,8 @@ class Stage:
     model: StageModel
     batch: Batch
 
-    def train(self, steps: int, rate: float = 1e-3) -> list[float]:
-        """Losses of `steps` updates on the one batch."""
+    def train(self, steps: int, rate: float = 1e-3, until: float = 0.0) -> list[float]:
+        """Losses of `steps` updates on the one batch, or less: `until` a share of the first."""
         self.model.compile(
             optimizer=make_optimizer(
                 {"adamw": {"peak_learning_rate": rate, "warmup": 0, "decay": "constant"}},
@@ -94,6 +94,8 @@ class Stage:
                     for name in self.scorers
                 )
             )
+            if losses[-1] < until * losses[0]:
+                break
         return losses
 
     def scores(self) -> tuple[dict, dict]:
