@@ -20,7 +20,7 @@ from tasks.register_model import EVALUATION_TAG
 from tasks.registry_memory import every_remembered_version
 from tasks.runs import KEY
 from tasks.stage_files import COPIES
-from tasks.tracking import Tracking, answered
+from tasks.tracking import Tracking, answered, every
 
 DAY = 86_400.0
 
@@ -94,23 +94,18 @@ def remove(store: Store, waste: Iterable[Waste]) -> list[Waste]:
 
 
 @answered
-def _roots(tracking: Tracking) -> Iterator[tuple[str, str]]:
+def _roots(tracking: Tracking) -> list[tuple[str, str]]:
     """Kind and key of what versions and last runs consist of.
 
     Versions that the home remembers count too: MLflow's database may be lost, or be another one.
     """
-    for reference in remembered():
-        yield reference["kind"], reference["key"]
-    for version in every_remembered_version(tracking.folder):
-        yield from _of_version(version.tags)
-    token = None
-    while True:
-        page = tracking.client.search_model_versions("", max_results=1000, page_token=token)
-        for version in page:
-            yield from _of_version(version.tags)
-        token = page.token
-        if not token:
-            return
+    roots = [(reference["kind"], reference["key"]) for reference in remembered()]
+    for version in (
+        *every_remembered_version(tracking.folder),
+        *every(tracking.client.search_model_versions, "", max_results=1000),
+    ):
+        roots += _of_version(version.tags)
+    return roots
 
 
 def _of_version(tags: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -92,7 +92,7 @@ def judge(
         },
         "notes": _notes(entries, contests[metrics[0]].one_seed, equal)
         + _guessed_before(recipes)
-        + _too_early(recipes),
+        + too_early(recipes),
         "machine": machine(),
         "git": git_state(),
     }
@@ -184,7 +184,7 @@ def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Whose pre-training is too short for what it says about an objective.
 
     It is judged by the text it read; of other text it need not know more than frequencies.

@@ -25,7 +25,7 @@ from tasks.register_model import (
 )
 from tasks.registry_memory import remembered_versions
 from tasks.runs import KEY, experiment_ids
-from tasks.tracking import Tracking, answered
+from tasks.tracking import Tracking, answered, every
 
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
 URI = re.compile(r"^models:/(?P<name>[^/@]+)(?:@(?P<alias>[^/@]+)|/(?P<number>[1-9]\d*))$")
@@ -294,15 +294,9 @@ def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tu
 def _logged_models(tracking: Tracking) -> dict[str, tuple[str, str | None, str | None]]:
     """Model, run and weights digest of everything of ours this server holds, by key."""
     models: dict[str, tuple[str, str | None, str | None]] = {}
-    token = None
-    while True:
-        page = tracking.client.search_logged_models(
-            experiment_ids(tracking), max_results=100, page_token=token
-        )
-        for model in page:
-            if KEY in model.tags and str(model.status) == "READY":
-                weights = model.tags.get("fourstage.weights_digest")
-                models[model.tags[KEY]] = (model.model_id, model.source_run_id, weights)
-        token = page.token
-        if not token:
-            return models
+    search = tracking.client.search_logged_models
+    for model in every(search, experiment_ids(tracking), max_results=100):
+        if KEY in model.tags and str(model.status) == "READY":
+            weights = model.tags.get("fourstage.weights_digest")
+            models[model.tags[KEY]] = (model.model_id, model.source_run_id, weights)
+    return models

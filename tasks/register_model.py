@@ -14,7 +14,7 @@ from fourstage.errors import RecipeError
 from tasks.ancestry import Ancestry, BrokenLineage, join
 from tasks.published import find_model, model_tags, upload, write_ancestry
 from tasks.runs import KEY
-from tasks.tracking import Tracking, answered
+from tasks.tracking import Tracking, answered, every
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
@@ -174,14 +174,7 @@ def aliases(tracking: Tracking, name: str) -> dict[str, int]:
 @answered
 def registered_names(tracking: Tracking) -> list[str]:
     """Names of all registered models."""
-    names: list[str] = []
-    token = None
-    while True:
-        page = tracking.client.search_registered_models(max_results=100, page_token=token)
-        names += [model.name for model in page]
-        token = page.token
-        if not token:
-            return names
+    return [model.name for model in every(tracking.client.search_registered_models)]
 
 
 def save_text_model(package: Path, folder: Path, model: LoggedModel | None = None) -> None:

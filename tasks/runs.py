@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.orphans import identity
 from tasks.provenance import git_state
-from tasks.tracking import Tracking, answered
+from tasks.tracking import Tracking, answered, every
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -144,14 +144,8 @@ def find_run(tracking: Tracking, key: str) -> Run | None:
 @answered
 def experiment_ids(tracking: Tracking) -> list[str]:
     """Ids of all experiments, for searches across recipes."""
-    ids: list[str] = []
-    token = None
-    while True:
-        page = tracking.client.search_experiments(max_results=1000, page_token=token)
-        ids += [experiment.experiment_id for experiment in page]
-        token = page.token
-        if not token:
-            return ids
+    found = every(tracking.client.search_experiments, max_results=1000)
+    return [experiment.experiment_id for experiment in found]
 
 
 @answered

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 from fourstage.errors import EnvironmentFault
@@ -139,6 +139,17 @@ def answered(
             return function(tracking, *args, **kwargs)
 
     return call
+
+
+def every(search: Callable[..., Any], *args: Any, **settings: Any) -> Iterator[Any]:
+    """All that one of MLflow's searches finds, page after page."""
+    token = None
+    while True:
+        page = search(*args, **settings, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
 
 
 def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:

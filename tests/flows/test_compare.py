@@ -76,6 +76,9 @@ def test_two_recipes_over_two_seeds_share_what_is_the_same_and_go_on_where_they_
         assert recipe["seeds"] == [1, 2]
         assert len(recipe["metrics"]["macro_f1"]["values"]) == 2
         assert recipe["heldout_loss"]["python_scientific"] > 0
+        parts = [recipe[of]["tokens"] for of in ("teachers", "pretraining", "finetuning")]
+        assert parts[0] == 0
+        assert recipe["tokens"] == sum(parts)
         assert 4 < recipe["unigram_loss"]["python_scientific"] < math.log(500)
     assert sum("too short" in note for note in table["notes"]) == 2
     verdicts = {d["verdict"] for of in table["differences"].values() for d in of}

@@ -8,7 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
 
+from fourstage.errors import EnvironmentFault
 from tasks.ancestry import gather
 from tasks.artifacts import MANIFEST, Artifact
 from tasks.garbage import DAY, Waste, find_waste, remove
@@ -45,6 +47,15 @@ def test_what_nobody_reaches_goes_and_nothing_before_it_is_asked(old, tracking: 
     assert remove(old.store, waste) == waste
     assert not any(item.path.exists() for item in waste)
     assert find_waste(old.store, tracking, 30) == []
+
+
+def test_a_server_that_has_gone_is_named_and_nothing_goes(
+    old, home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    gone = Tracking(MlflowClient("http://127.0.0.1:9"), "http://127.0.0.1:9", home)
+    with pytest.raises(EnvironmentFault, match=r"http://127\.0\.0\.1:9"):
+        find_waste(old.store, gone, 30)
 
 
 def test_a_recent_use_keeps_an_entry_with_all_it_was_made_from(old, tracking: Tracking):

@@ -18,7 +18,7 @@ from tasks.runs import (
     start_lifecycle,
     system_metrics,
 )
-from tasks.tracking import Tracking, connect
+from tasks.tracking import Tracking, connect, every
 from tests.tasks.lifecycle import history
 
 KEY = "ab" * 32
@@ -36,6 +36,12 @@ def test_one_experiment_whoever_comes_first(tracking: Tracking):
     with ThreadPoolExecutor(4) as pool:
         ids = set(pool.map(lambda _: ensure_experiment(tracking, "demo"), range(4)))
     assert len(ids) == 1
+
+
+def test_a_search_goes_on_to_the_last_page(tracking: Tracking):
+    ids = {ensure_experiment(tracking, name) for name in ("one", "two", "three")}
+    found = every(tracking.client.search_experiments, max_results=1)
+    assert ids < {experiment.experiment_id for experiment in found}
 
 
 def test_a_stage_has_one_run_however_often_it_is_killed(tracking: Tracking):
