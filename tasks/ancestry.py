@@ -14,6 +14,7 @@ from typing import Any
 
 from fourstage.digests import digest
 from fourstage.errors import EnvironmentFault
+from models.stage_format import NETWORK
 from tasks.artifacts import MANIFEST, Artifact, outputs_digest
 
 FILE = "lineage/manifests.json"  # where a logged model keeps its ancestry
@@ -67,7 +68,7 @@ class Manifest:
     @property
     def weights_digest(self) -> str | None:
         """Digest of the network's weights, where it has any."""
-        return self.details.get("weights_digest") or self.outputs.get("network.safetensors")
+        return self.details.get("weights_digest") or self.outputs.get(NETWORK)
 
     @property
     def source(self) -> Mapping[str, Any]:

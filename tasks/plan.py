@@ -11,6 +11,7 @@ from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 from models.catalogue import TEACHER
+from models.stage_format import CONFIG, NETWORK
 from tasks.code import module_file
 from tasks.start import READER, by_number
 from tasks.steps import Step
@@ -53,8 +54,8 @@ def _teachers(stage: Any) -> dict[str, Any]:
     for name, settings in stage.objectives.items():
         if TEACHER in settings and name not in stage.teachers:
             folder = Path(settings[TEACHER])
-            files = [folder / "config.json", *sorted(folder.rglob("*.safetensors"))]
-            if folder / "network.safetensors" not in files or not files[0].is_file():
+            files = [folder / CONFIG, *sorted(folder.rglob("*.safetensors"))]
+            if folder / NETWORK not in files or not files[0].is_file():
                 raise RecipeError(
                     f"objectives.{name}.{TEACHER}: expected the folder of a finished stage, got "
                     f"{settings[TEACHER]!r}"

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from models.stage_format import HISTORY, TOKENIZER
 from tasks.ancestry import FILE, Ancestry, Manifest
+from tasks.artifacts import NOTES
 from tasks.runs import (
     KEY,
     KIND,
@@ -29,7 +31,6 @@ from tasks.tracking import Tracking, answered
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput, LoggedModel
 
-HISTORY = "notes/history.json"
 DIGEST_LENGTH = 36  # characters of a data set's digest, MLflow's limit
 NAME_LENGTH = 500  # characters of a data set's name and of an input's tag, MLflow's limits
 
@@ -263,7 +264,7 @@ def _log_model(
         link_files(ancestry.folders[stage.key], weights, place)
         # Its own: text that was tokenised before by an equal one names another of the same bytes.
         if tokenizer := ancestry.manifests.get(stage.inputs.get("tokenizer", {}).get("key", "")):
-            link_files(ancestry.folders[tokenizer.key], tokenizer.outputs, place / "tokenizer")
+            link_files(ancestry.folders[tokenizer.key], tokenizer.outputs, place / TOKENIZER)
         write_ancestry(ancestry, place)
 
     experiment_id = tracking.client.get_run(run_id).info.experiment_id
@@ -271,7 +272,7 @@ def _log_model(
 
 
 def _history(folder: Path) -> list[dict[str, float]]:
-    path = folder / HISTORY
+    path = folder / NOTES / HISTORY
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 

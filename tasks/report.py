@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tasks.artifacts import Artifact
+from models.stage_format import HISTORY, NETWORK
+from tasks.artifacts import NOTES, Artifact
 from tasks.gate import Gate
 from tasks.start import made_as
 
@@ -70,7 +71,7 @@ def stage_card(
     facts = {
         "status": "reused" if reused else made_as(artifact),
         "key": f"`{artifact.key[:12]}`",
-        "weights": f"`{artifact.outputs.get('network.safetensors', artifact.digest)[:12]}`",
+        "weights": f"`{artifact.outputs.get(NETWORK, artifact.digest)[:12]}`",
         "steps": _number(details.get("steps")),
         "tokens": _number(details.get("tokens")),
         "seconds": _number(details.get("seconds"), 1),
@@ -226,7 +227,7 @@ def _stage_cells(
 def _loss_picture(artifact: Artifact) -> str | None:
     from tasks.plots import data_address, loss_plot
 
-    path = artifact.folder / "notes" / "history.json"
+    path = artifact.folder / NOTES / HISTORY
     if not path.is_file():
         return None
     picture = loss_plot(json.loads(path.read_text(encoding="utf-8")))

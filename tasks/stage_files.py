@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from fourstage.digests import hash_file
 from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError
 from fourstage.settings import home
+from models.stage_format import NETWORK, TOKENIZER
 from tasks.artifacts import Artifact, Store
 from tasks.lineage import Hop, trace
 from tasks.tracking import Tracking, connect
 
-WEIGHTS = "network.safetensors"
 COPIES = "versions"  # folder of the home; whatever lies there can be made again
 
 
@@ -53,7 +53,6 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
         ContractViolation: MLflow holds others than the stage had.
     """
     from models.interchange.new_folder import written_whole
-    from models.interchange.stage_folder import TOKENIZER
 
     tracking, store = connect(), Store(home())
     found = trace(tracking, uri, store.root)
@@ -112,6 +111,6 @@ def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[t
                 artifact_uri=place, dst_path=temporary, tracking_uri=tracking.uri
             )
         )
-        if hash_file(folder / WEIGHTS) != stage.manifest.outputs[WEIGHTS]:
+        if hash_file(folder / NETWORK) != stage.manifest.outputs[NETWORK]:
             raise ContractViolation(f"{uri}: MLflow holds other weights than its stage was made of")
-        yield folder, folder / "tokenizer"
+        yield folder, folder / TOKENIZER

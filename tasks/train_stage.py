@@ -10,6 +10,7 @@ from typing import Any
 from fourstage.digests import hash_file
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
+from models.stage_format import HISTORY, METRICS, NETWORK
 from tasks.artifacts import NOTES
 from tasks.durable import durable
 from tasks.progress import StageReport
@@ -42,7 +43,7 @@ def train_stage(
             raise
     notes = folder / NOTES
     notes.mkdir()
-    for name in ("history.json", "metrics.json"):
+    for name in (HISTORY, METRICS):
         (folder / name).rename(notes / name)
     return {
         "stage": stage.name,
@@ -55,7 +56,7 @@ def train_stage(
         "passes": dict(outcome.passes),
         **({"turns": outcome.turns} if outcome.turns else {}),
         **({"init": stage.init} if stage.init else {}),
-        "weights_digest": hash_file(folder / "network.safetensors"),
+        "weights_digest": hash_file(folder / NETWORK),
         "run_id": report.run_id,
     }
 
@@ -72,8 +73,8 @@ def _taken_over(step: Bound, folder: Path) -> Any:
     from models.training.job import Outcome
 
     fill_stage(brought_network(step, load_tokenizer(step.inputs["tokenizer"])), folder)
-    (folder / "history.json").write_text("[]\n", "utf-8")
-    (folder / "metrics.json").write_text("{}\n", "utf-8")
+    (folder / HISTORY).write_text("[]\n", "utf-8")
+    (folder / METRICS).write_text("{}\n", "utf-8")
     return Outcome(0, 0, 0.0, 0.0, {}, {})
 
 

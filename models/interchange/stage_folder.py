@@ -1,9 +1,4 @@
-"""A stage folder of ours as numbers, both ways.
-
-    config.json, network.safetensors, heads/<objective>.safetensors, tokenizer/
-
-It is what the store and MLflow hold of a stage; the store keeps the tokenizer apart.
-"""
+"""A stage's folder as numbers, both ways; it is what the store and MLflow hold of a stage."""
 
 from __future__ import annotations
 
@@ -19,12 +14,8 @@ from models import catalogue
 from models.interchange.huggingface import Checkpoint
 from models.interchange.new_folder import refuse_files, written_whole
 from models.signatures import settings_of
+from models.stage_format import CONFIG, HEADS, NETWORK, TOKENIZER, head_file, head_files
 from models.tokenizers.loading import SETTINGS, load_tokenizer
-
-CONFIG = "config.json"
-NETWORK = "network.safetensors"
-HEADS = "heads"
-TOKENIZER = "tokenizer"
 
 
 def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
@@ -41,7 +32,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
     try:
         config = json.loads((folder / CONFIG).read_text("utf-8"))
         network = load_file(folder / NETWORK)
-        heads = {path.stem: load_file(path) for path in sorted(folder.glob(f"{HEADS}/*"))}
+        heads = {name: load_file(path) for name, path in head_files(folder).items()}
         family, said = str(config["family"]), dict(config["network"])
         vocabulary_size, digest = int(config["vocabulary_size"]), config["tokenizer_digest"]
         labels = tuple(config["label_names"])
@@ -88,7 +79,7 @@ def fill_stage(checkpoint: Checkpoint, folder: Path) -> None:
     (folder / HEADS).mkdir()
     save_file(dict(checkpoint.network), folder / NETWORK)
     for name, weights in checkpoint.heads.items():
-        save_file(dict(weights), folder / HEADS / f"{name}.safetensors")
+        save_file(dict(weights), head_file(folder, name))
     text = json.dumps(_config(checkpoint), indent=2, ensure_ascii=False, sort_keys=True)
     (folder / CONFIG).write_text(text + "\n", "utf-8")
 

@@ -13,7 +13,8 @@ from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from models.interchange.huggingface import Checkpoint, read_checkpoint
 from models.interchange.published import FETCHED
-from models.interchange.stage_folder import TOKENIZER, is_stage, read_stage
+from models.interchange.stage_folder import is_stage, read_stage
+from models.stage_format import TOKENIZER, head_files
 
 ROWS = ("embeddings/token/embeddings", "output_bias")  # weights with a row for each piece
 
@@ -88,5 +89,5 @@ def with_tokenizer(start: Checkpoint, tokenizer: Any) -> Checkpoint:
 def start_files(folder: Path) -> dict[str, str]:
     """Digest of each file that can decide anything, by its name in the folder."""
     found = {path for pattern in FETCHED for path in folder.glob(pattern)}
-    found |= {path for path in folder.glob(f"{TOKENIZER}/*")} | set(folder.glob("heads/*"))
+    found |= {*folder.glob(f"{TOKENIZER}/*"), *head_files(folder).values()}
     return {path.relative_to(folder).as_posix(): hash_file(path) for path in sorted(found)}

@@ -23,6 +23,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.layers.gather import gather_positions
 from models.protocols import Batch, Capability, Context
+from models.stage_format import CONFIG
 from models.training.trained_stage import load_stage
 from models.weights import named_weights
 
@@ -161,7 +162,7 @@ class Distillation:
 
     def _teacher(self) -> tuple[Any, Any]:
         """Network and masked_lm scorer of the teacher's folder."""
-        if not (self._folder / "config.json").is_file():
+        if not (self._folder / CONFIG).is_file():
             raise RecipeError(
                 f"objectives.distillation.teacher: expected the folder of a finished stage, got "
                 f"{str(self._folder)!r}"

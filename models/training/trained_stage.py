@@ -1,7 +1,4 @@
-"""A stage's folder: written when it is trained, read by the next and by all who ask it.
-
-config.json, network.safetensors, heads/<objective>.safetensors, history.json, metrics.json
-"""
+"""A stage's folder: written when it is trained, read by the next and by all who ask it."""
 
 from __future__ import annotations
 
@@ -15,13 +12,10 @@ from typing import Any
 from fourstage.errors import RecipeError
 from models.catalogue import TEACHER
 from models.protocols import Context, Tokenizer
+from models.stage_format import CONFIG, HEADS, HISTORY, METRICS, NETWORK, head_file, head_files
 from models.training.assembly import build_network, build_objectives
 from models.training.job import TrainingJob
 from models.weights import load_weights, save_weights
-
-CONFIG = "config.json"
-NETWORK = "network.safetensors"
-HEADS = "heads"
 
 
 def tasks_before(job: TrainingJob) -> dict[str, int]:
@@ -49,7 +43,7 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
     except ValueError as error:
         raise RecipeError(f"{job.stage}: the stage before does not fit: {error}") from error
     for name, scorer in scorers.items():
-        path = job.initial / HEADS / f"{name}.safetensors"
+        path = head_file(job.initial, name)
         if path.exists():
             try:
                 load_weights(scorer, path)
@@ -81,17 +75,16 @@ def write_stage(
         metrics: Plain JSON.
     """
     save_weights(network, folder / NETWORK)
-    heads = folder / HEADS
-    heads.mkdir(exist_ok=True)
+    (folder / HEADS).mkdir(exist_ok=True)
     for name, scorer in scorers.items():
         if scorer.weights:
-            save_weights(scorer, heads / f"{name}.safetensors")
+            save_weights(scorer, head_file(folder, name))
     # A head that this stage had no use for is handed on: the next may need it, and the loss
     # under it shows what was forgotten.
     if job.initial is not None:
-        for path in sorted((job.initial / HEADS).glob("*.safetensors")):
-            if path.stem not in scorers:
-                shutil.copyfile(path, heads / path.name)
+        for name, path in head_files(job.initial).items():
+            if name not in scorers:
+                shutil.copyfile(path, head_file(folder, name))
     config = {
         "stage": job.stage,
         "family": job.family,
@@ -113,8 +106,8 @@ def write_stage(
     }
     for name, value in (
         (CONFIG, config),
-        ("history.json", list(history)),
-        ("metrics.json", metrics),
+        (HISTORY, list(history)),
+        (METRICS, metrics),
     ):
         text = json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
         (folder / name).write_text(text + "\n", "utf-8")
@@ -153,9 +146,9 @@ class TrainedStage:
         Raises:
             RecipeError: If this stage has no such head.
         """
-        path = self.folder / HEADS / f"{name}.safetensors"
+        path = head_file(self.folder, name)
         if not path.exists():
-            there = ", ".join(sorted(p.stem for p in (self.folder / HEADS).glob("*"))) or "none"
+            there = ", ".join(head_files(self.folder)) or "none"
             raise RecipeError(f"{self.folder.name}: no head {name!r} in this stage; it has {there}")
         scorer = objective.attach(self.network)
         load_weights(scorer, path)
