@@ -164,7 +164,10 @@ def test_with_and_without_a_teacher_is_compared_on_equal_tokens(
     assert with_teacher["stages"] == ["teacher", *without["stages"]]
     read = [recipe["pretraining"]["tokens"] for recipe in (with_teacher, without)]
     assert read[1] == pytest.approx(read[0], rel=0.15), "the teacher's own are not the student's"
-    assert with_teacher["tokens"] > without["tokens"] * 1.2, "but they are paid for"
+    assert with_teacher["teachers"]["tokens"] > without["teachers"]["tokens"] == 0
+    for each in answer.json["recipes"]:
+        parts = [each[part]["tokens"] for part in ("teachers", "pretraining", "finetuning")]
+        assert each["tokens"] == sum(parts), "the teacher's own are paid for"
 
 
 def test_a_wrong_teacher_is_refused_before_any_work(
