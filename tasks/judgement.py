@@ -92,6 +92,7 @@ def judge(
         },
         "notes": _notes(entries, contests[metrics[0]].one_seed, equal)
         + _guessed_before(recipes)
+        + unlike_windows(recipes)
         + too_early(recipes),
         "machine": machine(),
         "git": git_state(),
@@ -140,6 +141,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
         "heldout_loss": _means(before),
         "heldout_loss_after": guessed,
+        "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
         "unigram_loss": unigram_losses(runs[0].made, before[0]),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
@@ -184,6 +186,18 @@ def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def unlike_windows(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whose losses cannot be held against whose: a longer window has more to guess from."""
+    of: dict[int, list[str]] = {}
+    for recipe in recipes:
+        if recipe["heldout_loss"]:
+            of.setdefault(recipe["heldout_window"], []).append(recipe["name"])
+    if len(of) < 2:
+        return []
+    told = "; ".join(f"{length} tokens in {', '.join(of[length])}" for length in sorted(of))
+    return [f"losses compare only where windows are of one length: {told}"]
+
+
 def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Whose pre-training is too short for what it says about an objective.
 
@@ -201,7 +215,7 @@ def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
             notes.append(
                 f"{recipe['name']}: {nats[corpus]:+.2f} nats on {corpus} against guessing by"
                 f" frequency; above -{LEARNED:.0f} little can be said of its pre-training but that"
-                " it is too short"
+                " it is too short, or forgotten since"
             )
     return notes
 
