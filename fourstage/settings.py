@@ -12,6 +12,7 @@ from fourstage.errors import EnvironmentFault
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 OWNER = "FOURSTAGE_OWNER"
+TAG = "fourstage"  # of our runs on a Prefect server, and of all our deployments there
 EMBEDDED = "FOURSTAGE_EMBEDDED_PREFECT"  # set where PREFECT_API_URL is the server a run brought
 
 # The word `true`: Prefect accepts 1/true/yes, MLflow only `true`.
@@ -31,7 +32,7 @@ PRIVATE_ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_ENABLE_ONEDNN_OPTS": "1",
     "KERAS_BACKEND": "tensorflow",
-    # Seconds; automations.yaml takes a run for dead after three of them.
+    # Seconds; automations.yaml takes a run for dead after ten of them.
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     # A first start makes the database: 15 s here, more than a minute on a slow disk.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",

@@ -13,7 +13,9 @@ from fourstage.strict_yaml import read_document
 
 
 def put_automations(file: Path) -> list[str]:
-    """Replace the automations of the same names.
+    """Update the automations of the same names where they are, and make those that are missing.
+
+    One that somebody has paused stays paused.
 
     Returns:
         Their names.
@@ -25,9 +27,15 @@ def put_automations(file: Path) -> list[str]:
     wanted = [AutomationCore.model_validate(each) for each in document.value["automations"]]
     with get_client(sync_client=True) as client:
         for automation in wanted:
-            for old in client.read_automations_by_name(automation.name):
-                client.delete_automation(old.id)
-            client.create_automation(automation)
+            there = client.read_automations_by_name(automation.name)
+            if not there:
+                client.create_automation(automation)
+                continue
+            # Several are of `prefect automation create`; a paused one is the one somebody touched.
+            kept, *twins = sorted(there, key=lambda each: each.enabled)
+            client.update_automation(kept.id, automation)
+            for twin in twins:
+                client.delete_automation(twin.id)
     return [automation.name for automation in wanted]
 
 

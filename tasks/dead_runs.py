@@ -1,4 +1,4 @@
-"""Runs of deployments that died: let them go on, with no hand, and not for ever."""
+"""Runs of our deployments that died: let them go on, with no hand, and not for ever."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import AwaitingRetry
 
+from fourstage.settings import TAG
+from tasks.orphans import crash
+
 RESUMABLE = "resumable"  # tag of deployments whose dead runs go on
 OLDEST = timedelta(days=1)  # what died earlier has been overtaken by the next night's run
 
 
 def resume_dead_runs(most_starts: int) -> list[str]:
-    """Schedule anew the crashed runs of resumable deployments.
+    """Schedule anew the crashed runs of our resumable deployments.
 
     The same run starts again; finished stages are reused, the stage it died in goes on from its
     checkpoint. One that was started so often already, or that a later run of its deployment has
-    overtaken, stays crashed.
+    overtaken, stays crashed. What dead runs had called is closed.
 
     Args:
         most_starts: Starts a run may have in all.
@@ -37,18 +40,21 @@ def resume_dead_runs(most_starts: int) -> list[str]:
         Names of the runs that go on.
     """
     resumed = []
+    now = datetime.now(UTC)
     with get_client(sync_client=True) as client:
         crashed = client.read_flow_runs(
             flow_run_filter=FlowRunFilter(
                 state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
-                tags=FlowRunFilterTags(all_=[RESUMABLE]),
+                tags=FlowRunFilterTags(all_=[TAG]),
                 parent_task_run_id=FlowRunFilterParentTaskRunId(is_null_=True),
+                start_time=FlowRunFilterStartTime(after_=now - OLDEST),
             ),
+            sort=FlowRunSort.START_TIME_DESC,
         )
-        now = datetime.now(UTC)
+        crash(str(run.id) for run in crashed)
         for run in crashed:
-            recent = run.start_time is not None and now - run.start_time < OLDEST
-            if recent and run.run_count < most_starts and _newest(client, run):
+            again = RESUMABLE in run.tags and run.run_count < most_starts
+            if again and _newest(client, run):
                 client.set_flow_run_state(run.id, AwaitingRetry(scheduled_time=now))
                 resumed.append(run.name)
     return resumed

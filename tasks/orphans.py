@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from fourstage.settings import EMBEDDED, OWNER
+from fourstage.settings import EMBEDDED, OWNER, TAG
 
 if TYPE_CHECKING:
     from tasks.tracking import Tracking
@@ -58,14 +58,15 @@ def mark() -> str:
 
 @contextmanager
 def unmarked() -> Iterator[None]:
-    """Without the mark, for runs that an MLflow run leads to.
+    """Without the mark and our tag, for runs that another run leads to.
 
     For each tag of a task Prefect's server looks for a limit of concurrency, in a transaction that
     SQLite refuses beside another write; its client tries again 2 s later, at every stage.
     """
     from prefect.context import TagsContext
 
-    others = {tag for tag in TagsContext.get().current_tags if not tag.startswith(MARK)}
+    marks = {tag for tag in TagsContext.get().current_tags if tag.startswith(MARK)}
+    others = TagsContext.get().current_tags - marks - {TAG}
     with TagsContext(current_tags=others):
         yield
 
@@ -89,7 +90,7 @@ def close_orphans(tracking: Tracking) -> list[str]:
     flow_runs = {run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags}
     # One that was killed before it had a run in MLflow is known to Prefect alone. Where a server
     # stays, its automations look after the silent ones.
-    _crash(flow_runs | _of_dead_processes() if os.environ.get(EMBEDDED) else flow_runs)
+    crash(flow_runs | _of_dead_processes() if os.environ.get(EMBEDDED) else flow_runs)
     return [run.info.run_id for run in left]
 
 
@@ -149,7 +150,7 @@ def _of_dead_processes() -> set[str]:
     }
 
 
-def _crash(flow_runs: Iterable[str]) -> None:
+def crash(flow_runs: Iterable[str]) -> None:
     """Let Prefect know that flow runs, and those they called, are no longer running."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import (
@@ -160,13 +161,14 @@ def _crash(flow_runs: Iterable[str]) -> None:
     from prefect.states import Crashed
 
     ids = sorted(UUID(name) for name in flow_runs)
-    if not ids:
-        return
+    chosen = FlowRunFilter(id=FlowRunFilterId(any_=ids))
     state = Crashed(message="Its process ended without a word; the next start found it gone.")
+    left = []
     with get_client(sync_client=True) as client:
-        called = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=ids))
-        themselves = FlowRunFilter(id=FlowRunFilterId(any_=ids))
-        for chosen in (called, themselves):
-            for run in client.read_flow_runs(flow_run_filter=chosen):
-                if run.state is None or not run.state.is_final():
-                    client.set_flow_run_state(run.id, state, force=True)
+        while ids:
+            found = client.read_flow_runs(flow_run_filter=chosen)
+            left += [run.id for run in found if run.state is None or not run.state.is_final()]
+            ids = [run.id for run in found]
+            chosen = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=ids))
+        for run_id in reversed(left):  # whoever called it last: its end may start the janitor
+            client.set_flow_run_state(run_id, state, force=True)

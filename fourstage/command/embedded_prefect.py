@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import EMBEDDED, home
+from fourstage.settings import EMBEDDED, TAG, home
 from fourstage.space import no_space
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -47,7 +47,7 @@ def bring_prefect() -> Callable[[], None]:
         Waits until it answers; what is imported before that call costs no time of its own.
     """
     if os.environ.get("PREFECT_API_URL"):
-        return lambda: None
+        return _tag_runs
     starting = ExitStack()
     lock = starting.enter_context(starting_prefect())
     port = _free_port()
@@ -117,6 +117,13 @@ def _wait_for(guard: subprocess.Popen, address: str) -> None:
         + (f": {lack}; make room" if lack else f"; {home() / 'logs'} holds what it said")
         + ", then run the same command again."
     )
+
+
+def _tag_runs() -> None:
+    """All runs of this process bear our tag, by which the server's automations know them."""
+    from prefect import tags
+
+    _until_the_end.enter_context(tags(TAG))
 
 
 def _mark_runs() -> None:

@@ -186,15 +186,15 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
 def deploy(environment: dict[str, str]) -> None:
     """Make the work pool, every deployment of ``prefect.yaml`` and the automations.
 
+    Both files are the project's own where it has one.
+
     Raises:
         EnvironmentFault: With what Prefect says, if it refuses.
     """
-    own = project() / "prefect.yaml"
-    file = own if own.is_file() else REPOSITORY / "prefect.yaml"
     for arguments in (
         ("prefect", "work-pool", "create", POOL, "--type", "process", "--overwrite"),
-        ("prefect", "--no-prompt", "deploy", "--all", "--prefect-file", str(file)),
-        ("tasks.automations", str(REPOSITORY / "automations.yaml")),
+        ("prefect", "--no-prompt", "deploy", "--all", "--prefect-file", _file("prefect.yaml")),
+        ("tasks.automations", _file("automations.yaml")),
     ):
         done = subprocess.run(
             [sys.executable, "-m", *arguments],
@@ -208,6 +208,11 @@ def deploy(environment: dict[str, str]) -> None:
             raise EnvironmentFault(
                 f"`{' '.join(arguments[:3])}` failed: {(done.stderr or done.stdout)[-800:]}"
             )
+
+
+def _file(name: str) -> str:
+    own = project() / name
+    return str(own if own.is_file() else REPOSITORY / name)
 
 
 def _signals_as_interrupt() -> ExitStack:

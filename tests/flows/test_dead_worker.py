@@ -32,6 +32,9 @@ def up(person, tmp_path_factory: pytest.TempPathFactory):
         if each["name"] == "weekly":
             each["parameters"] = {"recipe": "recipes/long.yaml"}
     (project.folder / "prefect.yaml").write_text(yaml.safe_dump(deployments), "utf-8")
+    automations = yaml.safe_load((REPOSITORY / "automations.yaml").read_text("utf-8"))
+    automations["automations"][0]["trigger"]["within"] = 90  # seconds, three heartbeats
+    (project.folder / "automations.yaml").write_text(yaml.safe_dump(automations), "utf-8")
     with started_up(person(project.folder), tmp_path_factory.mktemp("up")) as up:
         yield up
 

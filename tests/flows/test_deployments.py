@@ -17,7 +17,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from fourstage.settings import REPOSITORY
+from fourstage.settings import REPOSITORY, TAG
 
 FILE = REPOSITORY / "prefect.yaml"
 FLOWS = REPOSITORY / "flows"
@@ -189,6 +189,18 @@ def test_one_run_of_a_deployment_at_a_time_and_the_next_waits(deployments):
     for deployment in deployments:
         assert deployment["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
         assert deployment["work_pool"] == {"name": "fourstage"}
+
+
+def test_on_a_server_of_many_only_what_is_ours_is_met(deployments):
+    """Each deployment bears our tag, and nothing is triggered by a run without it."""
+    assert all(TAG in deployment["tags"] for deployment in deployments)
+    automations = yaml.safe_load((REPOSITORY / "automations.yaml").read_text(encoding="utf-8"))
+    triggers = [each["trigger"] for each in automations["automations"]]
+    triggers += [each for deployment in deployments for each in deployment.get("triggers", [])]
+    ours = {"prefect.resource.id": f"prefect.tag.{TAG}", "prefect.resource.role": "tag"}
+    for trigger in triggers:
+        related = trigger["match_related"]
+        assert ours in (related if isinstance(related, list) else [related])
 
 
 def test_no_path_of_a_machine_is_in_it(raw):

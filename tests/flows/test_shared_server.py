@@ -1,0 +1,161 @@
+"""What lies on a Prefect server that others use too touches our runs alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import yaml
+
+from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
+from tests.flows.person import end
+
+AUTOMATIONS = REPOSITORY / "automations.yaml"
+SHORTEST = 10  # seconds, of Prefect's triggers that wait for what does not come
+SLEEPER = """
+import sys, time
+from prefect import flow, tags
+
+@flow
+def called():
+    time.sleep(600)
+
+@flow
+def caller():
+    called()
+
+with tags(*sys.argv[1:]):
+    caller()
+"""
+
+
+@pytest.fixture(scope="module")
+def client(prefect_server: str) -> Iterator[Any]:
+    from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    with temporary_settings({PREFECT_API_URL: prefect_server}):
+        with get_client(sync_client=True) as client:
+            yield client
+
+
+def wait_until(what: str, happens: Callable[[], Any], seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := happens()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.2)
+    return found
+
+
+def put(tmp_path: Path, within: int) -> list[str]:
+    """Put our automations on the server, with another window."""
+    from tasks.automations import put_automations
+
+    document = yaml.safe_load(AUTOMATIONS.read_text("utf-8"))
+    document["automations"][0]["trigger"]["within"] = within
+    file = tmp_path / "automations.yaml"
+    file.write_text(yaml.safe_dump(document), "utf-8")
+    return put_automations(file)
+
+
+def test_an_automation_is_updated_where_it_is_and_stays_paused(client, tmp_path):
+    from prefect.events.schemas.automations import AutomationCore
+
+    (name,) = put(tmp_path, 300)
+    (first,) = client.read_automations_by_name(name)
+    client.pause_automation(first.id)
+    client.create_automation(AutomationCore.model_validate(first.model_dump()))  # as Prefect's CLI
+    put(tmp_path, 400)
+    (second,) = client.read_automations_by_name(name)
+    assert second.id == first.id
+    assert not second.enabled
+    assert second.trigger.within.total_seconds() == 400
+    client.resume_automation(first.id)
+
+
+def sleeper(prefect_server: str, folder: Path, *tags: str) -> subprocess.Popen[str]:
+    """A process in which a flow calls another that sleeps; it sends one heartbeat at its start."""
+    return subprocess.Popen(
+        [sys.executable, "-c", SLEEPER, *tags],
+        cwd=folder,
+        env=os.environ
+        | PRIVATE_ENVIRONMENT
+        | {"PREFECT_API_URL": prefect_server, "PREFECT_HOME": str(folder)},
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def runs_of(client: Any, **filters: Any) -> list[Any]:
+    from prefect.client.schemas.filters import FlowRunFilter
+
+    return client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(filters))
+
+
+def called_by(client: Any, run: UUID) -> list[Any]:
+    return runs_of(client, parent_flow_run_id={"any_": [run]})
+
+
+def test_a_silent_run_of_another_team_is_let_be_and_ours_is_dead(
+    client, prefect_server: str, tmp_path: Path
+):
+    from tasks.dead_runs import resume_dead_runs
+
+    put(tmp_path, SHORTEST)
+    processes = [sleeper(prefect_server, tmp_path, tag) for tag in (TAG, "another-team")]
+    try:
+        ours, others = (
+            wait_until(
+                "a flow calls another",
+                lambda tag=tag: [
+                    run
+                    for run in runs_of(client, tags={"all_": [tag]}, name=None)
+                    if run.state.is_running()
+                    and run.parent_task_run_id is None
+                    and any(each.state.is_running() for each in called_by(client, run.id))
+                ],
+            )[0]
+            for tag in (TAG, "another-team")
+        )
+        processes[0].kill()
+        wait_until("ours is dead", lambda: client.read_flow_run(ours.id).state.is_crashed())
+        time.sleep(5)  # another round of what looks at triggers
+        assert client.read_flow_run(others.id).state.is_running()
+
+        resume_dead_runs(3)
+        assert all(each.state.is_crashed() for each in called_by(client, ours.id))
+        assert all(each.state.is_running() for each in called_by(client, others.id))
+    finally:
+        for process in processes:
+            end(process)
+
+
+def crashed_run(client: Any, name: str, tags: list[str]) -> UUID:
+    """A run of a deployment that started and crashed."""
+    from prefect.states import Crashed, Running
+
+    flow = client.create_flow_from_name(name)
+    deployment = client.create_deployment(flow, name, tags=tags, enforce_parameter_schema=False)
+    run = client.create_flow_run_from_deployment(deployment)
+    for state in (Running(), Crashed()):
+        client.set_flow_run_state(run.id, state, force=True)
+    return run.id
+
+
+def test_dead_runs_of_our_resumable_deployments_go_on_and_no_others(client):
+    from tasks.dead_runs import RESUMABLE, resume_dead_runs
+
+    ours = crashed_run(client, "ours", [TAG, RESUMABLE])
+    once = crashed_run(client, "once", [TAG])
+    others = crashed_run(client, "others", [RESUMABLE])
+    resume_dead_runs(3)
+    states = {run: client.read_flow_run(run).state.name for run in (ours, once, others)}
+    assert states == {ours: "AwaitingRetry", once: "Crashed", others: "Crashed"}
