@@ -18,6 +18,11 @@ def too_many_open_files() -> str:
     return f"too many open files: this process may have {most}; allow {OPEN_FILES} (`ulimit -n`)"
 
 
+def taken(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def no_space(folder: Path, size: int = TRIED) -> str:
     """Why a file of a size can't be written into a folder, or an empty text.
 

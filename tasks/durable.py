@@ -21,7 +21,7 @@ from prefect.utilities.annotations import quote
 
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
-from fourstage.space import FULL, too_many_open_files
+from fourstage.space import FULL, taken, too_many_open_files
 from fourstage.terminal import say
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.provenance import git_state
@@ -126,8 +126,7 @@ def _environment_fault(step: Bound, folder: Path, error: OSError) -> Environment
             " command again."
         )
     if error.errno in FULL:
-        written = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        said = f"no space for {place} ({said} after {written / 1e6:.1f} MB)"
+        said = f"no space for {place} ({said} after {taken(folder) / 1e6:.1f} MB)"
     else:
         said = f"{said} while writing {place}"
     return EnvironmentFault(

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fourstage.space import taken
 from tasks.artifacts import MANIFEST, UNFINISHED, Store
 from tasks.history import remembered
 from tasks.register_model import EVALUATION_TAG
@@ -131,7 +132,7 @@ def _unreached(
         if folder not in reached:
             state = "not used" if (folder / MANIFEST).exists() else "unfinished, untouched"
             why = f"{state} for {keep_days:g} days"
-            yield Waste(folder.parent.name, names[folder], folder, _size(folder), why)
+            yield Waste(folder.parent.name, names[folder], folder, taken(folder), why)
 
 
 def _leftover_checkpoints(
@@ -140,14 +141,14 @@ def _leftover_checkpoints(
     for folder in folders:
         path = folder / UNFINISHED
         if folder in reached and path.is_dir() and (folder / MANIFEST).exists():
-            yield Waste(UNFINISHED, names[folder], path, _size(path), "its entry is finished")
+            yield Waste(UNFINISHED, names[folder], path, taken(path), "its entry is finished")
 
 
 def _old_copies(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
     for path in sorted(folder.glob("[0-9a-f]*")):
         if path.is_dir() and path.stat().st_mtime < since:
             why = f"older than {keep_days:g} days, and copied again where it is asked for"
-            yield Waste(COPIES, path.name[:12], path, _size(path), why)
+            yield Waste(COPIES, path.name[:12], path, taken(path), why)
 
 
 def _old_logs(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
@@ -187,7 +188,3 @@ def _last_used(folder: Path) -> float:
     if manifest.exists():
         return manifest.stat().st_mtime
     return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
-
-
-def _size(path: Path) -> int:
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

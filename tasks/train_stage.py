@@ -22,7 +22,11 @@ from tasks.training_job import training_job
 
 @durable()
 def train_stage(
-    step: Bound, folder: Path, lifecycle_run: str | None = None, seconds_left: float | None = None
+    step: Bound,
+    folder: Path,
+    lifecycle_run: str | None = None,
+    seconds_left: float | None = None,
+    bytes_left: float | None = None,
 ) -> dict:
     """Train from the stage before, or from nothing; go on from a checkpoint, if there is one.
 
@@ -34,7 +38,7 @@ def train_stage(
             outcome = (
                 _taken_over(step, folder)
                 if has_start(step.step)
-                else _trained(step, folder, seconds_left, report)
+                else _trained(training_job(step, seconds_left, bytes_left), folder, report)
             )
         except Interrupted as interruption:
             if interruption.signal_number:
@@ -61,10 +65,10 @@ def train_stage(
     }
 
 
-def _trained(step: Bound, folder: Path, seconds_left: float | None, report: Any) -> Any:
+def _trained(job: Any, folder: Path, report: Any) -> Any:
     from models.training.gradient import train
 
-    return train(training_job(step, seconds_left), folder, report)
+    return train(job, folder, report)
 
 
 def _taken_over(step: Bound, folder: Path) -> Any:

@@ -12,8 +12,10 @@ from tasks.steps import Bound
 from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
 
 
-def training_job(step: Bound, seconds_left: float | None = None) -> Any:
-    """Everything the training loop needs, from a step and its inputs."""
+def training_job(
+    step: Bound, seconds_left: float | None = None, bytes_left: float | None = None
+) -> Any:
+    """Everything the training loop needs, from a step, its inputs and what it may use up."""
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.training.job import Budget, Phase, TrainingJob
 
@@ -62,4 +64,5 @@ def training_job(step: Bound, seconds_left: float | None = None) -> Any:
         seed=stage.seed,
         folders=step.step.given["folders"],
         deadline_seconds=seconds_left,
+        most_bytes=bytes_left,
     )

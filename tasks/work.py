@@ -19,8 +19,9 @@ from typing import Any
 from prefect import Task
 
 from data_contracts.verdict import Report, raise_if_red
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 from fourstage.settings import EMBEDDED
+from fourstage.space import taken
 from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import perform, store
@@ -68,6 +69,7 @@ class Work:
         last: Artifacts of the recipe's last finished run, where this one refreshes it.
         pages: Markdown and description by key, posted so far; the lifecycle's page has them all.
         accepted: Stages that are reused although the code that made them has changed since.
+        taken: Bytes of the entries that this run made.
     """
 
     plan: Plan
@@ -81,6 +83,7 @@ class Work:
     last: dict[str, Artifact] = field(default_factory=dict)
     pages: dict[str, tuple[str, str]] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
+    taken: int = 0
 
     def make(self, name: str) -> Artifact:
         """Make a step, or find it made; what it needs comes first.
@@ -95,13 +98,19 @@ class Work:
         if bound.step.kind == "stage":
             if name.removeprefix("stage ") in self.accepted and self._accept(name, bound):
                 return self.made[name]
-            extra = {"lifecycle_run": self.lifecycle_run, "seconds_left": self.seconds_left}
+            extra = {
+                "lifecycle_run": self.lifecycle_run,
+                "seconds_left": self.seconds_left,
+                "bytes_left": self.bytes_left,
+            }
         began = time.monotonic()
         artifact, self.status[name] = perform(TASKS[bound.step.kind], bound, **extra)
         self.made[name] = artifact
         tell_step(artifact, self.status[name], time.monotonic() - began)
         if bound.step.kind == "contract":
             raise_if_broken(artifact)
+        if self.status[name] == "made":
+            self._count(name, artifact)
         return artifact
 
     def accept_code_change(self, stages: Sequence[str]) -> None:
@@ -147,6 +156,28 @@ class Work:
         """Until the recipe's ``limits.minutes`` are over; None without a limit."""
         minutes = self.plan.recipe.limits.get("minutes")
         return None if minutes is None else self.started + 60 * minutes - time.monotonic()
+
+    @property
+    def bytes_left(self) -> float | None:
+        """Until what this run made fills the recipe's ``limits.disk_gb``; None without a limit."""
+        gigabytes = self.plan.recipe.limits.get("disk_gb")
+        return None if gigabytes is None else 1e9 * gigabytes - self.taken
+
+    def _count(self, name: str, artifact: Artifact) -> None:
+        """Add what was made to what this run takes of the disk.
+
+        Raises:
+            EnvironmentFault: If that is more than the recipe's limit.
+        """
+        self.taken += taken(artifact.folder)
+        left = self.bytes_left
+        if left is not None and left < 0:
+            raise EnvironmentFault(
+                f"{name}: stopped by limits.disk_gb: what this run has made takes"
+                f" {self.taken / 1e6:.1f} MB, {(self.taken + left) / 1e6:.1f} MB are allowed."
+                " Finished steps are kept; raise the limit where it is too small for what is left,"
+                " then run the same command again."
+            )
 
     @cached_property
     def stages(self) -> list[tuple[Any, Artifact, Artifact]]:

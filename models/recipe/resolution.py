@@ -236,13 +236,16 @@ class _Resolution:
         self, finetune: ResolvedStage | None
     ) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
         said = self.ledger.recipe.evaluate
+        for key in ("metrics", "split", "slices") if said and finetune is None else ():
+            if getattr(said, key) is not None:
+                self.ledger.fault(
+                    f"evaluate.{key}", "there is no finetune stage whose rows could be measured"
+                )
         metrics = said.metrics if said else None
         if metrics is None:
             self.ledger.origins["evaluate.metrics"] = "default"
             metrics = defaults.METRICS if finetune else ()
-        elif finetune is None:
-            self.ledger.fault("evaluate.metrics", "there is no finetune stage to compute them on")
-        else:
+        elif finetune is not None:
             for i, name in enumerate(metrics):
                 self.ledger.metric(f"evaluate.metrics[{i}]", name)
         split = said.split if said else None

@@ -382,7 +382,9 @@ class Limits(Part):
     a_key_of = "limits"
 
     minutes: Positive | None = None
+    """Of one run; the stage under way writes a checkpoint."""
     disk_gb: Positive | None = None
+    """Gigabytes (10⁹ bytes) that what one run makes may take in the store."""
 
 
 class Evaluate(Part):

@@ -25,6 +25,7 @@ import numpy as np
 from keras.src.random import seed_generator  # Keras has no public way to hand it a generator
 
 from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
+from fourstage.space import taken
 from fourstage.terminal import say
 from models import catalogue
 from models import features as keys
@@ -473,6 +474,12 @@ class _Run:
         arrays = [_array(variable) for variable in self._variables()]
         checkpoint.write(self.checkpoints, self.state.step, arrays, vars(self.state))
         self._flush()
+        most, size = self.job.most_bytes, taken(self.folder)
+        if most is not None and size > most:
+            self.interruption.ask(
+                f"limits.disk_gb ({max(most, 0) / 1e6:.1f} MB were left for this stage, its files"
+                f" take {size / 1e6:.1f} MB)"
+            )
 
     def _flush(self) -> None:
         marker = self.checkpoints / LOGGED

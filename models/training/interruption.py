@@ -1,4 +1,4 @@
-"""Signals and the deadline: they raise a flag, and the training loop stops where it is safe."""
+"""Signals, the deadline, a full disk: they raise a flag, and training stops where it is safe."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Interruption:
     def __init__(self, deadline_seconds: float | None = None):
         self._end = None if deadline_seconds is None else time.monotonic() + deadline_seconds
         self._old: dict[int, Any] = {}
+        self._asked_by = ""
         self.signal_number = 0
 
     def __enter__(self) -> Interruption:
@@ -42,10 +43,18 @@ class Interruption:
     def _raised(self, number: int, frame: FrameType | None) -> None:
         self.signal_number = self.signal_number or number
 
+    def ask(self, cause: str) -> None:
+        """Stop where it is safe.
+
+        Args:
+            cause: For the message.
+        """
+        self._asked_by = cause
+
     @property
     def asked(self) -> bool:
         """Whether to stop now."""
-        return bool(self.signal_number) or self.deadline_passed
+        return bool(self.signal_number or self._asked_by) or self.deadline_passed
 
     @property
     def deadline_passed(self) -> bool:
@@ -57,4 +66,4 @@ class Interruption:
         """For the message: what asked to stop."""
         if self.signal_number:
             return signal.Signals(self.signal_number).name
-        return "the deadline"
+        return self._asked_by or "the deadline"

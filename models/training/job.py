@@ -66,6 +66,7 @@ class TrainingJob:
         seed: Of everything random.
         checkpoint_every: Updates between checkpoints; None for a tenth of the stage, 10 to 500.
         deadline_seconds: Stop with a checkpoint after so long, or None.
+        most_bytes: Stop with a checkpoint once the stage's files take more, or None.
         heldout_rows: Windows of a held-out corpus that are measured, the first ones.
         folders: Project folders, searched before the built-in parts.
     """
@@ -96,6 +97,7 @@ class TrainingJob:
     seed: int = 0
     checkpoint_every: int | None = None
     deadline_seconds: float | None = None
+    most_bytes: float | None = None
     heldout_rows: int = 2048
     folders: tuple[Path, ...] = ()
 

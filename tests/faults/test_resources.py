@@ -1,4 +1,4 @@
-"""S49 and S50: a full disk and few file descriptors; what is finished stays, nothing half-made."""
+"""S49 and S50: a full disk, a limit on it, few file descriptors; what is finished stays whole."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.always import what_always_holds
+from tests.faults.desk import Desk, on_corpora
 from tests.faults.finished_home import Finished, small
 from tests.flows.own_project import Project
 from tests.flows.person import Answer, Person, answer_of, end_all
@@ -119,6 +120,20 @@ def test_a_disk_that_is_full_in_the_middle_keeps_what_is_finished(tmp_path: Path
         assert len(after) > len(before)
     finally:
         end_all(person.home)
+
+
+def test_a_limit_on_the_disk_ends_a_run_between_steps_and_at_checkpoints(desk: Desk):
+    """What counts is what this run made; the steps before it, made by others, do not."""
+    recipe = {**on_corpora("mine", budget={"steps": 12}), "seed": 49}
+    answer = desk.runs({**recipe, "limits": {"disk_gb": 0.001}})
+    said = (
+        r"limits.disk_gb \(1.0 MB were left for this stage, its files take \d+.\d MB\) at step 10"
+    )
+    desk.holds(answer, 1, said, "the checkpoint is written, run the same command to go on")
+    recipe["tokenizer"] = {"vocabulary_size": 410}
+    answer = desk.runs({**recipe, "limits": {"disk_gb": 1e-6}})
+    desk.holds(answer, 1, r"tokenizer: stopped by limits.disk_gb: .* 0.0 MB are allowed")
+    desk.holds(desk.runs({**recipe, "limits": {"disk_gb": 1.0}}), 0)
 
 
 @pytest.mark.slow

@@ -172,6 +172,13 @@ def test_a_deadline_and_ctrl_c_stop_with_a_checkpoint(tmp_path):
     assert checkpoint.written_steps(tmp_path / "checkpoints") == [1, 3]
 
 
+def test_files_that_take_more_than_is_left_stop_it_with_a_checkpoint(tmp_path):
+    with pytest.raises(Interrupted, match=r"limits.disk_gb \(0.0 MB were left.* at step 4 of 12"):
+        train(pretraining(most_bytes=1000.0), tmp_path)
+    assert checkpoint.written_steps(tmp_path / "checkpoints")[-1] == 4
+    train(pretraining(most_bytes=1e9), tmp_path)
+
+
 @pytest.fixture(scope="module")
 def finetuned(general, tmp_path_factory) -> tuple[Path, object]:
     folder = tmp_path_factory.mktemp("finetune")

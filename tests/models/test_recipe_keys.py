@@ -1,0 +1,351 @@
+"""Each key of the schema is read or refused; none is accepted and then ignored.
+
+`READ` sets every key that does something, `REFUSED` every other one. Another value in the place of
+any must resolve to something else, or be refused; and whatever is resolved somebody reads.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fourstage.errors import RecipeError
+from fourstage.settings import REPOSITORY
+from models.recipe import SourceFacts, as_recipe, resolve
+from models.recipe.schema import (
+    Decode,
+    Recipe,
+    Stage,
+)
+
+SCHEMA = Recipe.model_json_schema()
+SOURCES = {
+    **dict.fromkeys(("text", "other"), SourceFacts(labelled=False)),
+    **dict.fromkeys(("rows", "more"), SourceFacts(labelled=True)),
+}
+ADAMW = {
+    "peak_learning_rate": 1e-3,
+    "warmup": 0.2,
+    "decay": "cosine",
+    "weight_decay": 0.1,
+    "beta_1": 0.8,
+    "beta_2": 0.8,
+    "epsilon": 1e-5,
+    "clip_norm": 2.0,
+    "layer_decay": 0.9,
+}
+TRAINED = {
+    "batch_size": 8,
+    "micro_batches": 2,
+    "long_rows": "head",
+    "precision": "float32",
+    "refresh": "never",
+    "optimizer": {"adamw": ADAMW},
+}
+GENERAL = {
+    **TRAINED,
+    "stage": "general",
+    "name": "first",
+    "corpora": {"text": 0.5, "other": 0.5},
+    "objectives": {"masked_lm": {"rate": 0.2}, "sentence_order": {"weight": 0.5}},
+    "alternate": True,
+    "phases": [
+        {"sequence_length": 16, "share": 0.5, "batch_size": 4},
+        {"sequence_length": 32, "share": 0.5},
+    ],
+    "budget": {"steps": 100},
+    "stop": {"patience": 3, "metric": "heldout_loss"},
+    "select": {"metric": "heldout_loss", "split": "heldout"},
+}
+DOMAIN = {
+    **TRAINED,
+    "stage": "domain",
+    "name": "second",
+    "family": "roberta",
+    "size": {"num_layers": 2, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64},
+    "corpora": {"text": 0.5, "other": 0.5},
+    "objectives": {"masked_lm": {"rate": 0.2}},
+    "sequence_length": 32,
+    "budget": {"tokens": 5000},
+    "optimizer": {"adamw": {"warmup": 0.2}},
+    "remedies": {"layer_decay": 0.9},
+    "stop": {"patience": 3},
+    "select": {"metric": "heldout_loss", "split": "heldout"},
+}
+TASK = {
+    **TRAINED,
+    "stage": "task",
+    "corpora": {"rows": 0.5, "text": 0.5},
+    "objectives": {"masked_lm": {"rate": 0.2}},
+    "budget": {"epochs": 2.5},
+}
+FINETUNE = {
+    **TRAINED,
+    "stage": "finetune",
+    "dataset": "rows",
+    "overlap": "refuse",
+    "head": {"sequence_classification": {"class_weights": "balanced"}},
+    "budget": {"epochs": 2.5},
+    "stop": {"patience": 3, "metric": "accuracy"},
+    "select": {"metric": "accuracy", "split": "dev"},
+}
+OTHER_OPTIMIZERS = ("adafactor", "adagrad", "lamb", "sgd")
+GROUP = {"match": "embeddings/*", "peak_learning_rate": 1e-3, "weight_decay": 0.1, "freeze": True}
+RULES = {"at_least": 0.1, "at_most": 0.8}
+BEYOND_SLICES = {"above": "cheap_baseline", "p50_at_most": 5.0, "p95_at_most": 10.0}
+TEST = {"margin": 0.1, "confidence": 0.9, "resamples": 500, "seed": 3}
+WHOLE = {
+    "name": "one",
+    "family": "bert",
+    "size": "tiny",
+    "tokenizer": {
+        "scheme": "wordpiece",
+        "vocabulary_size": 400,
+        "lowercase": True,
+        "learn_from": ["text"],
+    },
+    "units": {"segmenter": "rjieba", "gazetteer": "names.txt"},
+    "seed": 3,
+    "stages": [GENERAL, DOMAIN, TASK, FINETUNE],
+    "limits": {"minutes": 60.0, "disk_gb": 5.0},
+    "decontaminate": ["more"],
+    "evaluate": {
+        "metrics": ["accuracy", "macro_f1"],
+        "split": "dev",
+        "slices": ["length"],
+        "forgetting_on": ["text"],
+    },
+    "promote": {
+        "model": "one",
+        "require": {
+            "accuracy": {**RULES, "above": "cheap_baseline", "not_below_champion_by": 0.1},
+            "macro_f1": {"not_below_champion_by": TEST},
+            "latency_ms": {"p50_at_most": 5.0, "p95_at_most": 10.0},
+            "forgetting": {"at_most": 0.5},
+        },
+        "require_slices": {"length": {"accuracy": RULES}},
+    },
+}
+PLAIN = {
+    "stage": "general",
+    "corpora": {"text": 0.5, "other": 0.5},
+    "objectives": {"masked_lm": {"rate": 0.2}},
+}
+UNLABELLED = {
+    "name": "two",
+    "family": "bert",
+    "size": "tiny",
+    "stages": [PLAIN, {**PLAIN, "name": "second"}],
+}
+READ = {
+    "whole": WHOLE,
+    "no labels, several seeds": {
+        **UNLABELLED,
+        "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
+    },
+}
+# What is in the schema for machinery to come, or has no meaning where it stands here.
+REFUSED: list[dict[str, Any]] = [
+    {"lengths": {"source": 16, "target": 16}},
+    {"decode": dict.fromkeys(Decode.model_fields, 8) | {"top_p": 0.5}},
+    {"long_rows": {"window": 16, "stride": 8}},
+    {"remedies": {"ewc": {"strength": 1.0, "samples": 5}}},
+    {"remedies": {"l2_sp": {"strength": 1.0, "samples": 5}}},
+    {"remedies": {"rec_adam": {"pull": 1.0, "speed": 1.0, "midpoint": 5}}},
+    {"remedies": {"replay": {"share": 0.1, "corpora": {"other": 1.0}}}},
+    *(
+        {"remedies": {name: {"rate": 0.1}}}
+        for name in ("distillation", "adapters", "low_rank", "gradual_unfreezing")
+    ),
+    {"remedies": {"mixout": 0.1}},
+    {"remedies": {"freeze": ["embeddings/*"]}},
+    {"remedies": {"joint_objectives": {"masked_lm": {}}}},
+    *({"optimizer": {name: ADAMW}} for name in OTHER_OPTIMIZERS),
+    *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", *OTHER_OPTIMIZERS)),
+    {"init": "folder:nowhere"},
+    {"promote": {"model": "two", "require_slices": {"length": {"accuracy": BEYOND_SLICES}}}},
+    {
+        "promote": {
+            "model": "two",
+            "require_slices": {"length": {"accuracy": {"not_below_champion_by": TEST}}},
+        }
+    },
+    {"tokenizer": {"add_words": 5}},
+]
+TEXTS = (
+    *("other", "more", "zzz", "roberta", "mini", "second", "papers/roberta"),
+    *("cosine", "linear", "bfloat16", "float32", "continue", "never", "report", "error"),
+    *("macro_f1", "heldout", "dev", "test", "byte_bpe", "domain", "task"),
+)
+READ_ALL_THE_SAME = {
+    "long_rows": "has one value so far",
+    "p50_at_most": "taken apart by tasks/gate.py",
+    "p95_at_most": "taken apart by tasks/gate.py",
+}
+READERS = ("tasks", "flows", "fourstage", "corpora", "models")
+
+
+def outcome(values: Mapping[str, Any]) -> Any:
+    """What comes of a recipe: every value, or what is wrong with it."""
+    try:
+        return as_recipe(resolve(Recipe.model_validate(values), SOURCES, folders=()))
+    except RecipeError as error:
+        return str(error)
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every single value; a list of texts or numbers is one."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, (*at, key))
+    elif isinstance(value, list) and isinstance(value[0], Mapping):
+        for i, inner in enumerate(value):
+            yield from leaves(inner, (*at, i))
+    else:
+        yield at
+
+
+def others(value: Any) -> list[Any]:
+    """Values to try in the place of one; the last is none at all."""
+    match value:
+        case bool():
+            return [not value, None]
+        case int():
+            return [2 * value, None]
+        case float():
+            return [value / 2, None]
+        case list():
+            return [value[:-1], [{"text": "other", "more": "rows"}.get(value[0], 9)], None]
+        case Mapping():
+            return [None]
+    return [text for text in TEXTS if text != value] + [None]
+
+
+def put(values: Mapping[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """The values with another one at a path, or none."""
+    changed: Any = deepcopy(dict(values))
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    if value is None:
+        del inner[path[-1]]
+    return changed
+
+
+@pytest.mark.parametrize("name", READ)
+def test_another_value_of_a_key_makes_a_difference(name: str):
+    before = outcome(READ[name])
+    assert not isinstance(before, str), before
+    ignored = []
+    for path in leaves(READ[name]):
+        value: Any = READ[name]
+        for step in path:
+            value = value[step]
+        for other in others(value):
+            try:
+                after = outcome(put(READ[name], path, other))
+            except ValidationError:
+                continue  # a value that the schema does not know says nothing of the key
+            if after != before:
+                break
+        else:
+            ignored.append(path)
+    assert not ignored
+
+
+KINDS = {"general": GENERAL, "domain": DOMAIN, "task": TASK, "finetune": FINETUNE}
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_a_key_without_machinery_is_refused_by_name(number: int):
+    """Each key of a mapping, one at a time where they can stand alone."""
+    said = REFUSED[number]
+    (key,) = said
+    told = outcome({**WHOLE, **said} if key in Recipe.model_fields else stage_with(PLAIN, said))
+    assert isinstance(told, str), f"accepted: {said}"
+    for path in leaves(said):
+        assert any(f in told for f in (path[-1], path[0])), path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
+    """Of every stage key one value, taken from the stages that have it."""
+    elsewhere = {key: value for stage in KINDS.values() for key, value in stage.items()}
+    least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()
+    stage = {key: KINDS[kind][key] for key in least}
+    before = outcome(stage_with(stage, {}))
+    assert not isinstance(before, str), before
+    for key in Stage.model_fields.keys() - KINDS[kind].keys() - {"lengths", "decode", "init"}:
+        assert outcome(stage_with(stage, {key: elsewhere[key]})) != before, key
+
+
+@pytest.mark.parametrize("key", ["metrics", "split", "slices"])
+def test_what_is_measured_on_labels_is_refused_where_there_are_none(key: str):
+    told = outcome({**UNLABELLED, "evaluate": {key: WHOLE["evaluate"][key]}})
+    assert f"evaluate.{key}: there is no finetune stage" in told
+
+
+def stage_with(stage: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe of one stage, with more keys."""
+    return {**UNLABELLED, "stages": [{**stage, **said}]}
+
+
+NAMES = {"require": 1, "require_slices": 2}  # levels of names below a key
+
+
+def keys_of(path: tuple[Any, ...]) -> tuple[str, ...]:
+    """A path of a recipe without the indices and names in it."""
+    found: list[str] = []
+    names = 0
+    for part in path:
+        if not isinstance(part, int) and not names:
+            found.append(part)
+        names = NAMES.get(part, max(0, names - 1))
+    return tuple(found)
+
+
+def schema_keys(node: Mapping[str, Any], at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every key of the schema that holds a value."""
+    if "$ref" in node:
+        node = SCHEMA["$defs"][node["$ref"].rpartition("/")[2]]
+    inner = [*node.get("anyOf", ()), *node.get("oneOf", ())]
+    inner += [
+        each for key in ("items", "additionalProperties") if isinstance(each := node.get(key), dict)
+    ]
+    for each in inner:
+        yield from schema_keys(each, at)
+    for name, each in node.get("properties", {}).items():
+        yield from schema_keys(each, (*at, name))
+    if not inner and "properties" not in node and node.get("type") != "null":
+        yield at
+
+
+def test_every_key_of_the_schema_is_tried():
+    recipes = [*READ.values()]
+    recipes += [
+        said if said.keys() <= Recipe.model_fields.keys() else {"stages": [said]}
+        for said in REFUSED
+    ]
+    tried = {keys_of(path) for recipe in recipes for path in leaves(recipe)}
+    left = {
+        key for key in schema_keys(SCHEMA) if not any(path[: len(key)] == key for path in tried)
+    }
+    assert left == {("extends",)}  # tests/models/test_recipe_loading.py
+
+
+def test_whatever_is_resolved_is_read_by_who_runs_a_recipe():
+    """Its name occurs in their code; where it does not, it does nothing, whatever it is."""
+    files = [file for folder in READERS for file in (REPOSITORY / folder).rglob("*.py")]
+    files = [file for file in files if REPOSITORY / "models" / "recipe" not in file.parents]
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))]
+    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    names |= {node.value for node in nodes if isinstance(node, ast.Constant)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg | ast.keyword)}
+    known = {keys_of(path)[-1] for recipe in READ.values() for path in leaves(recipe)}
+    assert known - names == READ_ALL_THE_SAME.keys()
