@@ -85,6 +85,7 @@ class Manifest:
         return found
 
 
+UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what reading a manifest may raise
 FIELDS = tuple(Manifest.__dataclass_fields__)
 
 
@@ -233,9 +234,8 @@ def gather(store_root: Path, artifact: Artifact | Mapping[str, str]) -> Ancestry
             return
         folder = store_root / reference["kind"] / key
         try:
-            facts = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            manifest = Manifest(**{name: facts[name] for name in FIELDS})
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            manifest = _read(folder)
+        except UNREADABLE as error:
             place = f"store/{reference['kind']}/{key[:12]}…/{MANIFEST}"
             missing.append(f"{place} can't be read: {type(error).__name__}")
             return
@@ -248,6 +248,19 @@ def gather(store_root: Path, artifact: Artifact | Mapping[str, str]) -> Ancestry
     if artifact["key"] not in manifests:
         raise BrokenLineage(missing[-1])
     return Ancestry(artifact["key"], manifests, folders, tuple(missing))
+
+
+def in_store(store_root: Path, made: Manifest) -> bool:
+    """Whether a store says it has this very thing: other outputs may bear the same key."""
+    try:
+        return _read(store_root / made.kind / made.key).digest == made.digest
+    except UNREADABLE:
+        return False
+
+
+def _read(folder: Path) -> Manifest:
+    facts = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return Manifest(**{name: facts[name] for name in FIELDS})
 
 
 def join(first: Ancestry, second: Ancestry) -> Ancestry:

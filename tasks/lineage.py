@@ -15,7 +15,16 @@ from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.terminal import say
-from tasks.ancestry import FILE, Ancestry, BrokenLineage, Manifest, from_json, gather, join
+from tasks.ancestry import (
+    FILE,
+    Ancestry,
+    BrokenLineage,
+    Manifest,
+    from_json,
+    gather,
+    in_store,
+    join,
+)
 from tasks.register_model import (
     EVALUATION_TAG,
     Version,
@@ -24,7 +33,7 @@ from tasks.register_model import (
     version,
 )
 from tasks.registry_memory import remembered_versions
-from tasks.runs import KEY, experiment_ids
+from tasks.runs import DIGEST, KEY, experiment_ids
 from tasks.tracking import Tracking, answered, every
 
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
@@ -200,11 +209,9 @@ def trace(tracking: Tracking, uri: str, store_root: Path | None = None) -> Trace
     models = _logged_models(tracking)
     hops = []
     for manifest in ancestry.manifests.values():
-        model_id, run_id, weights = models.get(manifest.key, (None, None, None))
-        if model_id and weights and weights != manifest.weights_digest:
-            faults.append(f"{manifest.name}: {model_id} holds other weights than it was made of")
+        model_id, run_id = models.get((manifest.key, manifest.digest), (None, None))
         held_by = ["mlflow"] if model_id or told_by == "mlflow" else []
-        if store_root and (store_root / manifest.kind / manifest.key / "manifest.json").is_file():
+        if store_root and in_store(store_root, manifest):
             held_by.append("store")
         if manifest.kind == "stage" and not model_id and "store" not in held_by:
             faults.append(f"{manifest.name}: neither MLflow nor the store has its weights")
@@ -291,12 +298,12 @@ def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tu
         ) from error
 
 
-def _logged_models(tracking: Tracking) -> dict[str, tuple[str, str | None, str | None]]:
-    """Model, run and weights digest of everything of ours this server holds, by key."""
-    models: dict[str, tuple[str, str | None, str | None]] = {}
+def _logged_models(tracking: Tracking) -> dict[tuple[str, str], tuple[str, str | None]]:
+    """Model and run of everything of ours this server holds, by key and digest."""
+    models: dict[tuple[str, str], tuple[str, str | None]] = {}
     search = tracking.client.search_logged_models
     for model in every(search, experiment_ids(tracking), max_results=100):
-        if KEY in model.tags and str(model.status) == "READY":
-            weights = model.tags.get("fourstage.weights_digest")
-            models[model.tags[KEY]] = (model.model_id, model.source_run_id, weights)
+        if {KEY, DIGEST} <= model.tags.keys() and str(model.status) == "READY":
+            found = model.model_id, model.source_run_id
+            models[model.tags[KEY], model.tags[DIGEST]] = found
     return models

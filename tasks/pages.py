@@ -9,6 +9,7 @@ from typing import Any
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 from fourstage.errors import GateRefused
+from tasks.ancestry import BrokenLineage
 from tasks.comparison_report import markdown
 from tasks.durable import store
 from tasks.gate import Check, Gate
@@ -150,9 +151,13 @@ def show_rollback(
 
 
 def show_lineage(tracking: Tracking, model: str, number: int) -> None:
-    """Post where a version comes from, with a link to its page."""
-    way = trace(tracking, f"models:/{model}/{number}", store().root)
-    _post("lineage", lineage_diagram(way), f"Where {model} version {number} comes from")
+    """Post where a version comes from, or what of that is not known, with a link to its page."""
+    title = f"Where {model} version {number} comes from"
+    try:
+        page = lineage_diagram(trace(tracking, f"models:/{model}/{number}", store().root))
+    except BrokenLineage as fault:  # the gate has decided with it; a page changes no decision
+        page = f"### {title}\n\n{fault}"
+    _post("lineage", page, title)
     page = tracking.page(f"models/{model}/versions/{number}")
     if page:
         create_link_artifact(page, f"{model} version {number}", key="model-version")

@@ -14,15 +14,18 @@ from models.stage_format import HISTORY, TOKENIZER
 from tasks.ancestry import FILE, Ancestry, Manifest
 from tasks.artifacts import NOTES
 from tasks.runs import (
+    DIGEST,
+    HOME,
     KEY,
     KIND,
     STAGE,
     ensure_experiment,
     experiment_ids,
-    find_run,
     finish_run,
+    finished_run,
     log_history,
     metric_name,
+    open_run,
     set_tags,
     stage_run,
 )
@@ -51,21 +54,24 @@ class Published:
 
 
 @answered
-def find_published(tracking: Tracking, key: str) -> Published | None:
-    """The finished model of a key with its finished run, or None where this server lacks either."""
-    model = find_model(tracking, key)
-    run = find_run(tracking, key)
+def find_published(tracking: Tracking, stage: Manifest) -> Published | None:
+    """A stage's finished model and finished run, or None where this server lacks either."""
+    model = find_model(tracking, stage)
+    run = finished_run(tracking, stage.key, stage.digest)
     # A kill may come between the two; publishing again adds what is missing.
-    if model is None or run is None or run.info.status != "FINISHED":
+    if model is None or run is None:
         return None
-    return Published(key, run.info.run_id, model.model_id)
+    return Published(stage.key, run.info.run_id, model.model_id)
 
 
 @answered
-def find_model(tracking: Tracking, key: str) -> LoggedModel | None:
-    """The finished logged model of a key; half-made ones don't count."""
+def find_model(tracking: Tracking, made: Manifest) -> LoggedModel | None:
+    """The finished logged model of what was made: of its key and its digest.
+
+    Another machine may have made other weights under the same key.
+    """
     # The status is an attribute that can't be filtered by.
-    for model in _models(tracking, key):
+    for model in _models(tracking, {KEY: made.key, DIGEST: made.digest}):
         if str(model.status) == "READY":
             return model
     return None
@@ -96,11 +102,11 @@ def publish_stage(
     step = int(stage.details.get("steps", 0))
     log_history(tracking, run_id, [{"step": step, **_summary(stage)}])
     parent = ancestry.parent_stage()
-    parent_model = find_model(tracking, parent.key) if parent else None
-    taught_by = [find_model(tracking, teacher.key) for teacher in ancestry.teachers()]
+    parent_model = find_model(tracking, parent) if parent else None
+    taught_by = [find_model(tracking, teacher) for teacher in ancestry.teachers()]
     _log_inputs(tracking, run_id, ancestry, [parent_model, *taught_by])
     _log_files(tracking, run_id, ancestry, history)
-    model = find_model(tracking, stage.key)
+    model = find_model(tracking, stage)
     if model is None:
         marks = {**model_tags(ancestry), **(tags or {})}
         if parent_model:
@@ -109,7 +115,8 @@ def publish_stage(
     outputs = tracking.client.get_run(run_id).outputs
     if not outputs or all(out.model_id != model.model_id for out in outputs.model_outputs):
         tracking.client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step)])
-    set_tags(tracking, run_id, {"fourstage.model_id": model.model_id, **(tags or {})})
+    facts = {"fourstage.model_id": model.model_id, DIGEST: stage.digest}
+    set_tags(tracking, run_id, {**facts, **(tags or {})})
     finish_run(tracking, run_id)
     return Published(stage.key, run_id, model.model_id)
 
@@ -123,7 +130,7 @@ def ensure_published(
     parent_run_id: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Published:
-    """Where this server keeps a reused stage; published from the store where it lacks it.
+    """Where this server keeps a stage: its run is finished, or it is published from the store.
 
     Args:
         tracking: The server.
@@ -133,12 +140,10 @@ def ensure_published(
         tags: More tags of a newly published run and model.
     """
     stage = ancestry.artifact
-    found = find_published(tracking, stage.key)
-    if found is not None:
-        return found
     with tracking.alone(f"publish-{stage.key[:16]}"):
-        found = find_published(tracking, stage.key)
-        if found is not None:
+        if run := open_run(tracking, stage.key):  # it was trained here, now or before a kill
+            return publish_stage(tracking, run.info.run_id, ancestry, tags=tags)
+        if found := find_published(tracking, stage):
             return found
         run_id = stage_run(
             tracking,
@@ -179,7 +184,7 @@ def model_tags(ancestry: Ancestry) -> dict[str, str]:
     tags = {
         KEY: artifact.key,
         KIND: artifact.kind,
-        "fourstage.digest": artifact.digest,
+        DIGEST: artifact.digest,
         "fourstage.licences": ", ".join(ancestry.licences()) or "none named",
         "git.commit": str(git.get("commit") or "none"),
         "git.dirty": str(git.get("dirty")).lower(),
@@ -219,7 +224,7 @@ def upload(
     name: str,
     tags: Mapping[str, str],
 ) -> LoggedModel:
-    """Log a folder as a model; it is found by its key only once it is whole.
+    """Log a folder as a model; it is found only once it is whole.
 
     Args:
         tracking: The server.
@@ -230,14 +235,16 @@ def upload(
         tags: Its tags; ``fourstage.key`` is one.
     """
     client = tracking.client
-    for half_made in _models(tracking, tags[KEY]):
+    tags = {**tags, HOME: tracking.home}
+    # Another home may be at work on its own.
+    for half_made in _models(tracking, {name: tags[name] for name in (KEY, HOME)}):
         if str(half_made.status) != "READY":
             client.delete_logged_model(half_made.model_id)
     model = client.create_logged_model(
         experiment_id,
         name=re.sub(r"[/:.%\"']", "_", name),  # what MLflow refuses in a model's name
         source_run_id=run_id,
-        tags=dict(tags),
+        tags=tags,
         model_type="fourstage",
     )
     with tempfile.TemporaryDirectory() as temporary:
@@ -246,12 +253,10 @@ def upload(
     return client.finalize_logged_model(model.model_id, "READY")
 
 
-def _models(tracking: Tracking, key: str) -> list[LoggedModel]:
-    return list(
-        tracking.client.search_logged_models(
-            experiment_ids(tracking), filter_string=f"tags.`{KEY}` = '{key}'"
-        )
-    )
+def _models(tracking: Tracking, tags: Mapping[str, str]) -> list[LoggedModel]:
+    asked = " AND ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
+    search = tracking.client.search_logged_models
+    return list(search(experiment_ids(tracking), filter_string=asked))
 
 
 def _log_model(

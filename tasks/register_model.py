@@ -124,7 +124,7 @@ def register(
         found = find_version(tracking, name, package.root)
         created = found is None
         if found is None:
-            model = find_model(tracking, package.root)
+            model = find_model(tracking, package.artifact)
             if model is None:
                 model = _log_package(tracking, run_id, whole, name, marks)
             _ensure_registered_model(tracking, name)
@@ -223,7 +223,7 @@ def _log_package(
     client = tracking.client
     run = client.get_run(run_id)
     parent = package.parent_stage()
-    parent_model = find_model(tracking, parent.key) if parent else None
+    parent_model = find_model(tracking, parent) if parent else None
     if parent_model:
         tags = {**tags, "fourstage.parent_model_id": parent_model.model_id}
         known = {used.model_id for used in run.inputs.model_inputs} if run.inputs else set()

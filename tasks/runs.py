@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 KEY = "fourstage.key"  # the tag by which runs, models and versions are found again
 KIND = "fourstage.kind"  # "lifecycle" or "stage"
+DIGEST = "fourstage.digest"  # of the outputs; with the key it says which weights a thing holds
+HOME = "fourstage.home"  # the home that opened a run or began to upload a model
 STAGE = "fourstage.stage"
 BATCH = 1000  # metrics in one request, MLflow's limit
 PARAM_BATCH = 100
@@ -100,7 +102,7 @@ def stage_run(
     settings: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> str:
-    """Start the one run of a stage's key, or go on with it where a kill left it.
+    """Start this home's run of a stage, or go on with it where a kill left it.
 
     Args:
         tracking: The server.
@@ -115,13 +117,14 @@ def stage_run(
         The run's id.
     """
     client = tracking.client
-    marks = {KEY: key, KIND: "stage", STAGE: stage, **_circumstances(), **(tags or {})}
+    marks = {KEY: key, KIND: "stage", STAGE: stage, HOME: tracking.home}
+    marks |= {**_circumstances(), **(tags or {})}
     if parent_run_id:
         marks["mlflow.parentRunId"] = parent_run_id
-    found = find_run(tracking, key)
+    found = open_run(tracking, key)
     if found is None:
         found = client.create_run(experiment_id, run_name=f"{stage}-{key[:7]}", tags=marks)
-    elif found.info.status != "FINISHED":
+    else:
         client.update_run(found.info.run_id, status="RUNNING")
         set_tags(tracking, found.info.run_id, marks)
     if settings is not None:
@@ -130,11 +133,34 @@ def stage_run(
 
 
 @answered
-def find_run(tracking: Tracking, key: str) -> Run | None:
-    """The run of a stage's key, in whichever recipe's experiment it is."""
+def open_run(tracking: Tracking, key: str) -> Run | None:
+    """This home's unfinished run of a stage's key; another home's is none of ours."""
+    ours = f"tags.`{HOME}` = '{tracking.home}' AND attributes.status != 'FINISHED'"
+    return find_run(tracking, key, ours)
+
+
+@answered
+def finished_run(tracking: Tracking, key: str, digest: str) -> Run | None:
+    """A finished run whose outputs have a digest.
+
+    The key leaves out what machines differ in, so runs of one key may end with other weights.
+    """
+    done = f"tags.`{DIGEST}` = '{digest}' AND attributes.status = 'FINISHED'"
+    return find_run(tracking, key, done)
+
+
+@answered
+def find_run(tracking: Tracking, key: str, more: str = "") -> Run | None:
+    """The first run of a key, in whichever recipe's experiment it is.
+
+    Args:
+        tracking: The server.
+        key: Of a stage or a comparison.
+        more: A further condition, in MLflow's words.
+    """
     found = tracking.client.search_runs(
         experiment_ids(tracking),
-        filter_string=f"tags.`{KEY}` = '{key}'",
+        filter_string=f"tags.`{KEY}` = '{key}'" + (f" AND {more}" if more else ""),
         max_results=1,
         order_by=["attributes.start_time ASC"],
     )

@@ -64,8 +64,8 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
     key = stage.inputs["tokenizer"]["key"]
     made = next(hop.manifest for hop in found.hops if hop.manifest.key == key)
     parts = {"": _deciding(stage.outputs), TOKENIZER: _deciding(made.outputs)}
-    copy = home() / COPIES / stage.key
-    with tracking.alone(f"copy-{stage.key[:16]}"):
+    copy = home() / COPIES / stage.digest
+    with tracking.alone(f"copy-{stage.digest[:16]}"):
         if all(_is_whole(copy / name, files) for name, files in parts.items()):
             return address, copy
         shutil.rmtree(copy, ignore_errors=True)
@@ -92,14 +92,21 @@ def _is_whole(folder: Path, files: Mapping[str, str]) -> bool:
     )
 
 
+def _in_store(store: Store, kind: str, key: str, digest: str) -> Artifact | None:
+    """What a version was made of; this machine may have made other outputs under the key."""
+    found = store.find(kind, key)
+    return found if isinstance(found, Artifact) and found.digest == digest else None
+
+
 @contextmanager
 def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[tuple[Path, Path]]:
     """The folders of a stage and of its tokenizer."""
     import mlflow.artifacts
 
-    kept = store.find("stage", stage.manifest.key)
-    tokenizer = store.find("tokenizer", stage.manifest.inputs["tokenizer"]["key"])
-    if isinstance(kept, Artifact) and isinstance(tokenizer, Artifact):
+    made, vocabulary = stage.manifest, stage.manifest.inputs["tokenizer"]
+    kept = _in_store(store, "stage", made.key, made.digest)
+    tokenizer = _in_store(store, "tokenizer", vocabulary["key"], vocabulary["digest"])
+    if kept and tokenizer:
         yield kept.folder, tokenizer.folder
         return
     if stage.model_id is None:

@@ -17,7 +17,9 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
+from uuid import uuid4
 
+from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home, mlflow_uri, without_credentials
 from fourstage.space import no_space
@@ -25,6 +27,7 @@ from fourstage.space import no_space
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+HOME_ID = "home.id"  # file of the home
 CONNECT_SECONDS = 10  # how long a silent server may hold us up before any work
 
 # Without the first three MLflow retries for minutes before it admits that its server is gone.
@@ -59,12 +62,14 @@ class Tracking:
         client: MLflow's client of it, for tracking and registry.
         uri: Its address, with credentials if it has any: for MLflow, never for a message.
         folder: The home, where local artifacts and locks lie.
+        home: The home's own random id: several homes may share a server.
         logged: Last step logged by run and metric name, as far as this process has looked.
     """
 
     client: MlflowClient
     uri: str
     folder: Path
+    home: str
     logged: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
 
     @property
@@ -200,7 +205,15 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
             client = MlflowClient(tracking_uri=uri, registry_uri=uri)
             client.search_experiments(max_results=1)
             client.search_registered_models(max_results=1)
-    return Tracking(client, uri, folder)
+        return Tracking(client, uri, folder, _home_id(folder))
+
+
+def _home_id(folder: Path) -> str:
+    """The home's id, made once; whoever asks holds the lock."""
+    path = folder / HOME_ID
+    if not path.exists():
+        write_atomically(path, uuid4().hex + "\n")
+    return path.read_text(encoding="utf-8").strip()
 
 
 def _make_database(uri: str, folder: Path) -> None:

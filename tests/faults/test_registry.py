@@ -175,6 +175,31 @@ def test_a_champion_that_somebody_moves_in_between_is_compared_with_anew(office:
     assert office.alias("previous") == other
 
 
+def test_a_machine_that_computes_other_weights_registers_its_own(office: Office, tmp_path: Path):
+    """Two machines, two homes, one MLflow: same keys, as keys leave the processor out."""
+    database = f"sqlite:///{office.home / 'mlflow.db'}"
+    # What oneDNN computes with older instructions differs in the last bits.
+    older = {"MLFLOW_TRACKING_URI": database, "ONEDNN_MAX_CPU_ISA": "SSE41"}
+    colleague = Listener(Person(tmp_path / "another home", office.person.folder, older))
+    try:
+        made = colleague.types("run", NAME, "--json")
+        again = colleague.types("run", NAME, "--json")
+        traced = [colleague.types("trace", f"models:/{NAME}/{n}", "--json") for n in (1, 4)]
+    finally:
+        colleague.close()
+    theirs, ours = made.json["stages"][0], office.told["third"].json["stages"][0]
+    assert theirs["key"] == ours["key"]
+    if theirs["weights_digest"] == ours["weights_digest"]:
+        pytest.skip("this processor computes the same bits with the older instructions")
+    for answer in (made, again):
+        what_always_holds(tmp_path / "another home", answer, 0)
+        assert answer.json["model"] == {"name": NAME, "version": 4, "aliases": ["champion"]}
+    assert [stage["status"] for stage in again.json["stages"][:1]] == ["reused"]
+    for answer, stage in zip(traced, (ours, theirs), strict=True):
+        (general,) = [hop for hop in answer.json["hops"] if hop.get("stage") == "general"]
+        assert general["weights_digest"] == stage["weights_digest"]
+
+
 def test_there_is_nothing_to_go_back_to_from_a_first_champion(finished: Finished):
     """S43."""
     back, unknown = finished.told["rolled back"], finished.told["no such model"]

@@ -55,6 +55,7 @@ class Lifecycle:
         seed: Seed of the last stage; another one gives another version on the same foundations.
         package: Folder with ``saved_model`` and ``labels.json``.
         correct: Share of gate rows the evaluation gets right.
+        machine: Another one gives the same keys other weights.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Lifecycle:
         package: Path | None = None,
         correct: float = 0.9,
         rows: int = 400,
+        machine: int = 1,
     ):
         self.store = Store(home)
         self.made: dict[str, Artifact] = {}
@@ -95,7 +97,7 @@ class Lifecycle:
                 "optimizer": {"adamw": {"peak_learning_rate": 5e-4}},
                 "phases": [{"sequence_length": 64, "share": 1.0}],
             }
-            self._make("stage", f"stage {stage}", settings, inputs, _train(stage, seed))
+            self._make("stage", f"stage {stage}", settings, inputs, _train(stage, seed, machine))
             before = f"stage {stage}"
         if package:
             inputs = {"stage": "stage finetune", "tokenizer": "tokenizer"}
@@ -169,10 +171,10 @@ def _report(folder: Path) -> dict[str, Any]:
     return {"verdict": "green", "reason": "", "rows": 3, "quarantined": 0}
 
 
-def _train(stage: str, seed: int) -> Callable[[Path], dict[str, Any]]:
+def _train(stage: str, seed: int, machine: int) -> Callable[[Path], dict[str, Any]]:
     def work(folder: Path) -> dict[str, Any]:
         rng = np.random.default_rng([STAGES.index(stage), seed if stage == "finetune" else 0])
-        weights = rng.normal(size=(4, 4)).astype(np.float32)
+        weights = rng.normal(size=(4, 4)).astype(np.float32) * np.float32(machine)
         save_file({"embedding": weights}, folder / "network.safetensors")
         (folder / "heads").mkdir()
         save_file({"bias": weights[0]}, folder / "heads" / "masked_lm.safetensors")

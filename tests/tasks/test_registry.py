@@ -6,10 +6,12 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fourstage.errors import EnvironmentFault, GateRefused, RecipeError, UnknownNameError
+from models.stage_format import NETWORK
 from tasks.ancestry import Ancestry, BrokenLineage, gather
 from tasks.gate import Evidence, Gate, Predictions, decide
 from tasks.lineage import impact, trace
@@ -39,7 +41,7 @@ def publish_all(tracking: Tracking, lifecycle: Lifecycle) -> str:
 
 
 def make_version(
-    tracking: Tracking, home: Path, package: Path, seed: int, stages: bool = False, **more: float
+    tracking: Tracking, home: Path, package: Path, seed: int, stages: bool = False, **more: Any
 ) -> Version:
     lifecycle = Lifecycle(home, seed, package, **more)
     run = publish_all(tracking, lifecycle) if stages else start_lifecycle(tracking, "demo")
@@ -133,23 +135,81 @@ def test_a_half_made_model_is_made_again(tracking: Tracking, lifecycle: Lifecycl
     stage = ancestry(lifecycle, "stage general")
     experiment = ensure_experiment(tracking, "demo")
     run = stage_run(tracking, experiment, stage.root, stage="general")
-    tracking.client.create_logged_model(
-        experiment, name="general", source_run_id=run, tags={"fourstage.key": stage.root}
-    )
-    assert find_published(tracking, stage.root) is None
+    tags = {"fourstage.key": stage.root, "fourstage.digest": stage.artifact.digest}
+    half_made = [
+        tracking.client.create_logged_model(
+            experiment, name="general", source_run_id=run, tags={**tags, "fourstage.home": home}
+        )
+        for home in (tracking.home, "another")
+    ]
+    assert find_published(tracking, stage.artifact) is None
     published = publish_stage(tracking, run, stage)
-    assert find_published(tracking, stage.root) == published
+    assert find_published(tracking, stage.artifact) == published
+    left = {model.model_id for model in tracking.client.search_logged_models([experiment])}
+    assert left == {half_made[1].model_id, published.model_id}, "another home is at work on its own"
 
 
 def test_a_kill_before_a_run_is_closed_is_mended_by_publishing_again(lifecycle, tracking):
     stage = ancestry(lifecycle, "stage general")
     first = ensure_published(tracking, stage, recipe_name="demo")
     tracking.client.set_terminated(first.run_id, status="KILLED")
-    assert find_published(tracking, stage.root) is None
+    assert find_published(tracking, stage.artifact) is None
     assert ensure_published(tracking, stage, recipe_name="demo") == first
     run = tracking.client.get_run(first.run_id)
     assert run.info.status == "FINISHED"
     assert [output.model_id for output in run.outputs.model_outputs] == [first.model_id]
+
+
+def test_homes_that_trained_a_key_to_other_weights_each_publish_their_own(
+    tracking: Tracking, home: Path, saved_model: Path, tmp_path: Path
+):
+    other = tmp_path / "other"
+    theirs = connect(tracking.uri, other)
+    versions = [
+        make_version(tracking, home, saved_model, 1, stages=True),
+        make_version(theirs, other, saved_model, 1, stages=True, machine=2),
+    ]
+    assert [version.number for version in versions] == [1, 2]
+    for number, of, folder, machine in ((1, tracking, home, 1), (2, theirs, other, 2)):
+        made = Lifecycle(folder, 1, saved_model, machine=machine)
+        # Either home traces both versions; it holds the weights of its own alone.
+        for asked in (of, theirs, tracking):
+            found = trace(asked, f"models:/{NAME}/{number}", asked.folder / "store")
+            general = next(hop for hop in found.hops if hop.manifest.stage == "general")
+            assert general.manifest.weights_digest == made["stage general"].outputs[NETWORK]
+            assert general.held_by == (("mlflow", "store") if asked is of else ("mlflow",))
+            assert general.run_id
+            assert general.model_id
+            model = of.client.get_logged_model(general.model_id)
+            assert model.source_run_id == general.run_id
+            assert model.tags["fourstage.weights_digest"] == general.manifest.weights_digest
+    keys = {
+        ancestry(Lifecycle(f, 1, machine=m), "stage general").root
+        for f, m in ((home, 1), (other, 2))
+    }
+    assert len(keys) == 1
+
+
+def test_homes_that_train_a_key_at_the_same_time_write_two_runs(
+    tracking: Tracking, lifecycle: Lifecycle, tmp_path: Path
+):
+    stage = ancestry(lifecycle, "stage general")
+    theirs = connect(tracking.uri, tmp_path / "other")
+    experiment = ensure_experiment(tracking, "demo")
+    ours, other = (
+        stage_run(t, experiment, stage.root, stage="general") for t in (tracking, theirs)
+    )
+    assert ours != other
+    tracking.client.set_terminated(ours, status="KILLED")
+    assert stage_run(tracking, experiment, stage.root, stage="general") == ours
+    assert ensure_published(tracking, stage, recipe_name="demo").run_id == ours
+    # The other one ends with the same weights: they need no second model.
+    second = ensure_published(theirs, stage, recipe_name="demo")
+    assert second.run_id == other
+    assert second.model_id == find_published(tracking, stage.artifact).model_id
+    # A third home that has them already makes no run.
+    third = connect(tracking.uri, tmp_path / "third")
+    assert ensure_published(third, stage, recipe_name="demo").run_id in (ours, other)
 
 
 def test_no_text_reaches_mlflow(tracking: Tracking, home: Path, saved_model: Path, tmp_path: Path):
