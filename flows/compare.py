@@ -5,7 +5,14 @@ from __future__ import annotations
 from prefect import flow
 
 from tasks.compare import compare_runs
-from tasks.entries import Run, check_equal, entries_of, equal_budgets, run_entry
+from tasks.entries import (
+    Run,
+    check_equal,
+    contrasts_of,
+    entries_of,
+    equal_budgets,
+    run_entry,
+)
 from tasks.failures import says_what_next
 
 
@@ -17,8 +24,9 @@ def compare(
     smoke: bool = False,
     seeds: list[int] | None = None,
     equal: str | None = None,
+    contrasts: list[str] | None = None,
 ) -> dict:
-    """Run recipes over seeds, what they share once, and judge every difference.
+    """Run recipes over seeds, what they share once, and judge the differences.
 
     Nothing is registered. A run that is finished costs look-ups only, so an interrupted comparison
     goes on where it was.
@@ -29,16 +37,19 @@ def compare(
         smoke: Whether to keep only their structure, at size tiny, on embedded data.
         seeds: In place of the recipes' own.
         equal: ``tokens`` or ``time``: scale pre-training to that of the first recipe.
+        contrasts: ``CANDIDATE:REFERENCE`` by the recipes' names, or ``cheap_baseline``: what is
+            judged; every recipe against the first and against the cheap baseline where left out.
 
     Returns:
         The table, as it is kept in ``table.json``.
     """
     entries = entries_of(recipes, overrides or [], smoke, seeds)
     check_equal(entries, equal)
+    pairs = contrasts_of(entries, contrasts)
     runs: dict[str, list[Run]] = {}
     for number, entry in enumerate(entries):
         if number:
             first = runs[entries[0].name][0]
             entries[number] = entry = equal_budgets(entry, first, equal)
         runs[entry.name] = [run_entry(entry, seed) for seed in entry.seeds]
-    return compare_runs(entries, runs, equal)
+    return compare_runs(entries, runs, equal, pairs)

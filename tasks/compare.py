@@ -26,14 +26,17 @@ PICTURE = "plot.png"
 
 @task(name="compare_runs", task_run_name="compare-runs", cache_policy=NO_CACHE)
 def compare_runs(
-    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], equal: str | None
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[Run]],
+    equal: str | None,
+    contrasts: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     """Judge finished runs, keep table and plot, show them.
 
     Returns:
         The table as plain JSON, with the folder it is kept in.
     """
-    table = judge(entries, runs, equal)
+    table = judge(entries, runs, equal, contrasts)
     folder = home() / EXPERIMENT / table["digest"]
     table["folder"] = str(folder)
     picture = plot(table)

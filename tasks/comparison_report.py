@@ -8,6 +8,7 @@ from typing import Any
 from tasks.report import markdown_table
 
 Table = Mapping[str, Any]
+FEW = 2  # trainings whose spread says nothing: Student's t with one degree of freedom
 COSTS = {
     "teachers": ("its teacher", "C2"),
     "pretraining": ("pre-training", "C0"),
@@ -20,18 +21,21 @@ def headline(table: Table) -> str:
     metric = table["metrics"][0]
     best = max(table["recipes"], key=lambda recipe: recipe["metrics"][metric]["mean"])
     cheap = table["baselines"][0]
-    judged = next(
-        d
-        for d in table["differences"][metric]
-        if (d["candidate"], d["reference"]) == (best["name"], cheap["name"])
-    )
+    judged = {
+        (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
+    }.get((best["name"], cheap["name"]))
     ours, theirs = best["metrics"][metric]["mean"], cheap["metrics"][metric]
-    if judged["verdict"] == "better":
+    if judged == "better":
         return f"{best['name']} is the best: {metric} {ours:.3f}; {cheap['name']} {theirs:.3f}."
-    if judged["verdict"] == "worse":
+    if judged == "worse":
         return (
             f"{cheap['name']} wins: {metric} {theirs:.3f}; the best recipe, {best['name']},"
             f" gets {ours:.3f}."
+        )
+    if judged is None:
+        return (
+            f"{best['name']} has the highest {metric}, {ours:.3f}; {cheap['name']}, which it was"
+            f" not judged against, gets {theirs:.3f}."
         )
     return (
         f"No recipe can be told from {cheap['name']}, which gets {metric} {theirs:.3f}; the best,"
@@ -75,21 +79,29 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of every pair on one metric."""
+    """Head and rows of the contrasts on one metric."""
     percent = f"{table['confidence']:.0%}"
-    head = ("is", "than", "difference", f"{percent} interval", "detectable", "verdict")
+    head = ("is", "than", "difference", f"{percent} interval", "p", "detectable", "verdict")
     body = [
         (
             found["candidate"],
             found["reference"],
             f"{found['difference']:+.4f}",
-            f"{found['low']:+.4f} to {found['high']:+.4f}",
-            f"{found['smallest_detectable']:.4f}",
+            *_inference(found),
             found["verdict"],
         )
         for found in table["differences"][metric]
     ]
     return head, body
+
+
+def _inference(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Interval, p and detectable difference; of two trainings nothing but p says anything."""
+    p = "< .0001" if found["p"] < 0.0001 else f"{found['p']:.4f}"
+    if found["trainings"] == FEW:
+        return "two are too few", p, "–"
+    interval = f"{found['low']:+.4f} to {found['high']:+.4f}"
+    return interval, p, f"{found['smallest_detectable']:.4f}"
 
 
 def explanation(table: Table) -> str:
@@ -103,15 +115,22 @@ def explanation(table: Table) -> str:
         " all its stages; those it shares with others are counted in full. Losses are held-out, at"
         " the end of pre-training, in nats a hidden token; in brackets, against guessing by how"
         " often each token occurs.",
-        "Differences: paired bootstrap over texts and seeds"
-        f" ({table['resamples']:,} resamples; Sellam et al. 2022, arXiv 2106.16163) with Student's"
-        f" t. *Detectable* is the true difference found with {table['power']:.0%} power at"
-        f" {table['confidence']:.0%} confidence; one below it reads *not distinguishable*.",
+        "Differences: other rows (paired bootstrap over texts,"
+        f" {table['resamples']:,} resamples) and other trainings (runs that share a pre-training"
+        " count as one), with Student's t. The interval is each contrast's own; *p* is corrected"
+        f" (Holm) for the {_contrasts(table)}, and below {1 - table['confidence']:.2f} the verdict"
+        " is better or worse. *Detectable* is for planning: the true difference that such a"
+        f" contrast finds with {table['power']:.0%} power, were it the only one.",
         f"Machine: {table['machine']['processor']}, {table['machine']['cores']} cores,"
         f" {', '.join(sorted({recipe['precision'] for recipe in table['recipes']}))}.",
         *table["notes"],
     ]
     return "\n".join(f"- {part}" for part in parts)
+
+
+def _contrasts(table: Table) -> str:
+    count = len(table["differences"][table["metrics"][0]])
+    return "one contrast" if count == 1 else f"{count} contrasts"
 
 
 def markdown(table: Table, picture: str | None = None) -> str:

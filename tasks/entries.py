@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import store
 from tasks.evaluate_model import GUESSER
+from tasks.gate import BASELINE
 from tasks.plan import Plan, plan_recipe
 from tasks.steps import look_ahead
 from tasks.work import work_on
@@ -145,6 +146,43 @@ def entries_of(
         told = "; ".join(f"{who}: {split} rows of {name}" for (name, split), who in asked.items())
         raise RecipeError(f"compare: expected one dataset and split, got {told}")
     return entries
+
+
+def contrasts_of(
+    entries: Sequence[Entry], declared: Sequence[str] | None = None
+) -> list[tuple[str, str]]:
+    """The contrasts that a comparison judges, (candidate, reference) by name.
+
+    Each one more makes all the others harder to show: the verdicts are corrected for their number.
+
+    Args:
+        entries: The recipes in order.
+        declared: ``CANDIDATE:REFERENCE`` each; every recipe against the first one and against the
+            cheap baseline where None.
+
+    Raises:
+        UnknownNameError: If one names no recipe of the comparison.
+        RecipeError: If one is no contrast of two.
+    """
+    names = [entry.name for entry in entries]
+    if not declared:
+        first, *others = names
+        return [(name, first) for name in others] + [(name, BASELINE) for name in names]
+    found = []
+    for contrast in declared:
+        candidate, colon, reference = contrast.partition(":")
+        if not colon or candidate == reference:
+            raise RecipeError(
+                f"--contrast: expected CANDIDATE:REFERENCE, two of {', '.join([*names, BASELINE])};"
+                f" got {contrast[:80]!r}"
+            )
+        for name in (candidate, reference):
+            if name not in (*names, BASELINE):
+                raise UnknownNameError(
+                    "--contrast", name, "a recipe of this comparison", [*names, BASELINE]
+                )
+        found.append((candidate, reference))
+    return list(dict.fromkeys(found))
 
 
 def run_entry(entry: Entry, seed: int) -> Run:

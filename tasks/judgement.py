@@ -10,7 +10,7 @@ import numpy as np
 
 from fourstage.digests import digest
 from fourstage.errors import RecipeError
-from tasks.entries import Entry, Run, pretraining_stages
+from tasks.entries import BASELINE, Entry, Run, pretraining_stages
 from tasks.evaluate_model import PREDICTIONS
 from tasks.provenance import git_state, machine
 from tasks.tokenize_corpus import unigram_losses
@@ -21,7 +21,10 @@ LEARNED = 1.0  # nats under the loss of frequencies alone from which a pre-train
 
 
 def judge(
-    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], equal: str | None
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[Run]],
+    equal: str | None,
+    contrasts: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     """Everything a comparison has to say, as plain JSON.
 
@@ -29,6 +32,7 @@ def judge(
         entries: The recipes in order.
         runs: Those of each entry, by its name, in the order of its seeds.
         equal: ``tokens``, ``time`` or None.
+        contrasts: What is judged, from `tasks.entries.contrasts_of`.
 
     Raises:
         RecipeError: If the runs were not evaluated on the same rows.
@@ -52,8 +56,16 @@ def judge(
     labels = ids(first["label"])
     contenders = [Contender(CHEAP, ids(first["baseline"])[None], random=False)]
     contenders += [
-        Contender(entry.name, np.array([ids(t["predicted"]) for t in tables[entry.name]]))
+        Contender(
+            entry.name,
+            np.array([ids(t["predicted"]) for t in tables[entry.name]]),
+            _starts(runs[entry.name]),
+        )
         for entry in entries
+    ]
+    declared = [
+        (CHEAP if candidate == BASELINE else candidate, CHEAP if other == BASELINE else other)
+        for candidate, other in contrasts
     ]
     groups = _texts(a_run, rows, first["id"])
     metrics = [
@@ -62,7 +74,9 @@ def judge(
         if all(metric in runs[entry.name][0].plan.recipe.metrics for entry in entries)
     ]
     contests = {
-        metric: contest(labels, contenders, len(names), metric=metric, groups=groups)
+        metric: contest(
+            labels, contenders, len(names), metric=metric, contrasts=declared, groups=groups
+        )
         for metric in metrics
     }
     majority = majority_predictions(ids(seen), len(labels))
@@ -70,7 +84,7 @@ def judge(
     details = a_run.evaluation.details
     recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
     return {
-        "digest": comparison_digest(entries, runs, equal),
+        "digest": comparison_digest(entries, runs, equal, contrasts),
         "dataset": a_run.plan.recipe.finetune.dataset,
         "split": details["split"],
         "rows": details["rows"],
@@ -100,7 +114,10 @@ def judge(
 
 
 def comparison_digest(
-    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], equal: str | None
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[Run]],
+    equal: str | None,
+    contrasts: Sequence[tuple[str, str]],
 ) -> str:
     """Names a comparison: equal ones share it."""
     from tasks.code import closure_digest, module_file
@@ -110,7 +127,26 @@ def comparison_digest(
         for entry in entries
     ]
     code = closure_digest(module_file("models.evaluation.comparison"))
-    return digest({"evaluations": evaluations, "equal": equal, "code": code})
+    return digest(
+        {
+            "evaluations": evaluations,
+            "equal": equal,
+            "contrasts": [list(pair) for pair in contrasts],
+            "code": code,
+        }
+    )
+
+
+def _starts(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What tells a recipe's runs apart: the first stage of the network that is not the same in all.
+
+    Runs that share it share their luck; recipes that share it are compared start by start.
+    """
+    for stage in runs[0].plan.recipe.last_network:
+        keys = tuple(run.made[f"stage {stage.name}"].key for run in runs)
+        if len(set(keys)) > 1:
+            return keys
+    return ()
 
 
 def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,14 +202,11 @@ def _notes(entries: Sequence[Entry], one_seed: Sequence[str], equal: str | None)
 
 
 def _shared(entry: Entry) -> str:
-    """What sharing the stages before `entry.seeds_from` does to the intervals."""
+    """What sharing the stages before `entry.seeds_from` means for deviations and intervals."""
     said = f"seeds differ from stage {entry.seeds_from} on; "
     if entry.together >= len(entry.seeds):
-        return said + "what the stages before it owe to chance is not in the deviations"
-    return said + (
-        f"each {entry.together} share the stages before it but count as if they did not: where"
-        " those stages decide, intervals are too narrow"
-    )
+        return said + "what the stages before it owe to chance is in no deviation and no interval"
+    return said + f"each {entry.together} share the stages before it, and their mean is one value"
 
 
 def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -73,6 +73,13 @@ def add(verbs: Any) -> None:
         choices=("tokens", "time"),
         help="scale budgets so that all use as much as the first; as written unless given",
     )
+    compare.add_argument(
+        "--contrast",
+        action="append",
+        metavar="A:B",
+        help="judge A against B, by name; cheap_baseline may be one. Every recipe against the first"
+        " and against the cheap baseline unless given: verdicts are corrected for their number",
+    )
     compare.set_defaults(handler=handle_compare)
 
 
@@ -232,7 +239,12 @@ def handle_compare(options: Namespace) -> int:
 
         ready()
         table = compare(
-            options.recipe, options.overrides, options.smoke, options.seeds, options.equal
+            options.recipe,
+            options.overrides,
+            options.smoke,
+            options.seeds,
+            options.equal,
+            options.contrast,
         )
         print_object(table)
     if not options.json:

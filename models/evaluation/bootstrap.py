@@ -1,7 +1,8 @@
 """Is a new model not worse than the old one by more than a margin? A paired bootstrap answers.
 
 Both models' predictions on the same rows are resampled together, so that rows hard for both do not
-blur the difference. The lower end of the interval decides: non-inferior if it is above -margin.
+blur the difference, and rows of one text together, since they are not independent of each other.
+The lower end of the interval decides: non-inferior if it is above -margin.
 
 Reference:
     Efron and Tibshirani 1993, chapter 13 (percentile interval); Berg-Kirkpatrick et al. 2012,
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fourstage.errors import ContractViolation
-from models.evaluation.classification import METRICS
+from models.evaluation.classification import METRICS, evaluate
+from models.evaluation.resampling import RESAMPLES, resampled_scores
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ def compare(
     metric: str,
     margin: float = 0.0,
     confidence: float = 0.95,
-    resamples: int = 2000,
+    groups: np.ndarray | None = None,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
     """Paired-bootstrap non-inferiority.
@@ -76,7 +79,8 @@ def compare(
         metric: Name in `METRICS`; higher is better.
         margin: Largest loss that is accepted, >= 0.
         confidence: One-sided, 0.5-1.
-        resamples: Of the rows, with replacement.
+        groups: (rows,) what rows of one text share, drawn as one; each row its own where None.
+        resamples: Of the groups, with replacement.
         seed: Of the resampling.
 
     Raises:
@@ -88,17 +92,19 @@ def compare(
             f"gate: expected predictions for the same rows, got {len(labels)} labels,"
             f" {len(candidate)} and {len(reference)} predictions; evaluate both models again"
         )
-    measure = METRICS[metric]
-    ours = measure(labels, candidate, num_labels)
-    theirs = measure(labels, reference, num_labels)
-    rng = np.random.default_rng([seed, len(labels)])
-    differences = np.empty(resamples)
-    for i in range(resamples):
-        rows = rng.integers(len(labels), size=len(labels))
-        drawn = labels[rows]
-        differences[i] = measure(drawn, candidate[rows], num_labels) - measure(
-            drawn, reference[rows], num_labels
-        )
+    ours, theirs = (
+        evaluate(labels, said, num_labels, [metric])[metric] for said in (candidate, reference)
+    )
+    drawn = resampled_scores(
+        labels,
+        [candidate, reference],
+        num_labels,
+        METRICS[metric],
+        groups=groups,
+        resamples=resamples,
+        seed=seed,
+    )
+    differences = drawn[0] - drawn[1]
     low = float(np.quantile(differences, 1 - confidence))
     high = float(np.quantile(differences, confidence))
     same = bool((candidate == reference).all())

@@ -1,4 +1,7 @@
-"""Metrics of labels against labels, on plain arrays."""
+"""Metrics of labels against labels, all of them functions of the confusion counts.
+
+Counts may have leading axes, so that thousands of resampled tables are scored at once.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-Metric = Callable[[np.ndarray, np.ndarray, int], float]
+from fourstage.errors import UnknownNameError
+
+Metric = Callable[[np.ndarray], np.ndarray]  # (..., N, N) counts -> (...) scores
 
 
 def confusion(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
@@ -23,58 +28,47 @@ def confusion(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.
     return np.bincount(pairs, minlength=num_labels**2).reshape(num_labels, num_labels)
 
 
-def accuracy(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> float:
-    """Share of rows whose label is right."""
-    counts = confusion(labels, predicted, num_labels)
-    return float(np.trace(counts) / max(counts.sum(), 1))
+def accuracy(counts: np.ndarray) -> np.ndarray:
+    """Share of rows whose label is right; with one label a row micro-F1 equals it."""
+    return _hits(counts).sum(-1) / np.maximum(counts.sum((-2, -1)), 1)
 
 
-def micro_f1(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> float:
-    """F1 over all decisions; with one label a row it equals accuracy."""
-    return accuracy(labels, predicted, num_labels)
+def label_f1(counts: np.ndarray) -> np.ndarray:
+    """(..., N) F1 of each label; 0 for a label that neither is nor is predicted."""
+    return 2 * _hits(counts) / np.maximum(_true(counts) + _said(counts), 1)
 
 
-def label_f1(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
-    """(N,) F1 of each label; 0 for a label that neither is nor is predicted."""
-    counts = confusion(labels, predicted, num_labels)
-    return 2 * np.diag(counts) / np.maximum(counts.sum(0) + counts.sum(1), 1)
-
-
-def macro_f1(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> float:
+def macro_f1(counts: np.ndarray) -> np.ndarray:
     """Mean of the labels' F1, over labels that occur in the rows or in the predictions."""
-    counts = confusion(labels, predicted, num_labels)
-    occurs = (counts.sum(0) + counts.sum(1)) > 0
-    scores = label_f1(labels, predicted, num_labels)[occurs]
-    return float(scores.mean()) if len(scores) else 0.0
+    occurs = (_true(counts) + _said(counts)) > 0
+    return label_f1(counts).sum(-1) / np.maximum(occurs.sum(-1), 1)
 
 
-def weighted_f1(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> float:
+def weighted_f1(counts: np.ndarray) -> np.ndarray:
     """Mean of the labels' F1, weighted by how often each is the true one."""
-    counts = confusion(labels, predicted, num_labels)
-    support = counts.sum(1)
-    return float(label_f1(labels, predicted, num_labels) @ support / max(support.sum(), 1))
+    support = _true(counts)
+    return (label_f1(counts) * support).sum(-1) / np.maximum(support.sum(-1), 1)
 
 
-def balanced_accuracy(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> float:
+def balanced_accuracy(counts: np.ndarray) -> np.ndarray:
     """Mean over true labels of the share of their rows that is right."""
-    counts = confusion(labels, predicted, num_labels)
-    support = counts.sum(1)
-    shares = np.diag(counts)[support > 0] / support[support > 0]
-    return float(shares.mean()) if len(shares) else 0.0
+    support = _true(counts)
+    shares = _hits(counts) / np.maximum(support, 1)
+    return shares.sum(-1) / np.maximum((support > 0).sum(-1), 1)
 
 
-def matthews(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> float:
+def matthews(counts: np.ndarray) -> np.ndarray:
     """Matthews correlation, -1 to 1, for any number of labels (Gorodkin 2004)."""
-    counts = confusion(labels, predicted, num_labels).astype(float)
-    rows, true, said = counts.sum(), counts.sum(1), counts.sum(0)
-    covariance = np.trace(counts) * rows - true @ said
-    scale = np.sqrt((rows**2 - said @ said) * (rows**2 - true @ true))
-    return float(covariance / scale) if scale else 0.0
+    counts = np.asarray(counts, float)
+    rows, true, said = counts.sum((-2, -1)), _true(counts), _said(counts)
+    covariance = _hits(counts).sum(-1) * rows - (true * said).sum(-1)
+    scale = (rows**2 - (said**2).sum(-1)) * (rows**2 - (true**2).sum(-1))
+    return np.where(scale > 0, covariance / np.sqrt(np.where(scale > 0, scale, 1)), 0.0)
 
 
 METRICS: Mapping[str, Metric] = {
     "accuracy": accuracy,
-    "micro_f1": micro_f1,
+    "micro_f1": accuracy,
     "macro_f1": macro_f1,
     "weighted_f1": weighted_f1,
     "balanced_accuracy": balanced_accuracy,
@@ -90,9 +84,20 @@ def evaluate(
     Raises:
         UnknownNameError: If a name is not in `METRICS`.
     """
-    from fourstage.errors import UnknownNameError
-
     for name in names:
         if name not in METRICS:
             raise UnknownNameError("metrics", name, "a classification metric", METRICS)
-    return {name: METRICS[name](labels, predicted, num_labels) for name in names}
+    counts = confusion(labels, predicted, num_labels)
+    return {name: float(METRICS[name](counts)) for name in names}
+
+
+def _hits(counts: np.ndarray) -> np.ndarray:
+    return np.diagonal(counts, axis1=-2, axis2=-1)
+
+
+def _true(counts: np.ndarray) -> np.ndarray:
+    return counts.sum(-1)
+
+
+def _said(counts: np.ndarray) -> np.ndarray:
+    return counts.sum(-2)

@@ -1,34 +1,43 @@
 """Several recipes, several seeds, the same rows: which differences are real?
 
 A score moves for two reasons: other test rows might have been drawn, and other seeds might have
-trained the model. So both are resampled, crossed with each other: rows for all models together
-(paired: a row that is hard for all blurs no difference), seeds for each recipe on its own. Of n
-seeds n - 1 are drawn, which makes the variance of their mean unbiased; drawing n would understate
-it by a third at three seeds. Rows that share a text are drawn together.
+trained the model.
 
-The bootstrap gives the standard error; the interval is that times Student's t, because three seeds
-tell little of their own spread and a normal quantile would pretend otherwise.
+- Rows: a bootstrap over texts with the trained models as they are, the same draw for all of them,
+  so that a row that is hard for all blurs no difference. Rows of one text are drawn together.
+- Training: the variance of the mean over independent trainings. Fine-tunings of one pre-training
+  are not independent of each other, so their mean counts as one value. Where two recipes go on
+  from the same starts (a first stage they share, seed by seed), differences are taken start by
+  start. Where all of a recipe's runs have one pre-training, its luck can't be seen, and the
+  fine-tunings count instead.
+
+The variance of a difference is the sum of both, less what is in both (what a single training makes
+of single rows); and it is never taken for smaller than that of rows alone. Intervals use Student's
+t with Satterthwaite's degrees of freedom, because three seeds tell little of their own spread. The
+verdict is a two-sided test of each contrast that the comparison declares, corrected by Holm for
+their number: a comparison in which nothing differs finds a difference in at most one of twenty.
 
 Reference:
-    Sellam et al. 2022, arXiv 2106.16163, section 3 (multi-bootstrap over seeds and rows);
-    Rao and Wu 1988, JASA 83 (n - 1 of n); Satterthwaite 1946, Biometrics Bulletin 2 (degrees of
-    freedom of a sum of variances); Card et al. 2020, arXiv 2010.06595 (power in NLP).
+    Cameron, Gelbach and Miller 2011, JBES 29 (two-way clustering); Sellam et al. 2022, arXiv
+    2106.16163 (seeds and rows as two sources); Satterthwaite 1946, Biometrics Bulletin 2; Holm
+    1979, Scandinavian Journal of Statistics 6; Card et al. 2020, arXiv 2010.06595 (power in NLP).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 
 from fourstage.errors import ContractViolation
-from models.evaluation.classification import METRICS, Metric
+from models.evaluation.classification import METRICS, evaluate
+from models.evaluation.resampling import RESAMPLES, numbered, resampled_scores
 
 BETTER, WORSE, UNCLEAR = "better", "worse", "not distinguishable"
-RESAMPLES = 2000
 CONFIDENCE = 0.95
+TWO_SIDED = 1 - (1 - CONFIDENCE) / 2
 POWER = 0.8
 
 
@@ -38,18 +47,25 @@ class Contender:
 
     Attributes:
         name: Unique in the contest.
-        predictions: (seeds, rows) label ids.
+        predictions: (runs, rows) label ids.
+        starts: What each run goes on from: runs with the same are not independent of each other,
+            and contenders with the same set of them are compared start by start. Each run its own
+            where empty.
         random: Whether another seed could have given others; not so for a model without chance.
     """
 
     name: str
     predictions: np.ndarray
+    starts: tuple[str, ...] = ()
     random: bool = True
 
     @property
-    def num_seeds(self) -> int:
-        """How often it was trained."""
-        return len(self.predictions)
+    def trainings(self) -> list[tuple[str, list[int]]]:
+        """Independent trainings in a fixed order: what each goes on from, and its runs."""
+        starts = self.starts or tuple(f"{self.name} {i}" for i in range(len(self.predictions)))
+        if len(set(starts)) == 1:
+            return [(f"{starts[0]} {i}", [i]) for i in range(len(starts))]
+        return [(one, [i for i, s in enumerate(starts) if s == one]) for one in sorted(set(starts))]
 
 
 @dataclass(frozen=True)
@@ -58,15 +74,17 @@ class Score:
 
     Attributes:
         name: The contender's.
-        values: One a seed.
-        mean: Of them.
-        deviation: Standard deviation over seeds (n - 1); None for a single seed.
-        low: Lower end of the interval of the mean, over rows and seeds.
+        values: One a run.
+        trainings: One an independent training: the mean of its runs.
+        mean: Of the trainings.
+        deviation: Standard deviation over trainings (n - 1); None for a single one.
+        low: Lower end of the interval of the mean, over rows and trainings.
         high: Upper end.
     """
 
     name: str
     values: tuple[float, ...]
+    trainings: tuple[float, ...]
     mean: float
     deviation: float | None
     low: float
@@ -75,19 +93,21 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """A contender against another on the same rows.
+    """A contrast: a contender against another on the same rows.
 
     Attributes:
         candidate: Name of the one judged.
         reference: Name of the one it is held against.
         difference: Mean of the candidate minus mean of the reference.
-        low: Lower end of the two-sided interval.
+        low: Lower end of the two-sided interval, of this contrast alone.
         high: Upper end.
-        standard_error: Of the difference, over rows and seeds.
-        degrees_of_freedom: Of Student's t; few where the spread over few seeds decides.
-        smallest_detectable: The true difference that such a comparison would find with the power
-            asked for.
-        verdict: `BETTER` or `WORSE` from there on, else `UNCLEAR`.
+        standard_error: Of the difference, over rows and trainings.
+        p: How often chance alone gives such a difference, corrected for the number of contrasts.
+        trainings: The fewest that one of the two has, of those that chance decides; 0 where it
+            decides neither. Two are too few for an interval worth reading.
+        smallest_detectable: The true difference that such a comparison finds with `POWER`, were it
+            the only contrast. For planning; no part of the verdict.
+        verdict: `BETTER` or `WORSE` where p is below 1 - `CONFIDENCE`, else `UNCLEAR`.
     """
 
     candidate: str
@@ -96,7 +116,8 @@ class Difference:
     low: float
     high: float
     standard_error: float
-    degrees_of_freedom: float
+    p: float
+    trainings: int
     smallest_detectable: float
     verdict: str
 
@@ -108,10 +129,10 @@ class Contest:
     Attributes:
         metric: Name in `METRICS`.
         scores: In the order of the contenders.
-        differences: Every pair, the later contender judged against the earlier.
+        differences: The contrasts in the order in which they were declared.
         rows: How many were compared.
         groups: How many texts they come from.
-        one_seed: Contenders whose spread over seeds is not known: theirs is that of rows alone.
+        one_seed: Contenders whose spread over trainings is not known: theirs is that of rows alone.
     """
 
     metric: str
@@ -128,23 +149,22 @@ def contest(
     num_labels: int,
     *,
     metric: str,
+    contrasts: Sequence[tuple[str, str]] | None = None,
     groups: np.ndarray | None = None,
-    confidence: float = CONFIDENCE,
-    power: float = POWER,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Contest:
-    """Score all contenders and judge every pair.
+    """Score all contenders and judge the contrasts.
 
     Args:
         labels: (rows,) true label ids.
         contenders: With predictions for the same rows in the same order.
         num_labels: Number of labels.
         metric: Name in `METRICS`; higher is better.
-        groups: (rows,) number of the text of each row, drawn as one; each row its own where None.
-        confidence: Of the two-sided intervals, 0.5-1.
-        power: Share of true differences that `Difference.smallest_detectable` promises to find.
-        resamples: Of rows and seeds.
+        contrasts: (candidate, reference) by name; every pair, the later judged against the earlier,
+            where None.
+        groups: (rows,) what rows of one text share; each row its own where None.
+        resamples: Of the texts.
         seed: Of the resampling.
 
     Raises:
@@ -160,96 +180,176 @@ def contest(
             )
     if not len(labels):
         raise ContractViolation("compare: there are no rows to compare on")
-    _, group_of = np.unique(
-        np.arange(len(labels)) if groups is None else np.asarray(groups), return_inverse=True
+    num_groups = int(numbered(groups, len(labels)).max()) + 1
+    resampled = iter(
+        resampled_scores(
+            labels,
+            [said for contender in contenders for said in contender.predictions],
+            num_labels,
+            METRICS[metric],
+            groups=groups,
+            resamples=resamples,
+            seed=seed,
+        )
     )
-    measure = METRICS[metric]
-    drawn = _resampled(labels, contenders, num_labels, measure, group_of, resamples, seed)
-    values = [[measure(labels, p, num_labels) for p in c.predictions] for c in contenders]
-    of_seeds = [
-        _variance_of_mean(v) if c.random else 0.0 for v, c in zip(values, contenders, strict=True)
-    ]
-    num_groups = int(group_of.max()) + 1
-
-    def spread(number: np.ndarray, members: Sequence[int]) -> tuple[float, float]:
-        """(standard error, degrees of freedom) of a resampled number."""
-        variance = float(np.var(number, ddof=1))
-        parts = [(of_seeds[i], contenders[i].num_seeds - 1) for i in members]
-        parts.append((max(variance - sum(v for v, _ in parts), 0.0), num_groups - 1))
-        return variance**0.5, _degrees_of_freedom(parts)
-
+    measured = {
+        contender.name: _Measured.of(
+            contender,
+            [evaluate(labels, p, num_labels, [metric])[metric] for p in contender.predictions],
+            np.array([next(resampled) for _ in contender.predictions]),
+        )
+        for contender in contenders
+    }
     scores = []
-    for i, contender in enumerate(contenders):
-        mean = float(np.mean(values[i]))
-        error, freedom = spread(drawn[i], [i])
-        reach = _student(1 - (1 - confidence) / 2, freedom) * error
-        deviation = float(np.std(values[i], ddof=1)) if contender.num_seeds > 1 else None
-        scores.append(
-            Score(contender.name, tuple(values[i]), mean, deviation, mean - reach, mean + reach)
+    for contender in contenders:
+        it = measured[contender.name]
+        reach = _Spread.of([it], num_groups).reach(TWO_SIDED)
+        deviation = float(np.std(it.values, ddof=1)) if len(it.values) > 1 else None
+        values = tuple(map(float, it.values))
+        low, high = it.mean - reach, it.mean + reach
+        scores.append(Score(contender.name, it.runs, values, it.mean, deviation, low, high))
+    pairs = contrasts
+    if pairs is None:
+        pairs = [(b.name, a.name) for a, b in combinations(contenders, 2)]
+    return Contest(
+        metric,
+        tuple(scores),
+        _holm([_difference(measured, pair, num_groups) for pair in pairs]),
+        len(labels),
+        num_groups,
+        tuple(c.name for c in contenders if c.random and len(measured[c.name].values) == 1),
+    )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A contender's scores.
+
+    Attributes:
+        runs: On the rows, one a run.
+        starts: Of its independent trainings.
+        values: (trainings,) mean of their runs on the rows.
+        drawn: (trainings, resamples) the same on drawn rows.
+        random: Whether trainings differ by chance.
+    """
+
+    runs: tuple[float, ...]
+    starts: tuple[str, ...]
+    values: np.ndarray
+    drawn: np.ndarray
+    random: bool
+
+    @classmethod
+    def of(cls, contender: Contender, runs: Sequence[float], drawn: np.ndarray) -> _Measured:
+        """From the scores of each run, on the rows and on drawn ones (runs, resamples)."""
+        trainings = contender.trainings
+        return cls(
+            tuple(runs),
+            tuple(start for start, _ in trainings),
+            np.array([np.mean([runs[i] for i in members]) for _, members in trainings]),
+            np.array([drawn[members].mean(axis=0) for _, members in trainings]),
+            contender.random,
         )
-    differences = []
-    for i, j in combinations(range(len(contenders)), 2):
-        difference = scores[j].mean - scores[i].mean
-        error, freedom = spread(drawn[j] - drawn[i], [i, j])
-        quantile = _student(1 - (1 - confidence) / 2, freedom)
-        smallest = (quantile + _student(power, freedom)) * error
-        clear = abs(difference) >= smallest and difference != 0
-        differences.append(
-            Difference(
-                candidate=contenders[j].name,
-                reference=contenders[i].name,
-                difference=difference,
-                low=difference - quantile * error,
-                high=difference + quantile * error,
-                standard_error=error,
-                degrees_of_freedom=freedom,
-                smallest_detectable=smallest,
-                verdict=UNCLEAR if not clear else BETTER if difference > 0 else WORSE,
-            )
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    def minus(self, other: _Measured) -> list[_Measured]:
+        """Whose means add up to the difference, each independent of the others in its training."""
+        if self.starts == other.starts:
+            values, drawn = self.values - other.values, self.drawn - other.drawn
+            return [_Measured((), self.starts, values, drawn, self.random)]
+        return [self, replace(other, values=-other.values, drawn=-other.drawn)]
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """How far a mean moves by chance: by rows alone, and by rows and training together.
+
+    Attributes:
+        parts: (standard error, degrees of freedom) of each; the wider one counts.
+    """
+
+    parts: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, means: Sequence[_Measured], num_groups: int) -> _Spread:
+        """Of the sum of means whose trainings are independent of each other."""
+        rows = float(np.var(sum(one.drawn.mean(axis=0) for one in means), ddof=1))
+        trained: list[tuple[float, int]] = []
+        shared = rows  # less what single trainings make of single rows, which is in `trained`
+        for one in means:
+            n = len(one.values)
+            if one.random and n > 1:
+                trained.append((float(np.var(one.values, ddof=1)) / n, n - 1))
+                alone = float(np.var(one.drawn, axis=1, ddof=1).mean())
+                together = float(np.var(one.drawn.mean(axis=0), ddof=1))
+                shared -= max(alone - together, 0.0) / (n - 1)
+        parts = [(rows**0.5, num_groups - 1.0)]
+        if trained:
+            variances = [*trained, (max(shared, 0.0), num_groups - 1)]
+            total = sum(variance for variance, _ in variances)
+            below = sum(variance**2 / max(freedom, 1) for variance, freedom in variances)
+            parts.append((total**0.5, total**2 / below if below else num_groups - 1.0))
+        return cls(tuple((error, max(freedom, 1.0)) for error, freedom in parts))
+
+    @property
+    def standard_error(self) -> float:
+        return max(error for error, _ in self.parts)
+
+    def reach(self, *probabilities: float) -> float:
+        """Sum of the quantiles, in the unit of the mean."""
+        from scipy.special import stdtrit
+
+        return max(
+            error * sum(float(stdtrit(freedom, p)) for p in probabilities)
+            for error, freedom in self.parts
         )
-    alone = tuple(c.name for c in contenders if c.random and c.num_seeds == 1)
-    return Contest(metric, tuple(scores), tuple(differences), len(labels), num_groups, alone)
+
+    def p(self, mean: float) -> float:
+        """How often chance alone leads as far from 0, either way."""
+        from scipy.special import stdtr
+
+        if not mean:
+            return 1.0
+        return max(
+            float(2 * stdtr(freedom, -abs(mean) / error)) if error else 0.0
+            for error, freedom in self.parts
+        )
 
 
-def _resampled(
-    labels: np.ndarray,
-    contenders: Sequence[Contender],
-    num_labels: int,
-    measure: Metric,
-    group_of: np.ndarray,
-    resamples: int,
-    seed: int,
-) -> np.ndarray:
-    """(contenders, resamples): mean over drawn seeds of the metric on drawn rows."""
-    rng = np.random.default_rng([seed, len(labels), resamples])
-    num_groups = int(group_of.max()) + 1
-    found = np.empty((len(contenders), resamples))
-    for r in range(resamples):
-        times = np.bincount(rng.integers(num_groups, size=num_groups), minlength=num_groups)
-        rows = np.repeat(np.arange(len(labels)), times[group_of])
-        truth = labels[rows]
-        for i, contender in enumerate(contenders):
-            n = contender.num_seeds
-            drawn = rng.integers(n, size=n - 1) if contender.random and n > 1 else np.arange(n)
-            which, often = np.unique(drawn, return_counts=True)
-            scores = [measure(truth, contender.predictions[s][rows], num_labels) for s in which]
-            found[i, r] = np.average(scores, weights=often)
-    return found
+def _difference(
+    measured: dict[str, _Measured], pair: tuple[str, str], num_groups: int
+) -> Difference:
+    """One contrast, not yet corrected for the others."""
+    candidate, reference = (measured[name] for name in pair)
+    difference = candidate.mean - reference.mean
+    spread = _Spread.of(candidate.minus(reference), num_groups)
+    reach = spread.reach(TWO_SIDED)
+    return Difference(
+        candidate=pair[0],
+        reference=pair[1],
+        difference=difference,
+        low=difference - reach,
+        high=difference + reach,
+        standard_error=spread.standard_error,
+        p=spread.p(difference),
+        trainings=min((len(one.values) for one in (candidate, reference) if one.random), default=0),
+        smallest_detectable=spread.reach(TWO_SIDED, POWER),
+        verdict=UNCLEAR,
+    )
 
 
-def _variance_of_mean(values: Sequence[float]) -> float:
-    return float(np.var(values, ddof=1)) / len(values) if len(values) > 1 else 0.0
-
-
-def _degrees_of_freedom(parts: Sequence[tuple[float, int]]) -> float:
-    """Of a sum of variances, each with its own; at least 1."""
-    total = sum(variance for variance, _ in parts)
-    below = sum(variance**2 / max(freedom, 1) for variance, freedom in parts)
-    return max(total**2 / below, 1.0) if below else float(max(f for _, f in parts) or 1)
-
-
-def _student(probability: float, degrees_of_freedom: float) -> float:
-    """Quantile of Student's t."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees_of_freedom, probability))
+def _holm(differences: Sequence[Difference]) -> tuple[Difference, ...]:
+    """With p corrected for the number of contrasts, and the verdict (Holm 1979)."""
+    corrected = [0.0] * len(differences)
+    largest = 0.0
+    for place, i in enumerate(np.argsort([d.p for d in differences], kind="stable")):
+        largest = max(largest, min(1.0, (len(differences) - place) * differences[i].p))
+        corrected[i] = largest
+    judged = []
+    for difference, p in zip(differences, corrected, strict=True):
+        found = BETTER if difference.difference > 0 else WORSE
+        judged.append(replace(difference, p=p, verdict=found if p < 1 - CONFIDENCE else UNCLEAR))
+    return tuple(judged)

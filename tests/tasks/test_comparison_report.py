@@ -9,7 +9,7 @@ import pytest
 
 from fourstage.errors import RecipeError
 from tasks.comparison_report import difference_cells, headline, markdown, plot, score_cells
-from tasks.entries import check_equal, entries_of
+from tasks.entries import check_equal, contrasts_of, entries_of
 
 METRIC = "macro_f1"
 
@@ -47,6 +47,8 @@ def _table(verdict: str) -> dict[str, Any]:
         "difference": 0.05,
         "low": 0.01,
         "high": 0.09,
+        "p": 0.0123,
+        "trainings": 3,
         "smallest_detectable": 0.06,
         "verdict": verdict,
     }
@@ -84,6 +86,12 @@ def test_the_first_sentence_says_whether_the_cheap_baseline_wins(verdict: str, b
     assert headline(_table(verdict)).startswith(begins)
 
 
+def test_where_the_best_was_not_judged_against_the_cheap_baseline_the_first_sentence_says_so():
+    table = _table("better")
+    table["differences"][METRIC] = []
+    assert "which it was not judged against" in headline(table)
+
+
 def test_the_tables_hold_scores_costs_and_baselines() -> None:
     head, body = score_cells(_table("better"))
     assert all(len(row) == len(head) for row in body)
@@ -98,10 +106,19 @@ def test_the_tables_hold_scores_costs_and_baselines() -> None:
             "TF-IDF + logistic regression",
             "+0.0500",
             "+0.0100 to +0.0900",
+            "0.0123",
             "0.0600",
             "better",
         )
     ]
+
+
+def test_of_two_trainings_no_interval_is_shown() -> None:
+    table = _table("not distinguishable")
+    table["differences"][METRIC][0] |= {"trainings": 2, "low": -1.1, "high": 0.82}
+    ((*_, interval, p, detectable, verdict),) = difference_cells(table, METRIC)[1]
+    assert (interval, p, detectable) == ("two are too few", "0.0123", "–")
+    assert verdict == "not distinguishable"
 
 
 def test_the_page_explains_itself_and_shows_the_plot() -> None:
@@ -160,6 +177,27 @@ def test_recipes_that_cannot_be_compared_are_refused_before_any_work(home: Path)
     with pytest.raises(RecipeError, match="scales pre-training to that of the first recipe"):
         check_equal(entries_of([one]), "tokens")
     assert not (home / "store").exists()
+
+
+def test_contrasts_are_those_asked_for_or_all_against_the_first_and_the_cheap_baseline(
+    home: Path,
+) -> None:
+    paths = [
+        _write(home, name, LABELLED.format(name=name, dataset="python_libraries"))
+        for name in ("one", "two")
+    ]
+    entries = entries_of(paths)
+    assert contrasts_of(entries) == [
+        ("two", "one"),
+        ("one", "cheap_baseline"),
+        ("two", "cheap_baseline"),
+    ]
+    assert contrasts_of(entries, ["one:two", "one:two"]) == [("one", "two")]
+    with pytest.raises(RecipeError, match="'tow' is not a recipe of this comparison; did you mean"):
+        contrasts_of(entries, ["one:tow"])
+    for wrong in ("one", "one:one"):
+        with pytest.raises(RecipeError, match="expected CANDIDATE:REFERENCE"):
+            contrasts_of(entries, [wrong])
 
 
 def test_seeds_of_the_command_take_the_place_of_the_recipes(home: Path) -> None:

@@ -54,6 +54,22 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     assert 2 <= outside <= 20  # 5 % of 200 are 10
 
 
+def test_rows_of_one_text_stand_and_fall_together():
+    rng = np.random.default_rng(0)
+    texts = np.repeat(np.arange(60), 10)
+    labels = np.zeros(600, int)
+    wrong = 0
+    for _ in range(200):
+        ours, theirs = (np.repeat(rng.random(60) < 0.8, 10).astype(int) for _ in range(2))
+        found = compare(labels, 1 - ours, 1 - theirs, 2, metric="accuracy", resamples=200)
+        together = compare(
+            labels, 1 - ours, 1 - theirs, 2, metric="accuracy", groups=texts, resamples=200
+        )
+        assert together.smallest_margin > 2 * found.smallest_margin
+        wrong += together.low > 0
+    assert 2 <= wrong <= 20  # 5 % of 200 are 10; row by row it is 30 %
+
+
 def test_the_same_seed_gives_the_same_numbers():
     data = rows(200, (0.8, 0.75))
     one, two = (compare(*data, 3, metric="macro_f1", resamples=200, seed=4) for _ in range(2))
