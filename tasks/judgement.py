@@ -12,12 +12,12 @@ from fourstage.digests import digest
 from fourstage.errors import RecipeError
 from tasks.entries import BASELINE, Entry, Run, pretraining_stages
 from tasks.evaluate_model import PREDICTIONS
+from tasks.learned import LEARNED, against_frequency
 from tasks.provenance import git_state, machine
 from tasks.tokenize_corpus import unigram_losses
 
 CHEAP = "TF-IDF + logistic regression"
 MAJORITY = "majority class"
-LEARNED = 1.0  # nats under the loss of frequencies alone from which a pre-training can be judged
 
 
 def judge(
@@ -238,11 +238,7 @@ def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     notes = []
     for recipe in recipes:
-        nats = {
-            corpus: recipe["heldout_loss"][corpus] - loss
-            for corpus, loss in recipe["unigram_loss"].items()
-            if corpus in recipe["read"]
-        }
+        nats = against_frequency(recipe["heldout_loss"], recipe["unigram_loss"], recipe["read"])
         if nats and max(nats.values()) > -LEARNED:
             corpus = max(nats, key=nats.__getitem__)
             notes.append(

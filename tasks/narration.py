@@ -43,6 +43,8 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
         )
     if said := brackets(rows, metric):
         console.print(f"[dim]{said}[/]")
+    for note in summary["notes"]:
+        console.print(f"\n{note}", highlight=False, markup=False)
     if summary["metrics"]:
         console.print()
         for name, value in summary["metrics"].items():

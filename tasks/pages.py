@@ -177,8 +177,9 @@ def show_summary(work: Work) -> dict[str, Any]:
     summary = summarise(work)
     metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else ""
     rows = stage_rows(summary)
-    table = f"{stage_table(rows, metric)}\n\n{brackets(rows, metric)}"
-    _post("stages", f"## What each stage bought\n\n{table}", "What each stage bought")
+    parts = ["## What each stage bought", stage_table(rows, metric), brackets(rows, metric)]
+    parts += [f"> {note}" for note in summary["notes"]]
+    _post("stages", "\n\n".join(parts), "What each stage bought")
     for key, (page, about) in work.pages.items():
         _post(key, page, about)
     if summary["gate"] and summary["model"]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.recipe.schema import STAGE_KINDS
+from tasks.evaluate_model import GUESSER
+from tasks.learned import little_learned
 from tasks.report import StageRow
 from tasks.start import made_as
 from tasks.tokenize_corpus import unigram_losses
@@ -39,6 +41,7 @@ def summarise(work: Work) -> dict[str, Any]:
         },
         "gate": work.told.get("gate"),
         "model": work.told.get("model"),
+        "notes": [] if work.smoke else _of_pretraining(work, stages),
         "lifecycle_run": work.lifecycle_run,
     }
 
@@ -77,6 +80,14 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
         "unigram_loss": unigram_losses(work.made, losses),
         "task_metric": measured.details.get("task_metric"),
     }
+
+
+def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What to say where the last network's pre-training stages learned little."""
+    recipe, told = work.plan.recipe, {stage["stage"]: stage for stage in stages}
+    guessed = [s for s in recipe.last_network if s.name in told and GUESSER in s.objectives]
+    pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
+    return little_learned([told[stage.name] for stage in guessed], guessed, pieces)
 
 
 def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:

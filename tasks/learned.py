@@ -1,0 +1,73 @@
+"""Did a pre-training learn more than how often each token occurs, and what helps where not?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+LEARNED = 1.0  # nats under the loss of frequencies alone from which a pre-training can be judged
+# What lets a network of a few layers learn within minutes (recipes/evidence/bert.yaml).
+SHORT_WINDOW = 16  # tokens
+HIDDEN = 0.3
+VOCABULARY = 4000
+TOKENS = 1_000_000
+
+
+def against_frequency(
+    loss: Mapping[str, float], unigram: Mapping[str, float], read: Iterable[str]
+) -> dict[str, float]:
+    """By corpus, nats a hidden token above (below: negative) guessing by how often each occurs.
+
+    Args:
+        loss: Held-out loss by corpus.
+        unigram: That of frequencies alone; not of what has no held-out text.
+        read: The corpora asked about.
+    """
+    return {name: loss[name] - unigram[name] for name in read if name in loss and name in unigram}
+
+
+def little_learned(
+    stages: Sequence[Mapping[str, Any]], resolved: Sequence[Any], pieces: int | None
+) -> list[str]:
+    """What to say where the stages before the labels are too short to be judged; empty else.
+
+    Each is judged by the text it read most of.
+
+    Args:
+        stages: Of a run's summary: what each pre-training stage reached.
+        resolved: The same stages of the recipe.
+        pieces: Of the vocabulary, where it was learned here; None where it came with a network.
+    """
+    short = []
+    for stage, said in zip(stages, resolved, strict=True):
+        most = max(said.corpora, key=said.corpora.__getitem__)
+        nats = against_frequency(stage["heldout_loss"], stage["unigram_loss"], [most])
+        short += [(stage["stage"], most, n) for n in nats.values() if n > -LEARNED]
+    if not short:
+        return []
+    told = ", ".join(f"stage {stage} {nats:+.2f} nats on {corpus}" for stage, corpus, nats in short)
+    how = "nothing" if all(nats >= 0 for *_, nats in short) else "little"
+    return [
+        f"Pre-training learned {how}: against guessing by how often each token occurs, {told};"
+        f" {-LEARNED:+.0f} is the least that counts. {_advice(stages[0], resolved[0], pieces)}"
+    ]
+
+
+def _advice(stage: Mapping[str, Any], said: Any, pieces: int | None) -> str:
+    """What of the first stage differs from what is known to work."""
+    tokens = stage["tokens"]
+    more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if tokens < TOKENS else ""
+    advice = [f"a larger budget{more}"]
+    if pieces is not None:
+        if said.phases[0].sequence_length > SHORT_WINDOW:
+            advice.append("short windows first (phases of 16, then 32 and 64 tokens)")
+        if said.objectives.get("masked_lm", {}).get("rate", HIDDEN) < HIDDEN:
+            advice.append(f"masked_lm with rate {HIDDEN}")
+        if said.network.get("dropout", 0.0) > 0:
+            advice.append("dropout 0.0 among the values of size")
+        if pieces > VOCABULARY:
+            advice.append(f"a vocabulary_size of {VOCABULARY // 2:,} to {VOCABULARY:,}")
+    return (
+        f"Give stage {stage['stage']} {'; '.join(advice)}."
+        " The recipe that `fourstage new` writes has them, with reasons."
+    )

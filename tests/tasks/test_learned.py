@@ -1,0 +1,56 @@
+"""A run says which pre-training taught the network nothing, and what would."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from tasks.learned import little_learned
+
+
+def _stage(name: str, nats: float | None, tokens: int = 400_000):
+    """A stage whose main text is guessed so much worse (negative: better) than by frequency."""
+    loss = {} if nats is None else {"mine": 6.0 + nats}
+    told = {
+        "stage": name,
+        "tokens": tokens,
+        "heldout_loss": {**loss, "other": 5.5},
+        "unigram_loss": {**dict.fromkeys(loss, 6.0), "other": 6.0},
+    }
+    said = SimpleNamespace(
+        corpora={"mine": 0.9, "other": 0.1},
+        phases=[SimpleNamespace(sequence_length=64)],
+        objectives={"masked_lm": {"rate": 0.15}},
+        network={"dropout": 0.1},
+    )
+    return told, said
+
+
+def _said(*stages, pieces: int | None = 8000) -> list[str]:
+    told, said = zip(*stages, strict=True)
+    return little_learned(told, said, pieces)
+
+
+def test_what_is_worse_than_frequencies_is_said_with_everything_that_helps():
+    (note,) = _said(_stage("general", 0.923), _stage("domain", 0.4))
+    assert "learned nothing" in note
+    assert "stage general +0.92 nats on mine, stage domain +0.40 nats on mine" in note
+    for helps in ("1,000,000 tokens", "short windows", "rate 0.3", "dropout 0.0", "4,000"):
+        assert helps in note
+
+
+def test_the_text_that_is_read_most_decides():
+    assert _said(_stage("general", -1.1)) == []  # of `other` it learned less
+    (note,) = _said(_stage("general", -1.1), _stage("domain", -0.9))
+    assert "learned little" in note
+    assert "stage domain -0.90" in note
+    assert "stage general -1" not in note
+
+
+def test_without_held_out_text_nothing_is_said_of_it():
+    assert _said(_stage("general", None)) == []
+
+
+def test_a_network_from_elsewhere_keeps_its_vocabulary_and_shape():
+    (note,) = _said(_stage("domain", -0.2, tokens=2_000_000), pieces=None)
+    assert "a larger budget." in note
+    assert "vocabulary" not in note
