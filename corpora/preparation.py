@@ -28,7 +28,7 @@ from corpora.reading import read_documents
 from corpora.rejections import Counts, Ledger, nothing_left
 from corpora.scratch import Met, scratch_database
 from corpora.snapshot import Snapshot
-from corpora.splits import is_heldout
+from corpora.splits import HELDOUT, is_heldout, position
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
@@ -72,7 +72,8 @@ def prepare_corpus(
         snapshot: Its files.
         folder: Where to write; must exist.
         evaluation_texts: Texts that must not be trained on; documents that hold one are removed.
-        heldout_share: Share of documents held out of training, 0-1.
+        heldout_share: Share of documents held out of training, 0-1; of two documents or more at
+            least one, that whose hash comes nearest.
 
     Returns:
         What was read, kept, quarantined and removed.
@@ -133,6 +134,7 @@ class _CorpusWriter:
         self._near = NearDuplicates(database=database)
         cleaned_away: dict[str, int] = {}
         heldout = 0
+        nearest = (1.0, 0)  # place and number of the document that is held out before any other
         measured = self._folder / f".profile.{os.getpid()}.arrow"
         with ExitStack() as stack:
             ledger = stack.enter_context(Ledger(self._folder))
@@ -161,6 +163,7 @@ class _CorpusWriter:
                     continue
                 split = "heldout" if is_heldout(digest, self._heldout_share) else "train"
                 heldout += split == "heldout"
+                nearest = min(nearest, (position(digest, HELDOUT), self._met.kept))
                 self._met.keep(item.id, digest)
                 row = {"id": item.id, "split": split}
                 documents.add(
@@ -171,12 +174,17 @@ class _CorpusWriter:
             kept = self._met.kept
             if not kept:
                 raise ContractViolation(nothing_left(self._source, snapshot, ledger))
+            alone = None if heldout or kept == 1 else nearest[1]
+            heldout += alone is not None
             ledger.counts.details = {
                 "characters_removed": dict(sorted(cleaned_away.items())),
                 "splits": {"train": kept - heldout, "heldout": heldout},
                 "evaluation_texts": len(self._evaluation),
             }
             ledger.finish(kept)
+        if alone is not None:
+            _hold_out(self._folder / "documents.arrow", alone)
+            _hold_out(measured, alone)
         self._finish_profile(measured)
         return ledger.counts
 
@@ -212,3 +220,18 @@ class _CorpusWriter:
                 array = pyarrow.array(counts, type=pyarrow.int64())
                 profile.add_batch(batch.set_column(position, "num_duplicates", array))
         measured.unlink()
+
+
+def _hold_out(path: Path, number: int) -> None:
+    """Write a table anew with one row's split changed, the row counted from 0."""
+    with pyarrow.OSFile(str(path)) as stream:
+        reader = pyarrow.ipc.open_file(stream)
+        column = reader.schema.get_field_index("split")
+        with TableWriter(path, reader.schema) as table:
+            for batch in map(reader.get_batch, range(reader.num_record_batches)):
+                if 0 <= number < batch.num_rows:
+                    splits = batch.column(column).to_pylist()
+                    splits[number] = "heldout"
+                    batch = batch.set_column(column, reader.schema[column], pyarrow.array(splits))
+                number -= batch.num_rows
+                table.add_batch(batch)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+HELDOUT = "heldout"  # what the split of a corpus is for
+
 
 def position(group: str, salt: str) -> float:
     """Where a group falls in [0, 1), the same on every machine and in every run.
@@ -23,4 +25,4 @@ def is_heldout(group: str, share: float) -> bool:
         group: As in `position`.
         share: Expected share held out, 0-1.
     """
-    return position(group, "heldout") < share
+    return position(group, HELDOUT) < share

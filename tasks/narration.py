@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,9 +81,14 @@ def _result(artifact: Artifact) -> str:
             parts = [f"{number:,} {reason}" for reason, number in gone.items()]
             what = "documents" if artifact.kind == "corpus" else "rows"
             kept = f"{counts['kept']:,} of {counts['read']:,} {what} kept"
-            return f"{kept} ({', '.join(parts)})" if parts else kept
+            said = f"{kept} ({', '.join(parts)})" if parts else kept
+            if artifact.kind == "corpus" and not counts["splits"]["heldout"]:
+                said += "; none is held out: its loss, and forgetting it, can't be measured"
+            return said
         case "contract":
-            return f"{details['verdict']}: {details['reason']}"
+            said = f"{details['verdict']}: {details['reason']}"
+            more = shlex.join(["fourstage", "report", artifact.name.removeprefix("contract ")])
+            return said if details["verdict"] == "green" else f"{said} More: {more}"
         case "tokenizer":
             return f"{details['vocabulary_size']:,} pieces"
         case "tokens" | "rows":

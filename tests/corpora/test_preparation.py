@@ -47,6 +47,26 @@ def test_a_text_stays_on_its_side_of_the_held_out_split(tmp_path: Path, corpus: 
     assert {text: second[text] for text in first} == first
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 20])
+def test_of_few_documents_one_is_held_out_whatever_their_order(
+    tmp_path: Path, corpus: Prepare, number: int
+):
+    records = documents(number, seed=11)
+    prepared = corpus(write(tmp_path / "a.jsonl", records))
+    reversed_ = corpus(write(tmp_path / "b.jsonl", records[::-1]))
+    wanted = int(number > 1)  # one document is there to be trained on
+    for one in (prepared, reversed_):
+        counts = json.loads((one.folder / "counts.json").read_text())
+        assert counts["splits"] == {"train": number - wanted, "heldout": wanted}
+        assert [row["split"] for row in one.table()] == [row["split"] for row in one.profile()]
+        assert sum(row["split"] == "heldout" for row in one.table()) == wanted
+
+    def held_out(one) -> set[str]:
+        return {row["id"] for row in one.table() if row["split"] == "heldout"}
+
+    assert held_out(prepared) == held_out(reversed_)
+
+
 def test_files_with_text_are_for_their_owner_only(tmp_path: Path, corpus: Prepare):
     prepared = corpus(write(tmp_path / "c.jsonl", documents(20)))
     for name in ("documents.arrow", "rejected.jsonl"):

@@ -26,7 +26,7 @@ from fourstage.settings import REPOSITORY
 
 VERBS = (
     *("run", "plan", "show", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
-    *("evaluate", "predict", "promote", "rollback", "up", "doctor"),
+    *("report", "evaluate", "predict", "promote", "rollback", "up", "doctor"),
 )
 
 

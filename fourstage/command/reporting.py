@@ -1,0 +1,104 @@
+"""``report``: what the data promised, and whether they keep it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourstage.command.options import add_json
+from fourstage.command.output import print_json, print_line, print_table
+from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.settings import home
+
+if TYPE_CHECKING:
+    from tasks.artifacts import Artifact
+
+PAGE, TEXT, FACTS = "report.html", "report.md", "report.json"
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser("report", help="a contract's report: promises, and what was found")
+    parser.add_argument(
+        "contract",
+        metavar="NAME",
+        nargs="?",
+        help="of a source or step, or a report's path; without one, every contract's verdict",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--html", action="store_true", help="print the path of its page")
+    form.add_argument("--open", action="store_true", help="open its page in a browser")
+    add_json(form)
+    parser.set_defaults(handler=handle_report)
+
+
+def handle_report(options: Namespace) -> int:
+    """Print a report, or one line a contract."""
+    there = _newest()
+    if options.contract is None:
+        if options.html or options.open:
+            raise RecipeError("report: expected a contract's name beside --html or --open")
+        return _print_verdicts(there, options.json)
+    folder = _folder(options.contract, there)
+    page = folder / PAGE
+    if options.html:
+        print_line(str(page))
+    elif options.open:
+        import webbrowser
+
+        print_line(str(page) if webbrowser.open(page.as_uri()) else f"no browser here; {page}")
+    elif options.json:
+        print_line((folder / FACTS).read_text(encoding="utf-8"))
+    else:
+        _print_markdown((folder / TEXT).read_text(encoding="utf-8"))
+    return 0
+
+
+def _newest() -> dict[str, Artifact]:
+    """The contract of each name that was used last, by what it is about."""
+    from tasks.artifacts import MANIFEST, Store
+
+    used = sorted(
+        Store(home()).entries("contract"), key=lambda a: (a.folder / MANIFEST).stat().st_mtime_ns
+    )
+    return {artifact.name.removeprefix("contract "): artifact for artifact in used}
+
+
+def _folder(named: str, there: dict[str, Artifact]) -> Path:
+    """Where the report of a name or path lies."""
+    name = named.removeprefix("contract ")
+    if name in there:
+        return there[name].folder
+    path = Path(named).expanduser()
+    folder = path if path.is_dir() else path.parent
+    if path.exists() and all((folder / file).is_file() for file in (PAGE, TEXT, FACTS)):
+        return folder
+    raise UnknownNameError("report", named, "a contract that was held", there)
+
+
+def _print_verdicts(there: dict[str, Artifact], as_json: bool) -> int:
+    facts = ("verdict", "reason", "read", "kept", "quarantined", "removed")
+    rows = [
+        {"name": name, **{fact: artifact.details[fact] for fact in facts}}
+        for name, artifact in sorted(there.items())
+    ]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        table = [(row["name"], row["verdict"], row["reason"]) for row in rows]
+        print_table(("contract", "verdict", "why"), table)
+    else:
+        print_line(f"no contract was held yet under {home()}")
+    return 0
+
+
+def _print_markdown(text: str) -> None:
+    """As it is, or laid out where a person reads it."""
+    if not sys.stdout.isatty():
+        return print_line(text.rstrip("\n"))
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console().print(Markdown(text))

@@ -1,0 +1,29 @@
+"""A step's line says what a person has to know next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tasks.artifacts import Artifact
+from tasks.narration import tell_step
+
+
+def _line(capsys, name: str, **details: object) -> str:
+    kind = name.split()[0]
+    tell_step(Artifact(kind, "", "", Path(), name, {}, details, {}, ""), "made", 0.1)
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verdict", ["green", "amber", "red"])
+def test_a_contract_that_is_not_green_names_its_report(capsys, verdict: str):
+    line = _line(capsys, "contract tokens notes", verdict=verdict, reason="So it is.")
+    assert ("fourstage report 'tokens notes'" in line) == (verdict != "green")
+
+
+@pytest.mark.parametrize("heldout", [0, 1])
+def test_a_corpus_says_at_once_that_nothing_can_be_measured_on_it(capsys, heldout: int):
+    counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}}
+    counts["splits"] = {"train": 9 - heldout, "heldout": heldout}
+    assert ("can't be measured" in _line(capsys, "corpus notes", counts=counts)) == (not heldout)
