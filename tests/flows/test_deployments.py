@@ -17,7 +17,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from fourstage.settings import REPOSITORY, TAG
+from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
 
 FILE = REPOSITORY / "prefect.yaml"
 FLOWS = REPOSITORY / "flows"
@@ -188,7 +188,15 @@ def test_the_lifecycle_runs_weekly(deployments):
 def test_one_run_of_a_deployment_at_a_time_and_the_next_waits(deployments):
     for deployment in deployments:
         assert deployment["concurrency_limit"] == {"limit": 1, "collision_strategy": "ENQUEUE"}
-        assert deployment["work_pool"] == {"name": "fourstage"}
+        assert deployment["work_pool"]["name"] == "fourstage"
+
+
+def test_a_run_is_born_with_the_settings_that_prefect_reads_before_our_code(deployments):
+    """Whatever starts the worker; `fourstage up` alone would set them itself."""
+    names = ("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "DO_NOT_TRACK")
+    wanted = {name: PRIVATE_ENVIRONMENT[name] for name in names}
+    for deployment in deployments:
+        assert deployment["work_pool"]["job_variables"] == {"env": wanted}, deployment["name"]
 
 
 def test_on_a_server_of_many_only_what_is_ours_is_met(deployments):
