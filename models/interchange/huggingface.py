@@ -391,11 +391,14 @@ class _Found:
         ]
         if unexpected:
             faults.append(_listed(unexpected, "unexpected"))
-        odd = [
-            link.theirs for link in expected if link.theirs in there and not self._is_float(link)
-        ]
+        types = {
+            self.named[link.theirs]: self.files.types[self.named[link.theirs]]
+            for link in expected
+            if link.theirs in there
+        }
+        odd = [f"{name} ({kind})" for name, kind in types.items() if kind not in FLOATS]
         if odd:
-            faults.append(f"not of a type among {', '.join(FLOATS)}: {odd[:NAMES_SHOWN]}")
+            faults.append(_listed(odd, f"of a type that is not read (only {', '.join(FLOATS)} is)"))
         if faults:
             raise RecipeError(
                 f"{self.files.folder}: config.json and tensors disagree: " + "; ".join(faults)
@@ -418,9 +421,6 @@ class _Found:
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return self.files.shapes[self.named[name]]
-
-    def _is_float(self, link: Link) -> bool:
-        return self.files.types[self.named[link.theirs]] in FLOATS
 
     def array(self, link: Link) -> np.ndarray:
         """A tensor as ours lies."""

@@ -13,6 +13,7 @@ from fourstage.errors import ContractViolation, RecipeError
 from models import catalogue
 from models.interchange.huggingface import Checkpoint
 from models.interchange.new_folder import refuse_files, written_whole
+from models.interchange.weight_files import check_finite
 from models.signatures import settings_of
 from models.stage_format import CONFIG, HEADS, NETWORK, TOKENIZER, head_file, head_files
 from models.tokenizers.loading import SETTINGS, load_tokenizer
@@ -40,6 +41,9 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
         raise ContractViolation(
             f"{folder}: not a stage that can be read ({type(error).__name__}: {error})"
         ) from error
+    check_finite(folder / NETWORK, network)
+    for name, weights in heads.items():
+        check_finite(head_file(folder, name), weights)
     place = tokenizer or folder / TOKENIZER
     loaded = load_tokenizer(place) if (place / SETTINGS).is_file() else None
     if loaded is not None and loaded.digest != digest:

@@ -47,9 +47,15 @@ class WeightFiles:
             raise RecipeError(_what_there_is(folder))
 
     def array(self, name: str) -> np.ndarray:
-        """A tensor's values as float32."""
+        """A tensor's values as float32.
+
+        Raises:
+            ContractViolation: Some of them are no numbers.
+        """
         with safe_open(self.files[name], framework="numpy") as file:
-            return np.asarray(file.get_tensor(name), np.float32)
+            found = np.asarray(file.get_tensor(name), np.float32)
+        check_finite(self.files[name], {name: found})
+        return found
 
     def _open(self, path: Path) -> None:
         try:
@@ -81,15 +87,40 @@ class WeightFiles:
             if not SHARD.fullmatch(part):
                 raise RecipeError(f"{index}: {part[:80]!r} is not the name of a safetensors file")
             if not (self.folder / part).is_file():
-                raise RecipeError(f"{index}: {part} is missing beside it; get the whole checkpoint")
+                raise ContractViolation(
+                    f"{index}: {part} is missing beside it; get the whole checkpoint"
+                )
             self._open(self.folder / part)
-        wrong = sorted(
-            {name for name in where if name not in self.files}
-            | {name for name, path in self.files.items() if where.get(name) != path.name}
-        )
+        held = {name: path.name for name, path in self.files.items()}
+        wrong = [
+            f"{name} is in {held.get(name, 'none of them')}, listed in {where.get(name, 'none')}"
+            for name in sorted({*where, *held})
+            if where.get(name) != held.get(name)
+        ]
         if wrong:
             raise ContractViolation(
-                f"{index}: its list and the files differ in {len(wrong)} tensors: {wrong[:5]}"
+                f"{index}: its list and the files differ in {len(wrong)} tensors:"
+                f" {'; '.join(wrong[:5])}; get the whole checkpoint again"
+            )
+
+
+def check_finite(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse weights that no training could go on from.
+
+    Args:
+        path: Where they were read.
+        arrays: By name.
+
+    Raises:
+        ContractViolation: NaN or infinity is among the values of one.
+    """
+    for name, array in arrays.items():
+        odd = array.size - np.count_nonzero(np.isfinite(array))
+        if odd:
+            raise ContractViolation(
+                f"{path}: {odd:,} of the {array.size:,} values of {name} are NaN or infinite,"
+                " expected numbers; get the checkpoint again, or one that was saved before its"
+                " training diverged"
             )
 
 

@@ -14,6 +14,8 @@ from safetensors.numpy import load_file, save_file
 from fourstage.errors import ContractViolation, RecipeError
 from models.interchange import huggingface
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
+from models.interchange.stage_folder import read_stage, write_stage
+from models.stage_format import NETWORK
 from models.tokenizers.wordpiece import WordPiece
 
 GOLDEN = Path(__file__).parents[2] / "parity" / "golden"
@@ -85,8 +87,16 @@ def test_shards_are_read_and_written(tmp_path):
     again = read_checkpoint(tmp_path / "ours")
     assert again.network.keys() == found.network.keys()
     assert all(np.array_equal(again.network[key], found.network[key]) for key in found.network)
+    whole = (tmp_path / "ours" / files[1]).read_bytes()
     (tmp_path / "ours" / files[1]).unlink()
-    with pytest.raises(RecipeError, match=rf"{files[1]} is missing"):
+    with pytest.raises(ContractViolation, match=rf"{files[1]} is missing"):
+        read_checkpoint(tmp_path / "ours")
+    (tmp_path / "ours" / files[1]).write_bytes(whole)
+    shutil.copyfile(tmp_path / "ours" / files[0], tmp_path / "ours" / files[2])
+    with pytest.raises(ContractViolation, match=rf"{files[2]}: .* is in {files[0]} as well"):
+        read_checkpoint(tmp_path / "ours")
+    save_file({}, tmp_path / "ours" / files[2])
+    with pytest.raises(ContractViolation, match=rf" is in none of them, listed in {files[2]}"):
         read_checkpoint(tmp_path / "ours")
 
 
@@ -124,6 +134,34 @@ def test_half_precision_is_read_as_float32(tmp_path):
     put(folder, {key: value.astype(np.float16) for key, value in tensors(folder).items()})
     found = read_checkpoint(folder)
     assert {str(value.dtype) for value in found.network.values()} == {"float32"}
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_no_numbers_are_refused_by_tensor(value, tmp_path):
+    folder = copy(tmp_path)
+    arrays = tensors(folder)
+    name = "bert.encoder.layer.0.output.dense.weight"
+    arrays[name][1, :3] = value
+    put(folder, arrays)
+    with pytest.raises(ContractViolation, match=rf"3 of the [\d,]+ values of {name} are NaN"):
+        read_checkpoint(folder)
+
+
+def test_a_stage_of_ours_with_values_that_are_no_numbers_is_refused(tmp_path):
+    write_stage(read_checkpoint(GOLDEN / "bert-large"), tmp_path / "ours")
+    arrays = load_file(tmp_path / "ours" / NETWORK)
+    arrays["pooler/kernel"][0] = np.nan
+    save_file(arrays, tmp_path / "ours" / NETWORK)
+    with pytest.raises(ContractViolation, match=rf"{NETWORK}: .* values of pooler/kernel are NaN"):
+        read_stage(tmp_path / "ours")
+
+
+@pytest.mark.parametrize(("kind", "said"), [("int8", "I8"), ("float64", "F64")])
+def test_a_type_that_is_not_read_is_named(kind, said, tmp_path):
+    folder = copy(tmp_path)
+    put(folder, {key: value.astype(kind) for key, value in tensors(folder).items()})
+    with pytest.raises(RecipeError, match=rf"_embeddings.weight \({said}\)"):
+        read_checkpoint(folder)
 
 
 def test_an_unknown_architecture_is_refused_by_name(tmp_path):
