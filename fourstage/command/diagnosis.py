@@ -9,14 +9,13 @@ import shutil
 import sqlite3
 import tempfile
 import tomllib
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from fourstage.command.required_servers import fault_of, named_servers
 from fourstage.settings import (
     PRIVATE_ENVIRONMENT,
     REPOSITORY,
@@ -222,17 +221,17 @@ def _orphans() -> Finding:
 
 
 def _servers() -> Iterator[Finding]:
-    prefect = os.environ.get("PREFECT_API_URL")
-    if prefect:
-        yield _answers("prefect", f"{prefect.rstrip('/')}/health", "PREFECT_API_URL")
-    else:
+    if not os.environ.get("PREFECT_API_URL"):
         yield Finding("prefect", FINE, "no server asked for; flows bring their own")
+    for server, address in named_servers():
+        shown = without_credentials(address)
+        fault = fault_of(server, address, seconds=SERVER_SECONDS)
+        found = f"{shown} {fault}. {server.remedy}" if fault else shown
+        yield Finding(server.name.lower(), WRONG if fault else FINE, found)
     uri = mlflow_uri()
-    if uri.startswith(("http://", "https://")):
-        yield _answers("mlflow", f"{uri.rstrip('/')}/health", "MLFLOW_TRACKING_URI")
-    elif uri.startswith("sqlite:"):
+    if uri.startswith("sqlite:"):
         yield Finding("mlflow", FINE, uri)
-    else:
+    elif not uri.startswith(("http://", "https://")):
         yield _database(uri)
 
 
@@ -254,14 +253,3 @@ def _database(uri: str) -> Finding:
             " change MLFLOW_TRACKING_URI",
         )
     return Finding("mlflow", FINE, shown)
-
-
-def _answers(name: str, address: str, variable: str) -> Finding:
-    try:
-        with urllib.request.urlopen(address, timeout=SERVER_SECONDS) as answer:
-            answer.read(1024)
-    except (OSError, ValueError, urllib.error.URLError) as error:
-        reason = getattr(error, "reason", None) or error
-        shown = without_credentials(address)
-        return Finding(name, WRONG, f"{shown}: {reason}; start it or unset {variable}")
-    return Finding(name, FINE, without_credentials(address))

@@ -9,13 +9,13 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fourstage.command.embedded_prefect import starting_prefect
+from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY, home, make_home, mlflow_uri, project
 
@@ -50,24 +50,23 @@ class Servers:
                 start_new_session=True,
             )
 
-    def wait_for(self, name: str, address: str) -> None:
-        """Wait until an address answers.
+    def wait_for(
+        self, name: str, server: Server, address: str, environment: Mapping[str, str]
+    ) -> None:
+        """Wait until a server answers as it should.
 
         Raises:
-            EnvironmentFault: If its process ends, or stays silent for two minutes.
+            EnvironmentFault: If its process ends, or two minutes are not enough.
         """
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
+        while fault := fault_of(server, address, environment, seconds=5):
             self.check()
-            try:
-                with urllib.request.urlopen(address, timeout=5):
-                    return
-            except (urllib.error.URLError, OSError):
-                time.sleep(0.3)
-        raise EnvironmentFault(
-            f"{name} did not answer at {address} within {START_SECONDS} s. Its log:"
-            f" {self.log(name)}"
-        )
+            if time.monotonic() > deadline:
+                raise EnvironmentFault(
+                    f"{name} at {address} {fault}, {START_SECONDS} s after it was started. Its log:"
+                    f" {self.log(name)}"
+                )
+            time.sleep(0.3)
 
     def check(self) -> None:
         """Raise where a process has ended by itself.
@@ -155,7 +154,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
                 environment=environment,
                 folder=project(),
             )
-            servers.wait_for("prefect-server", f"{prefect}/api/health")
+            servers.wait_for("prefect-server", PREFECT, f"{prefect}/api", environment)
         deploy(environment)
 
         def start_worker() -> None:
@@ -167,7 +166,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             )
 
         start_worker()
-        servers.wait_for("mlflow", f"{mlflow}/health")
+        servers.wait_for("mlflow", MLFLOW, mlflow, environment)
         _say(f"Prefect  {prefect}/v2/dashboard")
         _say(f"MLflow   {mlflow}")
         _say(f"logs     {logs}")

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from fourstage.errors import EnvironmentFault, RecipeError
-from fourstage.settings import home
+from fourstage.settings import home, without_credentials
 
 ADDRESS = re.compile(r"hf:(?P<repository>[^/@\s]+/[^/@\s]+)@(?P<commit>[0-9a-f]{7,64})")
 FOLDER = "folder:"
@@ -66,12 +66,26 @@ def published_folder(address: str) -> Path:
         )
     except (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError) as error:
         raise RecipeError(f"{address}: the hub has no such public repository or commit") from error
+    except (LookupError, TypeError, ValueError) as error:
+        raise _no_hub(address) from error
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise EnvironmentFault(
             f"{address}: the hub cannot be reached and the files are not in"
             f" {home() / 'huggingface'}. Fetch them where there is a network and name the folder:"
             " folder:path"
         ) from error
+    if not folder.is_dir():  # no file was listed
+        raise _no_hub(address)
     if not folder.name.startswith(parts["commit"]):
         raise RecipeError(f"{address}: the hub answered with {folder.name[:12]}, another commit")
     return folder
+
+
+def _no_hub(address: str) -> EnvironmentFault:
+    from huggingface_hub.constants import ENDPOINT
+
+    return EnvironmentFault(
+        f"{address}: {without_credentials(ENDPOINT)} is not a hub: it answers other things than one"
+        " does of a repository. Is it a page to log in, or a proxy? HF_ENDPOINT is its"
+        " address. Without a hub name a folder: folder:path"
+    )

@@ -7,14 +7,13 @@ import json
 import sqlite3
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
 from fourstage.command import main
 from fourstage.command.diagnosis import diagnose
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY
+from tests.answering import answering
 
 
 @pytest.fixture(autouse=True)
@@ -68,19 +67,18 @@ def test_a_server_that_does_not_answer_is_wrong(monkeypatch, capsys):
 
 
 def test_a_server_that_answers_is_fine(monkeypatch):
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"OK")
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.handle_request, daemon=True).start()
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{server.server_port}")
+    with answering(lambda request: (200, {}, b'{"experiments": []}')) as address:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
         assert finding("mlflow").status == "fine"
+
+
+def test_a_page_to_log_in_is_no_server(monkeypatch):
+    with answering(lambda request: (200, {}, b"<html>Who are you?</html>")) as address:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
+        monkeypatch.setenv("PREFECT_API_URL", f"{address}/api")
+        for name, article in (("mlflow", "an MLflow"), ("prefect", "a Prefect")):
+            assert finding(name).status == "wrong"
+            assert f"is not the address of {article} server" in finding(name).found
 
 
 def test_a_database_without_server_or_driver_is_wrong_and_its_password_is_not_shown(monkeypatch):

@@ -9,15 +9,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from hashlib import sha1
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from fourstage.errors import RecipeError
 from fourstage.settings import REPOSITORY
 from models.interchange.published import published_folder
+from tests.answering import answering
 
 GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -59,6 +59,14 @@ def test_without_a_network_it_is_said_what_to_do(tmp_path):
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("body", [b"<html>Who are you?</html>", b"{}", b"[1]"])
+def test_a_page_to_log_in_is_no_hub(body, tmp_path):
+    with answering(lambda request: (200, {}, body)) as address:
+        code, said = convert(f"hf:owner/name@{COMMIT}", tmp_path, HF_ENDPOINT=address)
+    assert code == 1, said
+    assert f"{address} is not a hub" in said
+
+
 def test_what_was_fetched_before_needs_no_network(tmp_path):
     snapshot = tmp_path / "huggingface" / "models--owner--name" / "snapshots" / COMMIT
     snapshot.mkdir(parents=True)
@@ -75,39 +83,22 @@ def hub() -> Iterator[tuple[str, list[str]]]:
     asked: list[str] = []
     files = {name: (GOLDEN / name).read_bytes() for name in ("config.json", "model.safetensors")}
 
-    class Hub(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            name = self.path.rsplit("/", 1)[-1]
-            if self.path.startswith(f"/api/models/owner/name/tree/{COMMIT}"):
-                rows = [
-                    {"type": "file", "path": n, "size": len(b), "oid": sha1(b).hexdigest()}
-                    for n, b in files.items()
-                ]
-                body, more = json.dumps(rows).encode(), {"Content-Type": "application/json"}
-            elif self.path == f"/owner/name/resolve/{COMMIT}/{name}" and name in files:
-                body = files[name]
-                more = {"ETag": f'"{sha1(body).hexdigest()}"', "X-Repo-Commit": COMMIT}
-            else:
-                self.send_error(404)
-                return
-            self.send_response(200)
-            for key, value in {**more, "Content-Length": str(len(body))}.items():
-                self.send_header(key, value)
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
+    def answers(request: BaseHTTPRequestHandler) -> tuple[int, dict[str, str], bytes]:
+        asked.append(request.path)
+        name = request.path.rsplit("/", 1)[-1]
+        if request.path.startswith(f"/api/models/owner/name/tree/{COMMIT}"):
+            rows = [
+                {"type": "file", "path": n, "size": len(b), "oid": sha1(b).hexdigest()}
+                for n, b in files.items()
+            ]
+            return 200, {"Content-Type": "application/json"}, json.dumps(rows).encode()
+        if request.path == f"/owner/name/resolve/{COMMIT}/{name}" and name in files:
+            more = {"ETag": f'"{sha1(files[name]).hexdigest()}"', "X-Repo-Commit": COMMIT}
+            return 200, more, files[name]
+        return 404, {}, b""
 
-        do_HEAD = do_GET  # noqa: N815  named by http.server
-
-        def log_message(self, *what: object) -> None:
-            """Keep quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}", asked
-    server.shutdown()
-    server.server_close()
+    with answering(answers) as address:
+        yield address, asked
 
 
 def test_a_commit_is_fetched_once_and_never_asked_for_again(hub, tmp_path):
