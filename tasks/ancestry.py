@@ -132,6 +132,24 @@ class Ancestry:
             if role.startswith("teacher of ") and reference["key"] in self.manifests
         ]
 
+    def read_by(self, child: Manifest, *kinds: str) -> list[Manifest]:
+        """What a stage itself read, by kind; that of earlier stages is left out."""
+        found: dict[str, Manifest] = {}
+
+        def visit(manifest: Manifest) -> None:
+            for reference in manifest.inputs.values():
+                parent = self.manifests.get(reference["key"])
+                if parent is None or parent.kind in ("stage", "tokenizer"):
+                    continue
+                if parent.kind in kinds:
+                    found[parent.key] = parent
+                # What a text was decontaminated against lies behind it and the stage never read.
+                if parent.kind not in ("corpus", "dataset"):
+                    visit(parent)
+
+        visit(child)
+        return list(found.values())
+
     def of(self, key: str) -> Ancestry:
         """The ancestry of one of the ancestors."""
         wanted = {key}

@@ -71,6 +71,7 @@ class Check:
         expected: What was required.
         observed: What was found.
         says: Why, in a sentence, where the figures don't say it.
+        figures: What was found, as numbers by name: ``micro_f1/difference``.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Check:
     expected: str
     observed: str
     says: str = ""
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -209,11 +211,12 @@ def _metric(
             continue
         if rule == "above" and asked == BASELINE:
             floor = challenger.baseline.get(metric)
-            fine = value is not None and floor is not None and value > floor
-            yield (
-                Check(f"{metric} above {BASELINE}", fine, f"> {_figure(floor)}", _figure(value)),
-                [],
-            )
+            above = None if value is None or floor is None else value - floor
+            fine = above is not None and above > 0
+            figures = {} if above is None else {f"{metric}/above_baseline": above}
+            name = f"{metric} above {BASELINE}"
+            expected = f"> {_figure(floor)}"
+            yield Check(name, fine, expected, _figure(value), figures=figures), []
         elif rule == "not_below_champion_by":
             yield _not_below(metric, asked, challenger, champion)
         else:
@@ -251,7 +254,12 @@ def _not_below(
             f" {found.rows} rows can decide, {found.smallest_margin:.4f}; even an equal model may"
             " be refused. Ask for a wider margin or give more gate rows."
         )
-    return Check(name, found.non_inferior, expected, observed, says), warnings
+    figures = {
+        f"{metric}/difference": found.difference,
+        f"{metric}/lower_bound": found.low,
+        f"{metric}/smallest_margin": found.smallest_margin,
+    }
+    return Check(name, found.non_inferior, expected, observed, says, figures), warnings
 
 
 def _compare(

@@ -13,6 +13,7 @@ from fourstage.settings import search_folders
 from models.catalogue import TEACHER
 from models.stage_format import CONFIG, NETWORK
 from tasks.code import module_file
+from tasks.runs import experiment_of
 from tasks.start import READER, by_number
 from tasks.steps import Step
 
@@ -257,7 +258,12 @@ class _Layout:
         )
 
     def _stage(self, stage: Any, before: str | None) -> str:
-        given = {"stage": stage, "recipe": self.recipe.name, "folders": self.folders}
+        given = {
+            "stage": stage,
+            "recipe": self.recipe.name,
+            "experiment": experiment_of(self.recipe),
+            "folders": self.folders,
+        }
         if stage.init is not None:
             settings, more = self._start()
             return self._add(

@@ -23,7 +23,15 @@ from rich.progress import (
 
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
-from tasks.runs import ensure_experiment, finish_run, log_history, stage_run, system_metrics
+from tasks.naming import flow_tags
+from tasks.runs import (
+    RECIPE,
+    ensure_experiment,
+    finish_run,
+    log_history,
+    stage_run,
+    system_metrics,
+)
 from tasks.steps import Bound
 from tasks.tracking import Tracking, connect
 
@@ -37,14 +45,12 @@ class StageReport:
 
     Args:
         step: The stage's step.
-        recipe: The recipe's name, which is its MLflow experiment's.
         lifecycle_run: The lifecycle's MLflow run, parent of the stage's.
     """
 
-    def __init__(self, step: Bound, recipe: str, lifecycle_run: str | None):
+    def __init__(self, step: Bound, lifecycle_run: str | None):
         self._step = step
         self._stage: str = step.step.given["stage"].name
-        self._recipe = recipe
         self._lifecycle_run = lifecycle_run
         self._closing = ExitStack()
         self._artifact: UUID | None = None
@@ -57,11 +63,12 @@ class StageReport:
         self.tracking: Tracking = tracking
         self.run_id = stage_run(
             tracking,
-            ensure_experiment(tracking, self._recipe),
+            ensure_experiment(tracking, self._step.step.given["experiment"]),
             self._step.key,
             stage=self._stage,
             parent_run_id=self._lifecycle_run,
             settings=self._step.step.settings,
+            tags={RECIPE: self._step.step.given["recipe"], **flow_tags()},
         )
         self._closing.enter_context(system_metrics(tracking, self.run_id))
         if sys.stderr.isatty():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import GateRefused, RecipeError, UnknownNameError
+from tasks.figures import gate_figures, log_figures
 from tasks.fresh_process import SmokeTestFailed, try_in_a_fresh_process
 from tasks.gate import Gate
 from tasks.register_model import (
@@ -247,6 +249,13 @@ def record(
     for tag, value in tags.items():
         tracking.client.set_model_version_tag(gate.name, str(gate.version), tag, value)
     if run_id:
+        log_figures(
+            tracking,
+            run_id,
+            gate_figures(gate),
+            model_id=version(tracking, gate.name, gate.version).model_id,
+            timestamp=int(time.time() * 1000),
+        )
         place = f"gate/version-{gate.version}"
         report = {**gate.to_json(), "outcome": outcome, "why": reason, "at": now}
         tracking.client.log_text(run_id, json.dumps(report, indent=1), f"{place}.json")

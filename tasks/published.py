@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from models.stage_format import HISTORY, TOKENIZER
 from tasks.ancestry import FILE, Ancestry, Manifest
 from tasks.artifacts import NOTES
+from tasks.datasets import dataset_input
+from tasks.notes import stage_note
 from tasks.runs import (
     DIGEST,
     HOME,
     KEY,
     KIND,
+    NOTE,
     STAGE,
     ensure_experiment,
     experiment_ids,
@@ -32,10 +35,7 @@ from tasks.runs import (
 from tasks.tracking import Tracking, answered
 
 if TYPE_CHECKING:
-    from mlflow.entities import DatasetInput, LoggedModel
-
-DIGEST_LENGTH = 36  # characters of a data set's digest, MLflow's limit
-NAME_LENGTH = 500  # characters of a data set's name and of an input's tag, MLflow's limits
+    from mlflow.entities import LoggedModel
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,6 @@ def publish_stage(
     folder = ancestry.folders[stage.key]
     history = _history(folder)
     log_history(tracking, run_id, history)
-    step = int(stage.details.get("steps", 0))
-    log_history(tracking, run_id, [{"step": step, **_summary(stage)}])
     parent = ancestry.parent_stage()
     parent_model = find_model(tracking, parent) if parent else None
     taught_by = [find_model(tracking, teacher) for teacher in ancestry.teachers()]
@@ -114,8 +112,14 @@ def publish_stage(
         model = _log_model(tracking, run_id, ancestry, marks)
     outputs = tracking.client.get_run(run_id).outputs
     if not outputs or all(out.model_id != model.model_id for out in outputs.model_outputs):
+        step = int(stage.details.get("steps", 0))
         tracking.client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step)])
-    facts = {"fourstage.model_id": model.model_id, DIGEST: stage.digest}
+    marks = {**tracking.client.get_run(run_id).data.tags, **(tags or {})}
+    facts = {
+        "fourstage.model_id": model.model_id,
+        DIGEST: stage.digest,
+        NOTE: stage_note(ancestry, marks, parent_model),
+    }
     set_tags(tracking, run_id, {**facts, **(tags or {})})
     finish_run(tracking, run_id)
     return Published(stage.key, run_id, model.model_id)
@@ -126,7 +130,7 @@ def ensure_published(
     tracking: Tracking,
     ancestry: Ancestry,
     *,
-    recipe_name: str,
+    experiment: str,
     parent_run_id: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Published:
@@ -135,7 +139,7 @@ def ensure_published(
     Args:
         tracking: The server.
         ancestry: The stage with all it was made from, gathered from the store.
-        recipe_name: Recipe whose experiment a newly published run belongs to.
+        experiment: Name of the experiment a newly published run belongs to.
         parent_run_id: The lifecycle's run, parent of a newly published one.
         tags: More tags of a newly published run and model.
     """
@@ -147,7 +151,7 @@ def ensure_published(
             return found
         run_id = stage_run(
             tracking,
-            ensure_experiment(tracking, recipe_name),
+            ensure_experiment(tracking, experiment),
             stage.key,
             stage=stage.stage or stage.name,
             parent_run_id=parent_run_id,
@@ -175,6 +179,19 @@ def point_to(tracking: Tracking, lifecycle_run_id: str, name: str, stage: Publis
             f"{place}.model_id": stage.model_id,
         },
     )
+
+
+def stages_of(tags: Mapping[str, str]) -> dict[str, Published]:
+    """The stages that a lifecycle's run points to, by name."""
+    names = [
+        tag.removeprefix(f"{STAGE}.").removesuffix(".run_id")
+        for tag in tags
+        if tag.startswith(f"{STAGE}.") and tag.endswith(".run_id")
+    ]
+    return {
+        name: Published(*(tags[f"{STAGE}.{name}.{fact}"] for fact in ("key", "run_id", "model_id")))
+        for name in names
+    }
 
 
 def model_tags(ancestry: Ancestry) -> dict[str, str]:
@@ -281,27 +298,13 @@ def _history(folder: Path) -> list[dict[str, float]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 
-def _summary(stage: Manifest) -> dict[str, float]:
-    """The figures of a finished stage, under names no curve has."""
-    details = stage.details
-    facts = {name: details.get(name) for name in ("tokens", "seconds", "tokens_per_second")}
-    return dict(_numbers({**facts, **details.get("metrics", {})}, "stage"))
-
-
-def _numbers(facts: Mapping[str, Any], at: str) -> Iterator[tuple[str, float]]:
-    for name, value in facts.items():
-        if isinstance(value, Mapping):
-            yield from _numbers(value, f"{at}/{name}")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{at}/{name}", float(value)
-
-
 def _log_inputs(
     tracking: Tracking, run_id: str, ancestry: Ancestry, learned_from: list[LoggedModel | None]
 ) -> None:
     from mlflow.entities import LoggedModelInput
 
-    datasets = [_dataset(manifest) for manifest in _own(ancestry, "corpus", "dataset")]
+    texts = ancestry.read_by(ancestry.artifact, "corpus", "dataset")
+    datasets = [dataset_input(text, "training") for text in texts]
     before = tracking.client.get_run(run_id).inputs
     known = {model.model_id for model in before.model_inputs} if before else set()
     models = [
@@ -313,61 +316,13 @@ def _log_inputs(
         tracking.client.log_inputs(run_id, datasets=datasets, models=models)
 
 
-def _own(ancestry: Ancestry, *kinds: str) -> list[Manifest]:
-    """What the stage itself read, that of earlier stages left out."""
-    found: dict[str, Manifest] = {}
-
-    def visit(manifest: Manifest) -> None:
-        for reference in manifest.inputs.values():
-            parent = ancestry.manifests.get(reference["key"])
-            if parent is None or parent.kind in ("stage", "tokenizer"):
-                continue
-            if parent.kind in kinds:
-                found[parent.key] = parent
-            # What a text was decontaminated against lies behind it and was not read by the stage.
-            if parent.kind not in ("corpus", "dataset"):
-                visit(parent)
-
-    visit(ancestry.artifact)
-    return list(found.values())
-
-
-def _dataset(manifest: Manifest) -> DatasetInput:
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    source = manifest.source
-    facts = {
-        "name": source.get("name", manifest.name),
-        "origin": source.get("origin"),
-        "licence": source.get("licence"),
-        "snapshot": manifest.settings.get("snapshot"),
-    }
-    tags = {
-        "mlflow.data.context": "training",
-        "fourstage.key": manifest.key,
-        "fourstage.digest": manifest.digest,
-        "fourstage.licence": str(source.get("licence", "none named")),
-        "fourstage.language": str(source.get("language", "")),
-    }
-    return DatasetInput(
-        Dataset(
-            name=str(source.get("name", manifest.name))[:NAME_LENGTH],
-            digest=manifest.digest[:DIGEST_LENGTH],
-            source_type="fourstage",
-            source=json.dumps(facts, ensure_ascii=False),
-            profile=json.dumps(manifest.details.get("counts", {})),
-        ),
-        [InputTag(name, value[:NAME_LENGTH]) for name, value in tags.items()],
-    )
-
-
 def _log_files(
     tracking: Tracking, run_id: str, ancestry: Ancestry, history: list[dict[str, Any]]
 ) -> None:
     """Log contract reports and the loss plot."""
     from tasks.plots import loss_plot
 
-    for contract in _own(ancestry, "contract"):
+    for contract in ancestry.read_by(ancestry.artifact, "contract"):
         folder = ancestry.folders[contract.key]
         name = contract.name.replace("/", "_")
         for report in ("report.html", "report.json"):

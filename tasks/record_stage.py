@@ -7,8 +7,10 @@ from prefect.cache_policies import NO_CACHE
 
 from tasks.ancestry import gather
 from tasks.durable import store
+from tasks.naming import flow_tags
 from tasks.published import Published, ensure_published, point_to
-from tasks.work import Work, flow_tags
+from tasks.runs import RECIPE, experiment_of
+from tasks.work import Work
 
 
 @task(
@@ -28,9 +30,9 @@ def record_stage(work: Work, stage: str) -> Published:
     published = ensure_published(
         work.tracking,
         gather(store().root, work.made[f"stage {stage}"]),
-        recipe_name=work.plan.recipe.name,
+        experiment=experiment_of(work.plan.recipe),
         parent_run_id=work.lifecycle_run,
-        tags=flow_tags(),
+        tags={RECIPE: work.plan.recipe.name, **flow_tags()},
     )
     point_to(work.tracking, work.lifecycle_run, stage, published)
     return published

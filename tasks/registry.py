@@ -16,6 +16,7 @@ from tasks.durable import store
 from tasks.evidence import evidence_of, keep_evidence, read_evidence
 from tasks.gate import Evidence, Gate, decide
 from tasks.lineage import trace
+from tasks.naming import flow_tags
 from tasks.promote_model import (
     Promotion,
     find_champion,
@@ -23,10 +24,11 @@ from tasks.promote_model import (
     promote,
     rollback,
 )
+from tasks.record_results import record_results
 from tasks.register_model import CHALLENGER, Version, aliases, register
 from tasks.registry_memory import remember_versions
 from tasks.tracking import Tracking
-from tasks.work import Work, flow_tags
+from tasks.work import Work
 
 
 @task(
@@ -49,6 +51,8 @@ def register_model(work: Work) -> Version:
         smoke=work.smoke,
         tags=flow_tags(),
     )
+    record_results(work.tracking, work.lifecycle_run, recipe, work.made, model_id=version.model_id)
+    work.recorded = True
     contracts = {
         name: artifact.details["verdict"]
         for name, artifact in work.made.items()

@@ -1,4 +1,4 @@
-"""Runs in MLflow: one experiment a recipe, one run a lifecycle, one below it a trained stage.
+"""Runs in MLflow: one experiment a model, one run a lifecycle, one below it a trained stage.
 
 Every function names its run: MLflow's own "active run" belongs to a thread, so with Prefect's
 threads it leads to phantom runs.
@@ -24,18 +24,30 @@ KIND = "fourstage.kind"  # "lifecycle" or "stage"
 DIGEST = "fourstage.digest"  # of the outputs; with the key it says which weights a thing holds
 HOME = "fourstage.home"  # the home that opened a run or began to upload a model
 STAGE = "fourstage.stage"
+RECIPE = "fourstage.recipe"
+NOTE = "mlflow.note.content"  # what a run's page shows as its description
 BATCH = 1000  # metrics in one request, MLflow's limit
 PARAM_BATCH = 100
+NAME_LENGTH = 250  # characters of a metric's or parameter's name, MLflow's limit
 PARAM_LENGTH = 6000  # characters of a parameter's value, MLflow's limit
 
 
+def experiment_of(recipe: Any) -> str:
+    """Name of a recipe's experiment: the model it registers, else its own.
+
+    So all runs that competed for a model stand in one table and one chart, whichever recipe they
+    are of.
+    """
+    return recipe.model or recipe.name
+
+
 @answered
-def ensure_experiment(tracking: Tracking, recipe_name: str) -> str:
-    """Id of a recipe's experiment, made where it is missing; safe in several processes at once."""
+def ensure_experiment(tracking: Tracking, name: str) -> str:
+    """Id of an experiment, made where it is missing; safe in several processes at once."""
     from mlflow.exceptions import MlflowException
 
     client = tracking.client
-    if found := client.get_experiment_by_name(recipe_name):
+    if found := client.get_experiment_by_name(name):
         if found.lifecycle_stage == "deleted":
             client.restore_experiment(found.experiment_id)
         return found.experiment_id
@@ -43,7 +55,7 @@ def ensure_experiment(tracking: Tracking, recipe_name: str) -> str:
     place = (tracking.folder / "mlflow").as_uri() if tracking.local else None
     try:
         return client.create_experiment(
-            recipe_name,
+            name,
             place,
             # MLflow's pages open as those of training, not of prompts and agents.
             tags={"mlflow.experimentKind": "custom_model_development"},
@@ -51,7 +63,7 @@ def ensure_experiment(tracking: Tracking, recipe_name: str) -> str:
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
-        found = client.get_experiment_by_name(recipe_name)
+        found = client.get_experiment_by_name(name)
         assert found is not None
         return found.experiment_id
 
@@ -61,6 +73,7 @@ def start_lifecycle(
     tracking: Tracking,
     recipe_name: str,
     *,
+    experiment: str = "",
     resolved: str = "",
     tags: Mapping[str, str] | None = None,
 ) -> str:
@@ -68,20 +81,21 @@ def start_lifecycle(
 
     Args:
         tracking: The server.
-        recipe_name: Name of the recipe, which is its experiment's.
+        recipe_name: Name of the recipe.
+        experiment: Name of its experiment, see `experiment_of`; the recipe's unless given.
         resolved: The resolved recipe as YAML, kept as ``recipe.yaml``.
         tags: More tags, such as ``prefect.flow_run_id`` and ``prefect.flow_run_url``.
 
     Returns:
         The run's id.
     """
-    experiment_id = ensure_experiment(tracking, recipe_name)
+    experiment_id = ensure_experiment(tracking, experiment or recipe_name)
     run = tracking.client.create_run(
         experiment_id,
         run_name=f"{recipe_name}-{time.strftime('%m%d-%H%M%S', time.gmtime())}",
         tags={
             KIND: "lifecycle",
-            "fourstage.recipe": recipe_name,
+            RECIPE: recipe_name,
             **_circumstances(),
             **(tags or {}),
         },
@@ -106,7 +120,7 @@ def stage_run(
 
     Args:
         tracking: The server.
-        experiment_id: The recipe's experiment.
+        experiment_id: Its experiment.
         key: The stage artifact's key.
         stage: The stage's name.
         parent_run_id: The lifecycle's run.
@@ -252,8 +266,8 @@ def system_metrics(tracking: Tracking, run_id: str, seconds: int = 5) -> Iterato
 
 
 def metric_name(name: str) -> str:
-    """A name as MLflow takes it: letters, digits, ``_-. /`` and nothing else."""
-    return re.sub(r"[^\w\-. /:]", "_", name)
+    """A name as MLflow takes it: letters, digits, ``_-. /`` and nothing else, and not too long."""
+    return re.sub(r"[^\w\-. /:]", "_", name)[:NAME_LENGTH]
 
 
 def flat(settings: Mapping[str, Any], at: str = "") -> dict[str, str]:

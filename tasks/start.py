@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import located
+from tasks.ancestry import Manifest
 from tasks.artifacts import Artifact
 from tasks.steps import Bound, Step
 
@@ -64,7 +65,7 @@ def _reader() -> Any:
     return import_module(READER)
 
 
-def made_as(artifact: Artifact) -> str:
+def made_as(artifact: Artifact | Manifest) -> str:
     """How an artifact came to be: ``trained``, ``imported`` or ``made``."""
     if artifact.kind != "stage":
         return "made"

@@ -33,7 +33,7 @@ def train_stage(
     A stage that starts from a network trained elsewhere is that network.
     """
     stage = step.step.given["stage"]
-    with StageReport(step, step.step.given["recipe"], lifecycle_run) as report:
+    with StageReport(step, lifecycle_run) as report:
         try:
             outcome = (
                 _taken_over(step, folder)

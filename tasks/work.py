@@ -8,7 +8,6 @@ and all stages hang below one lifecycle run in MLflow.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,18 +19,19 @@ from prefect import Task
 
 from data_contracts.verdict import Report, raise_if_red
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
-from fourstage.settings import EMBEDDED
 from fourstage.space import taken
 from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
+from tasks.naming import flow_tags
 from tasks.narration import tell_step
-from tasks.orphans import FLOW_RUN, close_orphans, end_embedded_servers, unmarked
+from tasks.orphans import close_orphans, end_embedded_servers, unmarked
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
-from tasks.runs import finish_run, set_tags, start_lifecycle
+from tasks.record_results import record_results
+from tasks.runs import experiment_of, finish_run, set_tags, start_lifecycle
 from tasks.steps import Bound, Step, bind, made_by_other_code
 from tasks.tokenize_corpus import tokenize_corpus, tokenize_dataset
 from tasks.tracking import Tracking, connect
@@ -70,6 +70,7 @@ class Work:
         pages: Markdown and description by key, posted so far; the lifecycle's page has them all.
         accepted: Stages that are reused although the code that made them has changed since.
         taken: Bytes of the entries that this run made.
+        recorded: Whether MLflow has its results.
     """
 
     plan: Plan
@@ -84,6 +85,7 @@ class Work:
     pages: dict[str, tuple[str, str]] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
     taken: int = 0
+    recorded: bool = False
 
     def make(self, name: str) -> Artifact:
         """Make a step, or find it made; what it needs comes first.
@@ -245,13 +247,21 @@ def work_on(
     plan = plan_recipe(recipe, overrides, smoke, seed)
     tracking = connect()
     close_orphans(tracking)
-    run = start_lifecycle(tracking, plan.recipe.name, resolved=_as_yaml(plan), tags=flow_tags())
+    run = start_lifecycle(
+        tracking,
+        plan.recipe.name,
+        experiment=experiment_of(plan.recipe),
+        resolved=_as_yaml(plan),
+        tags=flow_tags(),
+    )
     work = Work(plan, smoke, tracking, run)
     _open[name] = work
     status = "FAILED"
     try:
         with unmarked():
             yield work
+            if not work.recorded:
+                record_results(tracking, run, plan.recipe, work.made)
         status = "FINISHED"
     except Exception:
         raise
@@ -261,18 +271,6 @@ def work_on(
     finally:
         del _open[name]
         finish_run(tracking, run, status)
-
-
-def flow_tags() -> dict[str, str]:
-    """Tags that lead from an MLflow run to the Prefect run it belongs to."""
-    from prefect.runtime import flow_run
-
-    tags = {}
-    if flow_run.id:
-        tags[FLOW_RUN] = str(flow_run.id)
-    if flow_run.ui_url and not os.environ.get(EMBEDDED):  # that one is gone after the run
-        tags["prefect.flow_run_url"] = str(flow_run.ui_url)
-    return tags
 
 
 def raise_if_broken(contract: Artifact) -> None:

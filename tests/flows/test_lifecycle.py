@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -119,6 +120,62 @@ def test_mlflow_has_one_run_a_stage_and_one_a_lifecycle_all_finished(story: Stor
     for run in stages:
         assert run.inputs.dataset_inputs
         assert run.outputs.model_outputs
+
+
+def test_mlflow_says_which_run_was_best_and_what_it_was_made_with(story: Story):
+    """By its own search and sort; settings and scores are on run and model, each with its rows."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=story.database["MLFLOW_TRACKING_URI"])
+    experiment = client.get_experiment_by_name(MODEL)
+    runs = client.search_runs(
+        [experiment.experiment_id],
+        "params.family = 'bert' AND metrics.accuracy >= 0",
+        order_by=["metrics.accuracy DESC"],
+    )
+    assert len(runs) == 2
+    summary = story.first.json
+    corpora = summary["stages"][0]["heldout_loss"]
+    for run in runs:
+        found = run.data.metrics
+        assert summary["metrics"].items() <= found.items()
+        for name, table in (("baseline", "baseline"), ("majority", "majority")):
+            assert all(found[f"{name}/{metric}"] == x for metric, x in summary[table].items())
+        assert found["dev/accuracy"] == summary["stages"][-1]["task_metric"]["value"]
+        assert {"latency_ms/p95", "size_mb", "forgetting/smoke_general"} <= found.keys()
+        assert run.data.params["general.learning_rate"] == "0.002"
+        assert run.data.params["stages"] == "general, domain, task, finetune"
+        assert len(run.data.params) < 40
+        for corpus in corpora:  # a guess by frequency, then one value a stage
+            curve = client.get_metric_history(run.info.run_id, f"heldout_loss/{corpus}")
+            assert [point.step for point in curve] == [0, 1, 2, 3, 4]
+            assert [p.value for p in curve[1:]] == [
+                stage["heldout_loss"][corpus] for stage in summary["stages"]
+            ]
+        pictures = {item.path for item in client.list_artifacts(run.info.run_id, "evaluation")}
+        assert pictures >= {
+            "evaluation/confusion.png",
+            "evaluation/precision_recall.png",
+            "evaluation/labels.csv",
+        }
+        note = run.data.tags["mlflow.note.content"]
+        assert all(f"[{stage}](#/experiments/" in note for stage in STAGES)
+
+    rows = [{"dataset_name": "smoke_labels"}]
+    search = partial(client.search_logged_models, [experiment.experiment_id], datasets=rows)
+    (model,) = search(filter_string="metrics.accuracy >= 0")
+    assert model.name == MODEL
+    assert not search(filter_string="metrics.accuracy > 1")
+    assert model.params == runs[0].data.params
+    (accuracy,) = [metric for metric in model.metrics if metric.key == "accuracy"]
+    assert accuracy.value == summary["metrics"]["accuracy"]
+    assert accuracy.dataset_digest
+    (general,) = client.search_logged_models(
+        [experiment.experiment_id], "tags.`fourstage.stage` = 'general'"
+    )
+    measured = {metric.key: metric.value for metric in general.metrics}
+    for corpus, loss in corpora.items():
+        assert measured[f"heldout_loss/{corpus}"] == loss
 
 
 def test_nothing_is_left_running(story: Story):

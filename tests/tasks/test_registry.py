@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import mlflow.data
 import pytest
 
 from fourstage.errors import EnvironmentFault, GateRefused, RecipeError, UnknownNameError
@@ -34,7 +35,7 @@ def publish_all(tracking: Tracking, lifecycle: Lifecycle) -> str:
     run = start_lifecycle(tracking, "demo")
     for stage in STAGES:
         found = ensure_published(
-            tracking, ancestry(lifecycle, f"stage {stage}"), recipe_name="demo", parent_run_id=run
+            tracking, ancestry(lifecycle, f"stage {stage}"), experiment="demo", parent_run_id=run
         )
         point_to(tracking, run, stage, found)
     return run
@@ -82,7 +83,7 @@ def test_a_trained_stage_is_published_once_with_everything(
 ):
     parent = start_lifecycle(tracking, "demo")
     experiment = ensure_experiment(tracking, "demo")
-    first = ensure_published(tracking, ancestry(lifecycle, "stage general"), recipe_name="demo")
+    first = ensure_published(tracking, ancestry(lifecycle, "stage general"), experiment="demo")
     stage = ancestry(lifecycle, "stage domain")
     run = stage_run(tracking, experiment, stage.root, stage="domain", parent_run_id=parent)
     log_history(tracking, run, history(10))
@@ -98,7 +99,13 @@ def test_a_trained_stage_is_published_once_with_everything(
     assert [model.model_id for model in logged.inputs.model_inputs] == [first.model_id]
     assert [model.model_id for model in logged.outputs.model_outputs] == [published.model_id]
     assert len(tracking.client.get_metric_history(run, "loss")) == 20
-    assert logged.data.metrics["stage/tokens_per_second"] == 10240
+    # Single figures would be curves of one point.
+    assert set(logged.data.metrics) == {"loss", "learning_rate", "heldout_loss/trials"}
+    note = logged.data.tags["mlflow.note.content"]
+    assert f"[general](#/experiments/{experiment}/models/{first.model_id})" in note
+    assert "corpus trials, 3 kept of 3" in note
+    source = mlflow.data.get_source(logged.inputs.dataset_inputs[0])
+    assert source.to_dict()["url"] == "https://example.org/trials"
     assert {item.path for item in tracking.client.list_artifacts(run)} == {"contracts", "loss.png"}
 
     model = tracking.client.get_logged_model(published.model_id)
@@ -151,10 +158,10 @@ def test_a_half_made_model_is_made_again(tracking: Tracking, lifecycle: Lifecycl
 
 def test_a_kill_before_a_run_is_closed_is_mended_by_publishing_again(lifecycle, tracking):
     stage = ancestry(lifecycle, "stage general")
-    first = ensure_published(tracking, stage, recipe_name="demo")
+    first = ensure_published(tracking, stage, experiment="demo")
     tracking.client.set_terminated(first.run_id, status="KILLED")
     assert find_published(tracking, stage.artifact) is None
-    assert ensure_published(tracking, stage, recipe_name="demo") == first
+    assert ensure_published(tracking, stage, experiment="demo") == first
     run = tracking.client.get_run(first.run_id)
     assert run.info.status == "FINISHED"
     assert [output.model_id for output in run.outputs.model_outputs] == [first.model_id]
@@ -202,14 +209,14 @@ def test_homes_that_train_a_key_at_the_same_time_write_two_runs(
     assert ours != other
     tracking.client.set_terminated(ours, status="KILLED")
     assert stage_run(tracking, experiment, stage.root, stage="general") == ours
-    assert ensure_published(tracking, stage, recipe_name="demo").run_id == ours
+    assert ensure_published(tracking, stage, experiment="demo").run_id == ours
     # The other one ends with the same weights: they need no second model.
-    second = ensure_published(theirs, stage, recipe_name="demo")
+    second = ensure_published(theirs, stage, experiment="demo")
     assert second.run_id == other
     assert second.model_id == find_published(tracking, stage.artifact).model_id
     # A third home that has them already makes no run.
     third = connect(tracking.uri, tmp_path / "third")
-    assert ensure_published(third, stage, recipe_name="demo").run_id in (ours, other)
+    assert ensure_published(third, stage, experiment="demo").run_id in (ours, other)
 
 
 def test_no_text_reaches_mlflow(tracking: Tracking, home: Path, saved_model: Path, tmp_path: Path):
@@ -281,13 +288,21 @@ def test_rollback_of_an_unknown_model_names_the_nearest(
 def test_a_refusal_leaves_the_champion_and_its_reasons(
     tracking: Tracking, home: Path, saved_model: Path
 ):
-    promoted(tracking, home, make_version(tracking, home, saved_model, 1))
+    best = make_version(tracking, home, saved_model, 1)
+    promoted(tracking, home, best)
     worse = make_version(tracking, home, saved_model, 2, correct=0.5)
     with pytest.raises(GateRefused, match="accuracy at_least"):
         promoted(tracking, home, worse)
     assert aliases(tracking, NAME)["champion"] == 1
     tags = tracking.client.get_model_version(NAME, "2").tags
     assert tags["fourstage.gate"] == "refused"
+    found = tracking.client.get_run(str(worse.run_id)).data.metrics
+    assert found["gate/accuracy/difference"] == pytest.approx(
+        worse.metrics["accuracy"] - 0.9, abs=0.1
+    )
+    assert found["gate/accuracy/lower_bound"] < found["gate/accuracy/difference"] < 0
+    model = tracking.client.get_logged_model(str(worse.model_id))
+    assert found.items() <= {metric.key: metric.value for metric in model.metrics}.items()
     report = json.loads(next(home.rglob("version-2.json")).read_text())
     assert report["decision"] == "refuse"
     assert report["champion_version"] == 1

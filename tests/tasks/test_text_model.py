@@ -115,7 +115,7 @@ def test_a_whole_promotion_through_a_tracking_server(
         root = lifecycle.store.root
         for stage in STAGES:
             ancestry = gather(root, lifecycle[f"stage {stage}"])
-            ensure_published(tracking, ancestry, recipe_name="demo", parent_run_id=run)
+            ensure_published(tracking, ancestry, experiment="demo", parent_run_id=run)
         version = register(
             tracking, gather(root, lifecycle["package"]), name="relations", run_id=run
         )

@@ -1,0 +1,87 @@
+"""What is known of a trained model: its stages in order, what was measured after each, its scores.
+
+All of it stands in the manifests of its ancestry, so it can be told wherever they are: beside the
+store, or from MLflow alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.ancestry import Ancestry, Manifest
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A model's stages with their measurements, and its evaluation.
+
+    Attributes:
+        ancestry: All that it was made from, evaluation and measurements among it.
+        stages: Those that trained its network, first to last; no teacher is there.
+        measurements: What was measured after a stage, by the stage's key.
+        evaluation: Its scores, None where there are no labels.
+    """
+
+    ancestry: Ancestry
+    stages: tuple[Manifest, ...]
+    measurements: Mapping[str, Manifest]
+    evaluation: Manifest | None
+
+    @property
+    def dataset(self) -> Manifest | None:
+        """The rows it was scored on."""
+        return self._input(self.evaluation, "dataset") if self.evaluation else None
+
+    @property
+    def scores(self) -> Mapping[str, Any]:
+        """What the evaluation found; empty where there is none."""
+        return self.evaluation.details if self.evaluation else {}
+
+    @property
+    def package(self) -> Manifest | None:
+        """The served model."""
+        return next(iter(self.ancestry.of_kind("package")), None)
+
+    def measured(self) -> Iterator[tuple[Manifest, Manifest]]:
+        """Each stage that was measured, with what was found."""
+        for stage in self.stages:
+            if stage.key in self.measurements:
+                yield stage, self.measurements[stage.key]
+
+    def corpora(self, measurement: Manifest) -> dict[str, tuple[Manifest, float | None]]:
+        """The texts that a stage's held-out loss was measured on, by name.
+
+        Returns:
+            Each with the loss of guessing by frequency, None where it was not measured.
+        """
+        found = {}
+        for name in measurement.details["heldout_loss"]:
+            tokens = self._input(measurement, f"tokens {name}")
+            text = self._input(tokens, "data") if tokens else None
+            if tokens and text:
+                found[name] = text, tokens.details.get("unigram_loss")
+        return found
+
+    def _input(self, manifest: Manifest, role: str) -> Manifest | None:
+        reference = manifest.inputs.get(role)
+        return self.ancestry.manifests.get(reference["key"]) if reference else None
+
+
+def facts_of(ancestry: Ancestry) -> Facts | None:
+    """The facts of the stage that an ancestry leads to; None where it holds no stage.
+
+    Args:
+        ancestry: Of a package, an evaluation, a measurement or a stage.
+    """
+    last = ancestry.artifact if ancestry.artifact.stage else ancestry.parent_stage()
+    if last is None:
+        return None
+    stages = [last]
+    while (before := stages[0].inputs.get("stage before")) is not None:
+        stages.insert(0, ancestry.manifests[before["key"]])
+    measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
+    evaluations = ancestry.of_kind("evaluation")
+    evaluation = evaluations[-1] if evaluations else None
+    return Facts(ancestry, tuple(stages), measurements, evaluation)
