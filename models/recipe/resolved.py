@@ -162,7 +162,7 @@ class ResolvedRecipe:
     """A recipe with every value explicit.
 
     Attributes:
-        name: Names the experiment.
+        name: Its name; of its MLflow experiment too, where it registers no model.
         path: The file it came from.
         where: How messages call it.
         family: Name of the network's file.
