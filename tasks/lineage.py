@@ -262,23 +262,35 @@ def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> l
     return sorted(found, key=lambda each: (each.version.name, each.version.number))
 
 
-def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tuple[Ancestry, str]:
-    """The way as the model tells it, else as the store does."""
+def kept_ancestry(tracking: Tracking, model_id: str | None) -> Ancestry:
+    """The ancestry that a logged model keeps.
+
+    Raises:
+        BrokenLineage: If MLflow has lost it.
+    """
     import mlflow.artifacts
     from mlflow.exceptions import MlflowException
 
     with tempfile.TemporaryDirectory() as temporary:
         try:
-            if found.model_id is None:
-                raise FileNotFoundError("the version has no logged model")
-            place = tracking.client.get_logged_model(found.model_id).artifact_location
+            if model_id is None:
+                raise FileNotFoundError("there is no logged model")
+            place = tracking.client.get_logged_model(model_id).artifact_location
             # `models:/m-…/file` does not resolve, so the file is named where it lies.
             path = mlflow.artifacts.download_artifacts(
                 artifact_uri=f"{place}/{FILE}", dst_path=temporary, tracking_uri=tracking.uri
             )
-            return from_json(json.loads(Path(path).read_text(encoding="utf-8"))), "mlflow"
+            return from_json(json.loads(Path(path).read_text(encoding="utf-8")))
         except (MlflowException, OSError, ValueError) as error:
-            lost = str(error).split("\n", 1)[0][:200]
+            raise BrokenLineage(str(error).split("\n", 1)[0][:200]) from error
+
+
+def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tuple[Ancestry, str]:
+    """The way as the model tells it, else as the store does."""
+    try:
+        return kept_ancestry(tracking, found.model_id), "mlflow"
+    except BrokenLineage as error:
+        lost = str(error)
     if store_root is None or not found.key:
         raise BrokenLineage(
             f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"

@@ -145,19 +145,34 @@ def look_ahead(steps: Sequence[Step], store: Store) -> Iterator[Prospect]:
         yield Prospect(step, bound, found)
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") -> list[str]:
-    """Each place where two preimages differ, as ``settings.seed: 17 → 5``."""
-    found: list[str] = []
+@dataclass(frozen=True)
+class Change:
+    """A place where two things differ; None where one of them has nothing there."""
+
+    at: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.at}: {_shown(self.before)} → {_shown(self.after)}"
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") -> Iterator[Change]:
+    """Each place where two nested mappings differ, sorted."""
     for name in sorted({*old, *new}):
         place = f"{at}.{name}" if at else str(name)
         before, after = old.get(name), new.get(name)
         if before == after:
             continue
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += differences(before, after, place)
+            yield from changes(before, after, place)
         else:
-            found.append(f"{place}: {_shown(before)} → {_shown(after)}")
-    return found
+            yield Change(place, before, after)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Each place where two preimages differ, as ``settings.seed: 17 → 5``."""
+    return [str(change) for change in changes(old, new)]
 
 
 class Kin:
@@ -220,5 +235,5 @@ def _versions(kind: str) -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    text = str(value)
+    text = "–" if value is None else str(value)
     return text[:12] + "…" if len(text) == 64 else text[:80]

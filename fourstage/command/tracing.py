@@ -1,4 +1,4 @@
-"""``trace`` and ``impact``: from a model back to its texts, from a text on to its models."""
+"""``trace``, ``impact``, ``diff``: a model's texts, a text's models, what differs between two."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ def add(verbs: Any) -> None:
     impact.add_argument("digest", metavar="DIGEST", help="of a corpus, dataset, stage or tokenizer")
     add_json(impact)
     impact.set_defaults(handler=handle_impact)
+
+    diff = verbs.add_parser("diff", help="what differs between two versions, runs or recipes")
+    for name in ("before", "after"):
+        help_ = "NAME/2, NAME@alias, the id of a run in MLflow, or a recipe"
+        diff.add_argument(name, metavar=name.upper(), help=help_)
+    add_json(diff)
+    diff.set_defaults(handler=handle_diff)
 
 
 def handle_trace(options: Namespace) -> int:
@@ -61,4 +68,18 @@ def handle_impact(options: Namespace) -> int:
         print_line(f"{name}: {one.through} {one.digest[:12]}")
     if not found:
         print_line("no registered version saw it")
+    return 0
+
+
+def handle_diff(options: Namespace) -> int:
+    """Print what differs."""
+    from tasks.artifacts import Store
+    from tasks.diff import diff, text
+    from tasks.tracking import connect
+
+    found = diff(connect(), Store(home()), options.before, options.after)
+    if options.json:
+        print_json(found.to_json())
+    else:
+        print_line(text(found))
     return 0

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from fourstage.settings import REPOSITORY
 from tests.flows.conftest import Story, free_port, wait_for
@@ -176,6 +178,69 @@ def test_mlflow_says_which_run_was_best_and_what_it_was_made_with(story: Story):
     measured = {metric.key: metric.value for metric in general.metrics}
     for corpus, loss in corpora.items():
         assert measured[f"heldout_loss/{corpus}"] == loss
+
+
+def test_a_version_has_a_card_and_an_example(story: Story):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=story.database["MLFLOW_TRACKING_URI"])
+    version = client.get_model_version(MODEL, "1")
+    card = str(version.description)
+    for heading in ("Data", "Scores", "What each stage bought", "Limits", "How to call it"):
+        assert f"\n## {heading}\n" in card
+    for source in ("smoke_general", "smoke_domain", "smoke_labels", "BSD-3-Clause", "Apache-2.0"):
+        assert source in card
+    score = f"{story.first.json['metrics']['accuracy']:.3f}"
+    assert re.search(rf"^\| accuracy \| {score} \(0\.\d+ to 0\.\d+\) \| 0\.", card, re.MULTILINE)
+    assert f"fourstage predict {MODEL}/1" in card
+    assert str(story.person.home) not in card
+
+    model_id = version.tags["fourstage.model_id"]
+    tags = client.get_logged_model(model_id).tags
+    assert tags["mlflow.note.content"] == card
+    assert json.loads(tags["mlflow.modelVersions"]) == [{"name": MODEL, "version": "1"}]
+    (files,) = (story.person.home / "mlflow").glob(f"**/{model_id}/artifacts")
+    assert (files / "model_card.md").read_text("utf-8") == card
+    assert json.loads((files / "input_example.json").read_text("utf-8")) == ["This is a sentence."]
+    assert "signature:" in (files / "MLmodel").read_text("utf-8")
+
+
+def test_a_converted_version_brings_its_card(story: Story, tmp_path: Path):
+    folder = tmp_path / "theirs"
+    answer = story.person.types("convert", f"models:/{MODEL}@champion", str(folder))
+    assert answer.code == 0, answer.told()
+    _, front, card = (folder / "README.md").read_text("utf-8").split("---\n", 2)
+    facts = yaml.safe_load(front)
+    assert facts["language"] == ["en"]
+    assert facts["license"] == "other"  # in words, as the sources' own
+    assert "BSD-3-Clause" in facts["license_name"]
+    assert facts["pipeline_tag"] == "text-classification"
+    assert facts["tags"] == ["fourstage", "bert"]
+    assert "\n## Scores\n" in card
+    assert "transformers.BertForSequenceClassification.from_pretrained" in card
+    assert "fourstage predict" not in card
+
+
+def test_two_runs_of_one_recipe_differ_in_nothing(story: Story):
+    runs = [each.json["lifecycle_run"] for each in (story.first, story.second)]
+    answer = story.person.types("diff", *runs, "--json")
+    assert answer.code == 0, answer.told()
+    for section in ("settings", "data", "code", "scores"):
+        assert answer.json[section] == [], section
+    assert answer.json["not_known"] == {}
+
+
+def test_what_cannot_be_told_apart_is_a_wrong_name(story: Story):
+    for word, says in (
+        (MODEL, f"{MODEL}@champion"),
+        (f"{MODEL}/9", "no version 9"),
+        (f"{MODEL}@champoin", "did you mean 'champion'?"),
+        ("quikstart", "did you mean 'quickstart'?"),
+        ("0" * 32, "no such run"),
+    ):
+        answer = story.person.types("diff", word, "quickstart")
+        assert answer.code == 2, answer.told()
+        assert says in answer.err
 
 
 def test_nothing_is_left_running(story: Story):
@@ -367,6 +432,8 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
         "third": ("run", "small", *third, "--json"),
         "back once more": ("rollback", "small", "--json"),
         "by number": ("promote", "small", "--version", "3", "--json"),
+        "what differs": ("diff", "small/1", "small@champion", "--json"),
+        "for people": ("diff", "small/1", "small/3"),
         "no such version": ("promote", "small", "--version", "9", "--json"),
         "no such model": ("rollback", "smal", "--json"),
     }
@@ -449,6 +516,20 @@ def test_a_better_version_becomes_champion_and_can_be_promoted_by_number(version
     by_number = versions.told["by number"]
     assert by_number.code == 0, by_number.told()
     assert versions.aliases("by number") == {"name": "small", "version": 3, "aliases": ["champion"]}
+
+
+def test_diff_says_what_differs_between_versions(versions: Versions):
+    found = versions.told["what differs"].json
+    assert (found["from"], found["to"]) == ("small version 1", "small version 3")
+    (change,) = found["settings"]
+    assert change["at"] == "stage finetune.phases"
+    assert [phases[0][2] for phases in (change["from"], change["to"])][1] == 12
+    assert found["data"] == []
+    assert {each["at"] for each in found["scores"]} >= {"seconds/finetune"}
+    told = versions.told["for people"].out
+    assert told.startswith("small version 1 → small version 3\nsettings\n  stage finetune.phases: ")
+    assert "\ndata: the same\n" in told
+    assert re.search(r"^  seconds/finetune: .* → .* \([+-]", told, re.MULTILINE)
 
 
 def test_what_does_not_exist_is_a_wrong_name(versions: Versions):

@@ -26,7 +26,7 @@ from fourstage.settings import REPOSITORY
 
 VERBS = (
     *("run", "plan", "show", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
-    *("report", "evaluate", "predict", "promote", "rollback", "up", "doctor"),
+    *("diff", "report", "evaluate", "predict", "promote", "rollback", "up", "doctor"),
 )
 
 

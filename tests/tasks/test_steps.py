@@ -315,7 +315,7 @@ def test_differences_name_the_place():
     assert differences(old, new) == [
         "code: aaaaaaaaaaaa… → bbbbbbbbbbbb…",
         "settings.optimizer.adamw.warmup: 0.06 → 0.1",
-        "settings.seed: 1 → None",
+        "settings.seed: 1 → –",
     ]
     assert differences(old, old) == []
 
