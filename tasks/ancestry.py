@@ -167,6 +167,11 @@ class Ancestry:
         found = {str(m.source["licence"]) for m in self.manifests.values() if "licence" in m.source}
         return sorted(found)
 
+    def languages(self) -> list[str]:
+        """Languages of all texts it saw, sorted."""
+        found = (str(m.source.get("language") or "") for m in self.of_kind("corpus", "dataset"))
+        return sorted({language for language in found if language})
+
     def digests(self) -> dict[str, str]:
         """Every digest by which its texts, tokenizer and steps can be named, with what it names."""
         named: dict[str, str] = {}

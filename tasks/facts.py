@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.ancestry import Ancestry, Manifest
+from tasks.ancestry import Ancestry, Manifest, gather, join
+from tasks.artifacts import Store
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,11 @@ class Facts:
     stages: tuple[Manifest, ...]
     measurements: Mapping[str, Manifest]
     evaluation: Manifest | None
+
+    @property
+    def family(self) -> str:
+        """The network's; empty where it came from elsewhere and nothing was trained since."""
+        return str(self.stages[-1].settings.get("family", ""))
 
     @property
     def dataset(self) -> Manifest | None:
@@ -67,6 +73,24 @@ class Facts:
     def _input(self, manifest: Manifest, role: str) -> Manifest | None:
         reference = manifest.inputs.get(role)
         return self.ancestry.manifests.get(reference["key"]) if reference else None
+
+
+def facts_in_store(store: Store, stage: Mapping[str, str]) -> Facts | None:
+    """The facts of a stage in the store, with what was measured of it there.
+
+    Args:
+        store: The store.
+        stage: Its kind and key.
+
+    Raises:
+        BrokenLineage: If the stage is not there.
+    """
+    whole = gather(store.root, stage)
+    for kind in ("measurement", "evaluation"):
+        for entry in store.entries(kind):
+            if entry.details.get("inputs", {}).get("stage", {}).get("key") in whole.manifests:
+                whole = join(whole, gather(store.root, entry))
+    return facts_of(whole)
 
 
 def facts_of(ancestry: Ancestry) -> Facts | None:

@@ -30,6 +30,7 @@ MODEL_TAG = "fourstage.model_id"
 EVALUATION_TAG = "fourstage.evaluation_key"
 MODEL_CODE = Path(__file__).with_name("text_model.py")
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
+EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # nobody's text
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def register(
             if model is None:
                 model = _log_package(tracking, run_id, whole, name, marks)
             _ensure_registered_model(tracking, name)
-            found = _create_version(tracking, name, model, run_id, marks, _description(whole))
+            found = _create_version(tracking, name, model, run_id, marks)
         if evaluation:
             # The same package may have been evaluated anew: on other rows, or on more metrics.
             for tag in (METRICS_TAG, EVALUATION_TAG):
@@ -177,16 +178,20 @@ def registered_names(tracking: Tracking) -> list[str]:
     return [model.name for model in every(tracking.client.search_registered_models)]
 
 
-def save_text_model(package: Path, folder: Path, model: LoggedModel | None = None) -> None:
+def save_text_model(
+    package: Path, folder: Path, model: LoggedModel | None = None, language: str = ""
+) -> None:
     """Write a package as a model that MLflow can load and serve.
 
     Args:
         package: Folder with ``saved_model/`` and ``labels.json``.
         folder: The model's new folder.
         model: The logged model whose files these will be.
+        language: Of the texts it is asked about, for its example.
     """
     import mlflow.pyfunc
     from mlflow.models import Model
+    from mlflow.models.utils import _save_example
 
     described = Model()
     if model is not None:
@@ -212,6 +217,8 @@ def save_text_model(package: Path, folder: Path, model: LoggedModel | None = Non
     facts["model_code_path"] = MODEL_CODE.name
     for artifact in facts["artifacts"].values():
         artifact["uri"] = artifact["path"]
+    # `save_model` would ask the model about it, which loads TensorFlow into this process.
+    _save_example(described, [EXAMPLES.get(language, EXAMPLES["en"])], str(folder))
     described.save(str(folder / "MLmodel"))
 
 
@@ -231,8 +238,11 @@ def _log_package(
             client.log_inputs(run_id, models=[LoggedModelInput(parent_model.model_id)])
     shown = {name: value for name, value in tags.items() if name != METRICS_TAG}
 
+    languages = [text.source.get("language", "") for text in package.of_kind("dataset")]
+
     def fill(model: LoggedModel, place: Path) -> None:
-        save_text_model(package.folders[package.root], place / "model", model)
+        folder = package.folders[package.root]
+        save_text_model(folder, place / "model", model, "".join(languages[:1]))
         for path in (place / "model").iterdir():
             shutil.move(path, place)
         (place / "model").rmdir()
@@ -252,24 +262,6 @@ def _version_tags(whole: Ancestry, evaluation: Ancestry | None, smoke: bool) -> 
     return tags
 
 
-def _description(whole: Ancestry) -> str:
-    """What a version's page says of it, as Markdown: stages, texts and where to read on."""
-    stages = " → ".join(str(stage.stage) for stage in whole.of_kind("stage"))
-    texts = [
-        f"- {text.name}: {text.source.get('licence', 'no licence named')}"
-        for text in whole.of_kind("corpus", "dataset")
-    ]
-    return "\n".join(
-        [
-            f"{stages}, from",
-            "",
-            *texts,
-            "",
-            "`fourstage trace` shows the whole way; scores are tags.",
-        ]
-    )
-
-
 def _ensure_registered_model(tracking: Tracking, name: str) -> None:
     from mlflow.exceptions import MlflowException
 
@@ -286,7 +278,6 @@ def _create_version(
     model: LoggedModel,
     run_id: str,
     tags: Mapping[str, str],
-    description: str,
 ) -> ModelVersion:
     """Create a version; where another machine was a moment faster, theirs is the one."""
     with tracking.as_default():
@@ -296,7 +287,6 @@ def _create_version(
             run_id=run_id,
             tags={**tags, MODEL_TAG: model.model_id},
             model_id=model.model_id,
-            description=description,
         )
     first = find_version(tracking, name, tags[KEY])
     if first is not None and int(first.version) < int(made.version):

@@ -28,6 +28,7 @@ from tasks.record_results import record_results
 from tasks.register_model import CHALLENGER, Version, aliases, register
 from tasks.registry_memory import remember_versions
 from tasks.tracking import Tracking
+from tasks.version_card import keep_card
 from tasks.work import Work
 
 
@@ -51,8 +52,10 @@ def register_model(work: Work) -> Version:
         smoke=work.smoke,
         tags=flow_tags(),
     )
-    record_results(work.tracking, work.lifecycle_run, recipe, work.made, model_id=version.model_id)
+    facts = record_results(work.tracking, work.lifecycle_run, recipe, work.made, version.model_id)
     work.recorded = True
+    assert facts is not None, "what was evaluated was measured"
+    keep_card(work.tracking, version, facts, evaluation)
     contracts = {
         name: artifact.details["verdict"]
         for name, artifact in work.made.items()

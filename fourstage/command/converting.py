@@ -10,6 +10,7 @@ from typing import Any
 from fourstage.command.options import add_json
 from fourstage.command.output import only_this_on_standard_output, print_line
 from fourstage.errors import RecipeError
+from fourstage.settings import home
 
 
 def add(verbs: Any) -> None:
@@ -64,6 +65,7 @@ def convert(source: str, target: Path) -> dict[str, Any]:
     if folder.is_dir() and is_stage(folder):
         found = read_stage(folder, _tokenizer_in_store(folder))
         notes = write_checkpoint(found, target)
+        _write_card_of_stage(folder.resolve(), target)
     elif folder.is_dir():
         found = read_checkpoint(folder)
         write_stage(found, target)
@@ -73,6 +75,7 @@ def convert(source: str, target: Path) -> dict[str, Any]:
         with stage_files(source) as (stage, tokenizer):
             found = read_stage(stage, tokenizer)
         notes = write_checkpoint(found, target)
+        _write_card_of_version(source, target)
     else:
         raise RecipeError(
             f"{source[:200]}: expected a Hugging Face folder, a stage's folder or"
@@ -87,6 +90,29 @@ def convert(source: str, target: Path) -> dict[str, Any]:
         "tokenizer": found.tokenizer is not None,
         "notes": [*found.notes, *notes],
     }
+
+
+def _write_card_of_version(uri: str, target: Path) -> None:
+    from tasks.hub_card import write_hub_card
+    from tasks.tracking import connect
+    from tasks.version_card import read_card
+
+    write_hub_card(*read_card(connect(), uri, home() / "store"), target)
+
+
+def _write_card_of_stage(stage: Path, target: Path) -> None:
+    """The card of a stage that lies in a store; of a folder from elsewhere nothing is known."""
+    from tasks.artifacts import MANIFEST, Store
+    from tasks.facts import facts_in_store
+    from tasks.hub_card import write_hub_card
+    from tasks.model_card import model_card
+
+    if not (stage / MANIFEST).is_file():
+        return
+    store = Store(stage.parent.parent.parent)
+    facts = facts_in_store(store, {"kind": "stage", "key": stage.name})
+    if facts is not None:
+        write_hub_card(facts, model_card(facts, f"Stage {facts.stages[-1].stage}"), target)
 
 
 def _tokenizer_in_store(stage: Path) -> Path | None:

@@ -95,7 +95,7 @@ class Lifecycle:
                 "name": stage,
                 "seed": seed if stage == "finetune" else 0,
                 "optimizer": {"adamw": {"peak_learning_rate": 5e-4}},
-                "phases": [{"sequence_length": 64, "share": 1.0}],
+                "phases": [[64, 1.0, 8]],
             }
             self._make("stage", f"stage {stage}", settings, inputs, _train(stage, seed, machine))
             before = f"stage {stage}"
