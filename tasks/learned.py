@@ -29,24 +29,24 @@ def against_frequency(
 def little_learned(
     stages: Sequence[Mapping[str, Any]], resolved: Sequence[Any], pieces: int | None
 ) -> list[str]:
-    """What to say where the stages before the labels are too short to be judged; empty else.
+    """What to say where none of the stages before the labels learned enough; empty else.
 
-    Each is judged by the text it read most of.
+    Each is judged by the text it read most of, where there is held-out text of it.
 
     Args:
         stages: Of a run's summary: what each pre-training stage reached.
         resolved: The same stages of the recipe.
         pieces: Of the vocabulary, where it was learned here; None where it came with a network.
     """
-    short = []
+    found = []
     for stage, said in zip(stages, resolved, strict=True):
         most = max(said.corpora, key=said.corpora.__getitem__)
         nats = against_frequency(stage["heldout_loss"], stage["unigram_loss"], [most])
-        short += [(stage["stage"], most, n) for n in nats.values() if n > -LEARNED]
-    if not short:
+        found += [(stage["stage"], most, n) for n in nats.values()]
+    if not found or min(nats for *_, nats in found) <= -LEARNED:
         return []
-    told = ", ".join(f"stage {stage} {nats:+.2f} nats on {corpus}" for stage, corpus, nats in short)
-    how = "nothing" if all(nats >= 0 for *_, nats in short) else "little"
+    told = ", ".join(f"stage {stage} {nats:+.2f} nats on {corpus}" for stage, corpus, nats in found)
+    how = "nothing" if all(nats >= 0 for *_, nats in found) else "little"
     return [
         f"Pre-training learned {how}: against guessing by how often each token occurs, {told};"
         f" {-LEARNED:+.0f} is the least that counts. {_advice(stages[0], resolved[0], pieces)}"
@@ -56,7 +56,8 @@ def little_learned(
 def _advice(stage: Mapping[str, Any], said: Any, pieces: int | None) -> str:
     """What of the first stage differs from what is known to work."""
     tokens = stage["tokens"]
-    more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if tokens < TOKENS else ""
+    few = tokens < 0.9 * TOKENS
+    more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if few else ""
     advice = [f"a larger budget{more}"]
     if pieces is not None:
         if said.phases[0].sequence_length > SHORT_WINDOW:
@@ -67,7 +68,5 @@ def _advice(stage: Mapping[str, Any], said: Any, pieces: int | None) -> str:
             advice.append("dropout 0.0 among the values of size")
         if pieces > VOCABULARY:
             advice.append(f"a vocabulary_size of {VOCABULARY // 2:,} to {VOCABULARY:,}")
-    return (
-        f"Give stage {stage['stage']} {'; '.join(advice)}."
-        " The recipe that `fourstage new` writes has them, with reasons."
-    )
+    also = " The recipe that `fourstage new` writes has these, with reasons."
+    return f"Give stage {stage['stage']} {'; '.join(advice)}." + (also if advice[1:] else "")
