@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fourstage.command.embedded_prefect import bring_prefect
 from fourstage.command.options import add_json, add_recipe
@@ -27,6 +29,9 @@ from fourstage.errors import (
 )
 from fourstage.settings import home, make_home
 from fourstage.terminal import libraries_speak_to, new_log, say
+
+if TYPE_CHECKING:
+    from tasks.forecast import Cost
 
 
 def add(verbs: Any) -> None:
@@ -144,12 +149,14 @@ def handle_plan(options: Namespace) -> int:
     if options.resolved:
         return _print_resolved(options)
     from tasks.artifacts import Store
+    from tasks.forecast import disk_bytes, stage_costs
     from tasks.plan import plan_recipe
     from tasks.steps import Kin, look_ahead, why
 
     store = Store(home())
     kin = Kin(store)
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
+    prospects = list(look_ahead(list(plan.steps.values()), store))
     rows = [
         {
             "step": prospect.step.name,
@@ -157,15 +164,47 @@ def handle_plan(options: Namespace) -> int:
             "status": "reused" if prospect.reused else "to be made",
             "why": why(prospect, kin),
         }
-        for prospect in look_ahead(list(plan.steps.values()), store)
+        for prospect in prospects
     ]
+    costs = stage_costs(plan.recipe, prospects, store)
+    disk = disk_bytes(plan.recipe, prospects, store)
     if options.json:
-        print_json({"recipe": plan.recipe.name, "steps": rows})
-    else:
-        print_table(
-            ("step", "status", "why"), [(r["step"], r["status"], r["why"][0]) for r in rows]
-        )
+        told = [asdict(cost) for cost in costs]
+        print_json({"recipe": plan.recipe.name, "steps": rows, "costs": told, "disk_bytes": disk})
+        return 0
+    print_table(("step", "status", "why"), [(r["step"], r["status"], r["why"][0]) for r in rows])
+    if any(row["status"] != "reused" for row in rows):
+        _print_costs(costs, disk)
     return 0
+
+
+def _print_costs(costs: Sequence[Cost], disk: float) -> None:
+    """What training will take, and where the figures are from."""
+    print_line()
+    if costs:
+        head = ("stage", "tokens", "minutes", "tokens/s", "passes")
+        print_table(head, [_cost_cells(cost) for cost in costs])
+        print_line()
+    minutes = sum(cost.seconds for cost in costs) / 60
+    print_line(
+        f"About {_minutes(minutes)} of training, {disk / 1e6:,.0f} MB of disk under {home()}; the"
+        " other steps take a few minutes more."
+    )
+    if not all(cost.measured for cost in costs):
+        print_line(
+            "Speeds marked ~ are estimates for two processor cores: no stage of such a network was"
+            " trained in this home yet."
+        )
+
+
+def _cost_cells(cost: Cost) -> tuple[str, ...]:
+    passes = ", ".join(f"{name} {times:.3g}" for name, times in cost.passes.items())
+    speed = f"{'' if cost.measured else '~'}{cost.tokens_per_second:,.0f}"
+    return (cost.stage, f"{cost.tokens:,.0f}", f"{cost.seconds / 60:.1f}", speed, passes)
+
+
+def _minutes(minutes: float) -> str:
+    return f"{minutes:.1f} minutes" if minutes < 180 else f"{minutes / 60:,.0f} hours"
 
 
 def handle_show(options: Namespace) -> int:
