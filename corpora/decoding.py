@@ -121,7 +121,7 @@ def whole(content: Content, source: Source, limit: int) -> str | Rejected:
         start = error.start
     except UnicodeError:
         start = 0
-    hint = _named(data)
+    hint = named_encoding(data)
     if hint and hint not in ("cp1252",):
         raise ContractViolation(
             _other(content, source.encoding[0], 1 + data.count(b"\n", 0, start), hint)
@@ -194,7 +194,7 @@ def _refuse_other_encoding(
     content: Content, encoding: str, number: int, raw: bytes, head: bytes
 ) -> None:
     """At the first line that does not decode: is it this line, or is it the file?"""
-    name = _named(raw if len(raw) > 64 else head)
+    name = named_encoding(raw if len(raw) > 64 else head)
     if name == "cp1252":
         # One byte of Latin-1 is a bad row; many lines of it are a file in Latin-1.
         sample = head.split(b"\n")[:2000]
@@ -213,7 +213,16 @@ def _decodes(data: bytes, encoding: str) -> bool:
     return True
 
 
-def _named(data: bytes) -> str | None:
+def encoding_of(head: bytes) -> str:
+    """UTF-8 where the beginning of a file can be it, else what it plausibly is."""
+    try:
+        codecs.getincrementaldecoder("utf-8")("strict").decode(head)
+    except UnicodeDecodeError:
+        return named_encoding(head) or "utf-8"
+    return "utf-8"
+
+
+def named_encoding(data: bytes) -> str | None:
     """The encoding that some bytes, no UTF-8, plausibly are in."""
     for name in ("gb18030", "big5", "shift_jis", "euc_kr"):
         try:

@@ -30,13 +30,7 @@ def read_table(
         ContractViolation: A quote is never closed, or a column the source names is missing.
     """
     feed = _Lines(content, source)
-    rows = csv.reader(
-        feed,
-        delimiter=delimiter,
-        quotechar='"' if quoted else None,
-        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-        strict=True,
-    )
+    rows = _reader(feed, delimiter, quoted)
     names = list(source.columns)
     if names:
         _check_columns(content, source, names)
@@ -74,6 +68,34 @@ def read_table(
             )
             continue
         yield check_text(Raw(feed.start, dict(zip(names, row, strict=True))), content.name)
+
+
+def first_row(content: Content, source: Source, delimiter: str, quoted: bool) -> list[str]:
+    """The cells of a table's first row, names or not; none of an empty table.
+
+    Raises:
+        ContractViolation: It is no table.
+    """
+    try:
+        for row in _reader(_Lines(content, source), delimiter, quoted):
+            if row and (len(row) > 1 or row[0].strip()):
+                return [cell.strip() for cell in row]
+    except csv.Error as error:
+        raise ContractViolation(
+            f"{content.where}: its first row is malformed ({str(error)[:80]}); mend it, or set"
+            " `quotes: none`."
+        ) from error
+    return []
+
+
+def _reader(feed: _Lines, delimiter: str, quoted: bool) -> Iterator[list[str]]:
+    return csv.reader(
+        feed,
+        delimiter=delimiter,
+        quotechar='"' if quoted else None,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        strict=True,
+    )
 
 
 class _Lines:

@@ -80,7 +80,7 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
     assert fields.label is not None
     if fields.label not in raw.values:
         return Rejected(identity, location, f"no field {fields.label!r}")
-    label, kind = _label(raw.values[fields.label])
+    label, kind = label_of(raw.values[fields.label])
     if not label.strip():
         return Rejected(identity, location, "no label", detail=kind)
     group = None
@@ -124,7 +124,7 @@ def _id(source: Source, values: Mapping[str, Any], location: str) -> str | Rejec
     return identity
 
 
-def _label(value: Any) -> tuple[str, str]:
+def label_of(value: Any) -> tuple[str, str]:
     """A label as text, and the kind of value it was; nothing is cast silently."""
     match value:
         case None:

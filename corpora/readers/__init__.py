@@ -1,7 +1,8 @@
 """One file a format; the name in ``format:`` is the name of the file.
 
 A reader has `SUFFIXES` (of files it is chosen for) and ``read(content, source)``, which yields
-`Raw` records and `Rejected` ones, in the file's order.
+`Raw` records and `Rejected` ones, in the file's order. Where it must be told the columns, it has
+``columns(content, source)`` too, which finds out what a file's are.
 """
 
 from __future__ import annotations

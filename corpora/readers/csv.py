@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from corpora.archives import Content
-from corpora.delimited import read_table
+from corpora.delimited import first_row, read_table
 from corpora.readers import Raw
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
@@ -16,3 +16,8 @@ SUFFIXES = (".csv",)
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     """Each row by column name."""
     return read_table(content, source, ",", quoted=source.quotes != "none")
+
+
+def columns(content: Content, source: Source) -> list[str]:
+    """The cells of its first row."""
+    return first_row(content, source, ",", quoted=source.quotes != "none")

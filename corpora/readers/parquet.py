@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
+from typing import IO, Any
 
 from corpora.archives import Content
 from corpora.limits import MEBIBYTE
@@ -31,31 +32,56 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     import pyarrow
     import pyarrow.parquet
 
-    # The format is read from its end, so a stream is spooled first; the copy has no name.
+    with _spooled(content) as spool, _whole(content):
+        size = spool.tell()
+        file = pyarrow.parquet.ParquetFile(spool)
+        schema = file.schema_arrow
+        wanted = _wanted(content, source, schema.names)
+        _refuse_bomb(file.metadata, content.where, size)
+        texts = [name for name in wanted if pyarrow.types.is_string(schema.field(name).type)]
+        file = pyarrow.parquet.ParquetFile(spool, read_dictionary=texts)
+        line = 0
+        for batch in file.iter_batches(batch_size=256, columns=wanted):
+            names, arrays = batch.schema.names, batch.columns
+            for row in range(batch.num_rows):
+                line += 1
+                values = [array[row].as_py() for array in arrays]
+                yield Raw(line, dict(zip(names, values, strict=True)))
+
+
+def columns(content: Content, source: Source) -> list[str]:
+    """The names of its columns.
+
+    Raises:
+        ContractViolation: It is no Parquet file, or is damaged.
+    """
+    import pyarrow.parquet
+
+    with _spooled(content) as spool, _whole(content):
+        return list(pyarrow.parquet.ParquetFile(spool).schema_arrow.names)
+
+
+@contextmanager
+def _spooled(content: Content) -> Iterator[IO[bytes]]:
+    """A file of what a stream holds: the format is read from its end. The copy has no name."""
     with tempfile.TemporaryFile() as spool:
         while piece := content.stream.read(MEBIBYTE):
             spool.write(piece)
-        size = spool.tell()
-        try:
-            file = pyarrow.parquet.ParquetFile(spool)
-            schema = file.schema_arrow
-            wanted = _wanted(content, source, schema.names)
-            _refuse_bomb(file.metadata, content.where, size)
-            texts = [name for name in wanted if pyarrow.types.is_string(schema.field(name).type)]
-            file = pyarrow.parquet.ParquetFile(spool, read_dictionary=texts)
-            line = 0
-            for batch in file.iter_batches(batch_size=256, columns=wanted):
-                names, columns = batch.schema.names, batch.columns
-                for row in range(batch.num_rows):
-                    line += 1
-                    values = [column[row].as_py() for column in columns]
-                    yield Raw(line, dict(zip(names, values, strict=True)))
-        except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-            # Arrow's messages may quote values: only their kind is passed on.
-            raise ContractViolation(
-                f"{content.where}: not a whole Parquet file ({type(error).__name__}); write it "
-                "again."
-            ) from error
+        yield spool
+
+
+@contextmanager
+def _whole(content: Content) -> Iterator[None]:
+    """Say of which file what Arrow finds wrong is true."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        # Arrow's messages may quote values: only their kind is passed on.
+        raise ContractViolation(
+            f"{content.where}: not a whole Parquet file ({type(error).__name__}); write it again."
+        ) from error
 
 
 def _refuse_bomb(metadata: Any, where: str, size: int) -> None:

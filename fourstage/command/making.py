@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+import shlex
+from argparse import ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
 from fourstage.command.options import add_json
 from fourstage.command.output import print_json, print_line, tell
+from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 
 
 def add(verbs: Any) -> None:
     """Add the verbs."""
-    new = verbs.add_parser("new", help="make a project folder with an example that runs")
+    new = verbs.add_parser(
+        "new", help="make a project folder for your files, or with an example that runs"
+    )
     new.add_argument("folder", metavar="DIR", type=Path, help="a folder that is new or empty")
+    new.add_argument(
+        "--corpus", nargs="+", default=[], metavar="FILE", help="text: files, folders or patterns"
+    )
+    new.add_argument(
+        "--rows", nargs="+", default=[], metavar="FILE", help="labelled rows: files or patterns"
+    )
+    new.add_argument(
+        "--minutes", type=_minutes, metavar="N", help="that a run may take; 10 unless given"
+    )
+    new.add_argument("--text", metavar="COLUMN", help="where the text is, if it isn't found")
+    new.add_argument("--label", metavar="COLUMN", help="where the label is, if it isn't found")
+    new.add_argument("--language", metavar="CODE", help="of the text, such as en or zh")
     new.set_defaults(handler=handle_new)
 
     fetch = verbs.add_parser("fetch", help="get a source's files, check them and keep them")
@@ -24,15 +40,37 @@ def add(verbs: Any) -> None:
 
 
 def handle_new(options: Namespace) -> int:
-    """Make a project and say what to type next."""
-    from fourstage.command.project import make_project
+    """Make a project, say what was found and what to type next."""
+    from fourstage.command.project import check_empty, make_project
+    from fourstage.command.proposal import propose, propose_example
 
-    made = make_project(options.folder)
-    print_line(f"made {options.folder} with {len(made)} files. Next:")
-    print_line(f"  cd {options.folder}")
-    print_line("  fourstage plan recipes/first.yaml")
-    print_line("  fourstage run recipes/first.yaml")
+    check_empty(options.folder)
+    given = {n: getattr(options, n) for n in ("minutes", "text", "label", "language")}
+    if options.corpus or options.rows:
+        proposal = propose(options.corpus, options.rows, **given)
+    else:
+        for name, value in given.items():
+            if value is not None:
+                raise RecipeError(f"new: --{name} is about files; give --corpus or --rows, too")
+        proposal = propose_example()
+    made = make_project(options.folder, proposal.files)
+    for line in proposal.told:
+        print_line(line)
+    print_line(f"\nmade {options.folder} with {len(made)} files. Look at recipes/first.yaml, then:")
+    print_line(f"  cd {shlex.quote(str(options.folder))}")
+    print_line("  fourstage plan first")
+    print_line("  fourstage run first")
     return 0
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = 0.0
+    if not 1 <= minutes <= 1e5:
+        raise ArgumentTypeError(f"expected minutes from 1 up, got {text[:40]!r}")
+    return minutes
 
 
 def handle_fetch(options: Namespace) -> int:

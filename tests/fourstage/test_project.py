@@ -1,41 +1,75 @@
-"""A new project: complete, deterministic, found from inside, and never over something else."""
+"""A new project: for one's own files or an example, valid as it stands, never over something."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from data_contracts.sources import load_source
+from data_contracts.suite import load_suite
 from fourstage.command import main
-from fourstage.command.project import CHAPTERS, FOLDERS, make_project
-from fourstage.errors import RecipeError
+from fourstage.command.example_data import CHAPTERS
+from fourstage.command.first_recipe import LEAST_GENERAL
+from fourstage.command.project import FOLDERS
 from fourstage.settings import search_folders
 from models.recipe import SourceFacts, load_recipe, resolve
+from tests.corpora.made_up import chinese, documents
 
 
-def test_it_has_every_folder_and_its_recipe_and_sources_are_valid(tmp_path, monkeypatch):
-    folder = tmp_path / "mine"
-    make_project(folder)
-    for name in FOLDERS:
-        assert (folder / name).is_dir()
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("FOURSTAGE_DATA", raising=False)
+
+
+def _new(folder: Path, *words: str) -> Path:
+    assert main(["new", str(folder), *words]) == 0
+    return folder
+
+
+def _resolved(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """The first recipe, its sources checked."""
     monkeypatch.chdir(folder)
-    folders = search_folders()
-    assert folders == [folder]
-    sources = {name: load_source(name, folders) for name in ("my_text", "my_rows")}
-    facts = {name: SourceFacts(source.is_dataset) for name, source in sources.items()}
+    assert search_folders() == [folder]
+    names = [path.stem for path in (folder / "sources").iterdir()]
+    facts = {name: SourceFacts(load_source(name, [folder]).is_dataset) for name in names}
     facts["python_infrastructure"] = SourceFacts(labelled=False)
-    resolved = resolve(load_recipe("recipes/first.yaml"), facts)
+    return resolve(load_recipe("recipes/first.yaml"), facts)
+
+
+def _rows_file(folder: Path, records: list[dict], name: str = "rows.jsonl") -> str:
+    rows = [{"body": r["text"], "queue": "ab"[n % 2]} for n, r in enumerate(records)]
+    path = folder / name
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    return str(path)
+
+
+def _texts(folder: Path, records: list[dict]) -> str:
+    for number, record in enumerate(records):
+        (folder / f"{number}.txt").write_text(record["text"], encoding="utf-8")
+    return str(folder / "*.txt")
+
+
+def test_the_example_has_every_folder_and_its_recipe_and_sources_are_valid(tmp_path, monkeypatch):
+    folder = _new(tmp_path / "mine")
+    assert all((folder / name).is_dir() for name in FOLDERS)
+    resolved = _resolved(folder, monkeypatch)
     assert [stage.kind for stage in resolved.stages] == ["general", "domain", "task", "finetune"]
+    assert load_source("my_text", [folder]).files == {"all": ("data/text.jsonl",)}
+    first = resolved.stages[0]
+    assert first.phases[0].sequence_length == 16
+    assert first.budget.amount >= LEAST_GENERAL
+    assert first.network["dropout"] == 0.0
+    assert set(resolved.require) == {"macro_f1"}
+    assert resolved.require["macro_f1"]["above"] == "cheap_baseline"
 
 
 def test_rows_are_split_without_overlap_and_every_label_is_in_every_split(tmp_path):
-    make_project(tmp_path / "mine")
+    data = _new(tmp_path / "mine") / "data"
     rows = {
-        split: [
-            json.loads(line)
-            for line in (tmp_path / "mine/data" / f"{split}.jsonl").read_text().splitlines()
-        ]
+        split: [json.loads(line) for line in (data / f"{split}.jsonl").read_text().splitlines()]
         for split in ("train", "dev", "test")
     }
     texts = [row["text"] for split in rows.values() for row in split]
@@ -47,24 +81,77 @@ def test_rows_are_split_without_overlap_and_every_label_is_in_every_split(tmp_pa
 
 
 def test_two_projects_are_equal(tmp_path):
-    first, second = make_project(tmp_path / "a"), make_project(tmp_path / "b")
-    for one, other in zip(first, second, strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    first, second = _new(tmp_path / "a"), _new(tmp_path / "b")
+    files = [path.relative_to(first) for path in first.rglob("*") if path.is_file()]
+    assert len(files) == 10
+    for file in files:
+        assert (first / file).read_bytes() == (second / file).read_bytes()
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
+def test_files_of_ones_own_become_sources_and_a_recipe_for_the_minutes(
+    tmp_path, monkeypatch, capsys
+):
+    rows = _rows_file(tmp_path, documents(300, seed=3))
+    texts = _texts(tmp_path, documents(30))
+    folder = _new(tmp_path / "mine", "--corpus", texts, "--rows", rows, "--minutes", "30")
+    told = capsys.readouterr().out
+    assert "text in 'body', label in 'queue': a 150, b 150" in told
+    resolved = _resolved(folder, monkeypatch)
+    assert load_source("my_text", [folder]).files == {"all": (texts,)}
+    assert [stage.kind for stage in resolved.stages] == ["general", "domain", "task", "finetune"]
+    assert resolved.limits["minutes"] == 60
+    assert resolved.stages[1].budget.amount < 80_000  # 20 passes, whatever the minutes
+    shorter = _new(tmp_path / "short", "--corpus", texts, "--rows", rows, "--minutes", "2")
+    assert "such a network needs 1,000,000" in capsys.readouterr().out
+    budget = _resolved(shorter, monkeypatch).stages[0].budget.amount
+    assert budget < resolved.stages[0].budget.amount
+
+
+def test_chinese_without_general_text_begins_with_its_own(tmp_path, monkeypatch, capsys):
+    rows = _rows_file(tmp_path, chinese(200, seed=3))
+    texts = _texts(tmp_path, chinese(40))
+    folder = _new(tmp_path / "mine", "--corpus", texts, "--rows", rows)
+    assert "general text: none in 'zh'" in capsys.readouterr().out
+    resolved = _resolved(folder, monkeypatch)
+    assert [stage.kind for stage in resolved.stages] == ["general", "task", "finetune"]
+    assert dict(resolved.stages[0].corpora) == {"my_text": 1.0}
+    assert load_source("my_rows", [folder]).language == "zh"
+
+
+@pytest.mark.parametrize("given", ["corpus", "rows"])
+@pytest.mark.parametrize("make", [documents, chinese])
+def test_text_alone_and_rows_alone_are_recipes_too(tmp_path, monkeypatch, given, make):
+    file = _rows_file(tmp_path, make(100))
+    folder = _new(tmp_path / "mine", f"--{given}", file)
+    kinds = [stage.kind for stage in _resolved(folder, monkeypatch).stages]
+    assert ("finetune" in kinds) == (given == "rows")
+
+
+def test_text_that_breaks_the_default_contract_gets_one_that_tolerates_it(tmp_path, monkeypatch):
+    texts = [*chinese(90), *documents(10)]
+    folder = _new(tmp_path / "mine", "--corpus", _texts(tmp_path, texts), "--language", "zh")
+    assert load_source("my_text", [folder]).suite == "my_text"
+    assert 0.1 < load_suite("my_text", [folder]).tolerance < 0.2
+
+
+def test_files_that_cannot_be_used_leave_no_folder_behind(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("body\n" + "a line of text\n" * 9)
+    assert main(["new", str(tmp_path / "mine"), "--rows", str(tmp_path / "t.csv")]) == 3
+    assert "no label column found" in capsys.readouterr().err
+    assert main(["new", str(tmp_path / "mine"), "--rows", str(tmp_path / "none.csv")]) == 3
+    assert main(["new", str(tmp_path / "mine"), "--label", "x"]) == 2
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(RecipeError, match="got one with 1 entries; nothing was changed"):
-        make_project(tmp_path)
+    assert main(["new", str(tmp_path)]) == 2
+    assert "got one with 1 entries; nothing was changed" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_a_file_is_no_folder(tmp_path):
-    (tmp_path / "x").touch()
-    with pytest.raises(RecipeError, match="got a file"):
-        make_project(tmp_path / "x")
+    assert main(["new", str(tmp_path / "notes.txt")]) == 2
+    assert "got a file" in capsys.readouterr().err
 
 
 def test_new_says_what_to_type_next(tmp_path, capsys):
-    assert main(["new", str(tmp_path / "mine")]) == 0
-    assert "fourstage run recipes/first.yaml" in capsys.readouterr().out
+    _new(tmp_path / "mine")
+    assert "fourstage run first" in capsys.readouterr().out

@@ -1,0 +1,166 @@
+"""Which column of a table is the text, which the label: by its name and by what stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from corpora.reading import label_of
+from fourstage.errors import ContractViolation, UnknownNameError
+
+TEXTS = ("text", "sentence", "body", "content", "review", "message", "abstract", "text_a", "文本")
+LABELS = (
+    *("label", "labels", "class", "category", "target", "queue", "intent", "topic", "sentiment"),
+    *("polarity", "tag", "type", "标签", "类别", "分类", "情感"),
+)
+IDS = ("id", "number", "uid", "guid", "key", "doc_id", "编号")
+SHORTEST_TEXT = 6  # characters, on average
+LONGEST_LABEL = 80  # characters
+ROWS_PER_LABEL = 5  # at least, on average
+MOST_LABELS = 200
+LONGEST_NAME = 60  # characters of a column's
+
+Records = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which role, and what had to be guessed."""
+
+    text: str
+    label: str | None
+    id: str | None
+    assumed: tuple[str, ...]
+
+
+def roles(
+    where: str, records: Records, labelled: bool, text: str | None = None, label: str | None = None
+) -> Roles:
+    """The roles of a table's columns.
+
+    Args:
+        where: How messages call the files.
+        records: Some of its records.
+        labelled: Whether one column is a label.
+        text: The column that the user says the text is in.
+        label: The same of the label.
+
+    Raises:
+        UnknownNameError: A column that the user named is not there.
+        ContractViolation: No column can be the text, or the label, or several can.
+    """
+    columns = list(dict.fromkeys(name for record in records for name in record))
+    values = {name: [record.get(name) for record in records] for name in columns}
+    for option, named in (("--text", text), ("--label", label)):
+        if named is not None and named not in columns:
+            raise UnknownNameError(f"{where}: {option}", named, "a column", columns)
+    assumed = []
+    if text is None:
+        text, how = _text(where, values, label)
+        assumed += [how] if how else []
+    if labelled and label is None:
+        label, how = _label(where, values, text)
+        assumed += [how] if how else []
+    identity = _identity(values, (text, label))
+    if identity is None and "id" in columns and "id" not in (text, label):
+        assumed.append(
+            "the values of column 'id' repeat: a row whose id was there before is set aside; give"
+            " the column another name to keep them all"
+        )
+    return Roles(text, label if labelled else None, identity, tuple(assumed))
+
+
+def headless(first: Sequence[str], records: Records) -> bool:
+    """Whether a table's first row is a row like the others, and no names.
+
+    Args:
+        first: Its cells.
+        records: The rows after it, by number of the column.
+    """
+    if any(len(cell) > LONGEST_NAME or _is_number(cell) for cell in first):
+        return True
+    for number, cell in enumerate(first, start=1):
+        seen = {record.get(str(number)) for record in records}
+        if cell in seen and len(seen) <= max(2, len(records) // ROWS_PER_LABEL):
+            return True
+    return False
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Columns for a message."""
+    shown = ", ".join(repr(name[:LONGEST_NAME]) for name in columns[:20])
+    return shown + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+
+
+def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[str, str]:
+    lengths = {
+        name: sum(map(len, texts)) / len(texts)
+        for name, column in values.items()
+        if name != label
+        and (texts := [value for value in column if isinstance(value, str)])
+        and 2 * len(texts) > len(column)
+    }
+    long = {name: length for name, length in lengths.items() if length >= SHORTEST_TEXT}
+    if not long:
+        raise ContractViolation(
+            f"{where}: no column looks like text. Columns: {listed(list(values))}. Say which one is"
+            " with --text COLUMN."
+        )
+    if "text" in long:
+        return "text", ""
+    # A summary may bear the better name; the longest says most.
+    most = max(long, key=long.__getitem__)
+    named = [name for name in long if name.lower() in TEXTS]
+    best = max(named, key=long.__getitem__) if named else most
+    if len(long) == 1 or (named and best == most):
+        return best, ""
+    others = listed([name for name in long if name != best])
+    return best, f"the text is column {best!r}; --text says another: {others}"
+
+
+def _label(where: str, values: Mapping[str, list], text: str) -> tuple[str, str]:
+    able = [name for name in values if name != text and _can_label(values[name])]
+    named = [name for name in able if name.lower() in LABELS]
+    if len(named) == 1:
+        return named[0], ""
+    if len(able) == 1:
+        return able[0], f"the label is column {able[0]!r}, the only one whose values recur"
+    others = [name for name in values if name != text]
+    if not able:
+        raise ContractViolation(
+            f"{where}: no label column found: expected one with a few values that recur. Columns:"
+            f" {listed(list(values))}. Say which one is with --label COLUMN."
+            if others
+            else f"{where}: no label column found: there is only {listed(list(values))}. Text"
+            " without labels goes to --corpus."
+        )
+    raise ContractViolation(
+        f"{where}: {len(able)} columns may be the label: {listed(named or able)}. Say which one is"
+        " with --label COLUMN."
+    )
+
+
+def _can_label(column: Sequence[Any]) -> bool:
+    found = [label_of(value) for value in column]
+    if any(kind == "structure" or len(label) > LONGEST_LABEL for label, kind in found):
+        return False
+    different = {label for label, kind in found if kind != "nothing"}
+    return 2 <= len(different) <= max(2, min(MOST_LABELS, len(column) // ROWS_PER_LABEL))
+
+
+def _identity(values: Mapping[str, list], taken: Sequence[str | None]) -> str | None:
+    for name, column in values.items():
+        if name.lower() in IDS and name not in taken:
+            plain = all(isinstance(v, str | int) and not isinstance(v, bool) for v in column)
+            if plain and "" not in column and len(set(map(str, column))) == len(column):
+                return name
+    return None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

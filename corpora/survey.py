@@ -1,0 +1,388 @@
+"""What lies in some files: format, language, size, columns, labels; and the source that reads them.
+
+They are read by the same readers as in a run, so that a run will find what is said of them here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from corpora.archives import Content, contents
+from corpora.cleaning import clean
+from corpora.columns import Roles, headless, roles
+from corpora.decoding import SAMPLE_BYTES, encoding_of, lines
+from corpora.files import ARCHIVES, FoundFile, find_files
+from corpora.labels import check_kinds, check_names
+from corpora.profile import measure, script_share
+from corpora.readers import Raw, format_by_name, reader, unknown_format
+from corpora.reading import read_documents, read_rows
+from corpora.snapshot import FileState, Snapshot
+from data_contracts.records import SPLITS, Rejected, Row
+from data_contracts.sources import Fields, Source, parse_source
+from data_contracts.suite import load_suite
+from fourstage.errors import ContractViolation
+
+SAMPLE = 2000  # records by which columns, language and contract are judged
+MOST_CHARACTERS = 50_000_000  # read; more text changes no advice
+CHARACTERS_PER_TOKEN = 3.6  # in a script with blanks, of a few thousand pieces
+MANY = 20  # files or parts of one, from which each is a document
+LANGUAGES = ("en", "ru", "ar", "el", "hi", "he", "th", "ko", "zh", "ja")
+_SPLIT = re.compile(r"(?:^|[^a-z])(train(?:ing)?|dev|valid(?:ation)?|val|test)(?:[^a-z]|$)")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What some files hold.
+
+    Attributes:
+        source: What a source's YAML has to say to read them.
+        format: How they are written.
+        files: How many there are.
+        records: Documents or rows.
+        whole: Whether all was read; the counts are of what was.
+        tokens: About so many, of a small vocabulary.
+        characters: In all.
+        middle: Tokens of the middle record.
+        long: Tokens that nine of ten records have at most.
+        labels: Rows by label.
+        splits: Rows by split, where the files tell.
+        unread: What is no record, by reason.
+        breaking: Share of the records that break a promise of the default contract, by its id.
+        assumed: What was guessed, in sentences.
+    """
+
+    source: Mapping[str, Any]
+    format: str
+    files: int
+    records: int
+    whole: bool
+    tokens: int
+    characters: int
+    middle: int
+    long: int
+    labels: Mapping[str, int]
+    splits: Mapping[str, int]
+    unread: Mapping[str, int]
+    breaking: Mapping[str, float]
+    assumed: tuple[str, ...]
+
+
+def survey(
+    name: str,
+    patterns: Sequence[str],
+    *,
+    labelled: bool,
+    text: str | None = None,
+    label: str | None = None,
+    language: str | None = None,
+) -> Survey:
+    """Look at some files.
+
+    Args:
+        name: Of the source they become.
+        patterns: Files, folders or patterns; absolute.
+        labelled: Whether they are rows with labels.
+        text: The column of the text, where the user says it.
+        label: The column of the label, where the user says it.
+        language: Of the text, where the user says it.
+
+    Raises:
+        ContractViolation: They can't be read, or have no text or no label.
+        UnknownNameError: A column that the user named is not there.
+    """
+    draft = {"name": name, "language": language or "en", "licence": "not stated"}
+    source = parse_source({**draft, "files": list(patterns)})
+    found = find_files(source)
+    assumed: list[str] = []
+    files = _by_split(found) if labelled else None
+    draft |= {"files": files or list(patterns)}
+    source = parse_source({**draft, "fields": {"label": "label"} if files else {}})
+    states = [_state(file) for file in find_files(source)]
+    said, chosen = _shape(source, states, labelled, text, label)
+    if said.get("columns"):
+        assumed.append("the first row is a row like the others; the columns were given names")
+    if said.get("encoding"):
+        assumed.append(f"the files are in {said['encoding'].upper()}")
+    assumed += chosen.assumed if chosen else ()
+    draft |= said
+    if labelled and chosen is None:
+        raise ContractViolation(
+            f"{_where(states)}: expected a table or JSON lines with a label column, got plain text."
+            " Text without labels goes to --corpus."
+        )
+    source = parse_source(draft)
+    texts = [text for text, _ in islice(_texts(source, states), SAMPLE)]
+    if language is None:
+        draft["language"] = _language(texts)
+        source = parse_source(draft)
+        if draft["language"] == "en":
+            assumed.append("the language is English, by its letters; --language says another")
+    counted = _Counted(source, states)
+    if not counted.records:
+        why = "; ".join(f"{n} × {reason}" for reason, n in counted.unread.most_common(3))
+        raise ContractViolation(
+            f"{_where(states)}: not one {'row' if labelled else 'document'} can be read:"
+            f" {why or 'there is none'}."
+        )
+    if labelled:
+        check_kinds(name, counted.kinds, {})
+        check_names(name, counted.labels)
+    middle, long = counted.lengths()
+    with _first(states) as content:
+        written = said.get("format") or format_by_name(content.name) or ""
+    return Survey(
+        draft,
+        written,
+        len(states),
+        counted.records,
+        counted.whole,
+        sum(counted.tokens),
+        counted.characters,
+        middle,
+        long,
+        dict(counted.labels.most_common()),
+        dict(counted.splits),
+        dict(counted.unread),
+        _breaking(source, texts),
+        tuple(assumed),
+    )
+
+
+class _Counted:
+    """Every record of a source, up to some millions of characters."""
+
+    def __init__(self, source: Source, states: Sequence[FileState]):
+        self.records = self.characters = 0
+        self.whole = True
+        self.tokens: list[int] = []
+        self.labels: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
+        self.splits: Counter[str] = Counter()
+        self.unread: Counter[str] = Counter()
+        for text, row in _texts(source, states, self.unread):
+            self.records += 1
+            self.characters += len(text)
+            self.tokens.append(num_tokens(text))
+            if row is not None:
+                self.labels[row.label] += 1
+                self.kinds[row.label_type] += 1
+                if row.split:
+                    self.splits[row.split] += 1
+            if self.characters > MOST_CHARACTERS:
+                self.whole = False
+                break
+
+    def lengths(self) -> tuple[int, int]:
+        """Tokens of the middle record, and those that nine of ten have at most."""
+        ordered = sorted(self.tokens)
+        return ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1))]
+
+
+def num_tokens(text: str) -> int:
+    """About how many tokens of a small vocabulary a text has."""
+    characters = 0 if text.isascii() else len(_CJK.findall(text))
+    return characters + round((len(text) - characters) / CHARACTERS_PER_TOKEN) + 1
+
+
+def _texts(
+    source: Source, states: Sequence[FileState], unread: Counter[str] | None = None
+) -> Iterator[tuple[str, Row | None]]:
+    """Each record that can be read: its text and, where it has a label, the row."""
+    snapshot = Snapshot(source.name, tuple(states), "")
+    items = (
+        (item for _, item in read_rows(source, snapshot))
+        if source.is_dataset
+        else read_documents(source, snapshot)
+    )
+    for item in items:
+        if isinstance(item, Rejected):
+            if unread is not None:
+                unread[item.reason] += 1
+        else:
+            yield item.text, item if isinstance(item, Row) else None
+
+
+def _by_split(found: Sequence[FoundFile]) -> dict[str, list[str]] | None:
+    """The files by the split their names tell; None where they tell none."""
+    parts: dict[str, list[str]] = {}
+    for file in found:
+        names = [file.name]
+        if file.name.lower().endswith(ARCHIVES):
+            names = [content.name for content in contents(_state(file))]
+        for name in names:
+            told = _SPLIT.search(name.rpartition("/")[2].rpartition("!")[2].lower())
+            if told is None:
+                return None
+            split = {"t": "train", "d": "dev", "v": "dev"}[told[1][0]]
+            split = "test" if told[1] == "test" else split
+            member = name.partition("!")[2]
+            parts.setdefault(split, []).append(file.path + (f"!{member}" if member else ""))
+    return {s: parts[s] for s in SPLITS if s in parts} if "train" in parts else None
+
+
+def _shape(
+    source: Source, states: Sequence[FileState], labelled: bool, text: str | None, label: str | None
+) -> tuple[dict[str, Any], Roles | None]:
+    """What the source has to say of how its files are written; the columns' roles, if any."""
+    said: dict[str, Any] = {}
+    with _first(states) as content:
+        written = format_by_name(content.name)
+        if written is None:
+            raise ContractViolation(unknown_format(source, content.where))
+        encoding = encoding_of(content.stream.read(SAMPLE_BYTES))
+    if encoding != "utf-8" and written != "parquet":
+        said["encoding"] = encoding
+        source = source.model_copy(update={"encoding": (encoding,)})
+    if written == "text":
+        written = _of_text(source, states)
+        if written == "text":
+            document = _document(source, states)
+            return said | ({"document": document} if document != "file" else {}), None
+        said["format"] = written
+    read = import_module(f"corpora.readers.{written}")
+    columns: list[str] = []
+    if hasattr(read, "columns"):
+        with _first(states) as content:
+            columns = read.columns(content, source)
+    records: list[Mapping[str, Any]]
+    if written in ("csv", "tsv"):
+        numbers = [str(number) for number in range(1, len(columns) + 1)]
+        numbered = source.model_copy(update={"columns": tuple(numbers), "fields": Fields(text="1")})
+        with _first(states) as content:  # of others the first row may be names, too
+            records = _values(reader(written, "")(content, numbered))
+        if headless(columns, records[1:]):
+            chosen = roles(_where(states), records, labelled, text, label)
+            names = {chosen.text: "text", chosen.label: "label"}
+            said["columns"] = [names.get(number, f"column{number}") for number in numbers]
+            chosen = Roles("text", chosen.label and "label", None, ())
+            return said | _fields(chosen), chosen
+        records = [dict(zip(columns, r.values(), strict=True)) for r in records[1:]]
+    elif columns:
+        records = _of_columns(written, source, states, columns)
+    else:
+        records = _sample(written, source, states)
+    if not records:
+        raise ContractViolation(
+            f"{_where(states)}: no record can be read as {written}; JSON has to be one object a"
+            " line, a table to have rows below its header."
+        )
+    chosen = roles(_where(states), records, labelled, text, label)
+    return said | _fields(chosen), chosen
+
+
+def _fields(chosen: Roles) -> dict[str, Any]:
+    return {"fields": {k: v for k in ("id", "text", "label") if (v := getattr(chosen, k))}}
+
+
+def _sample(written: str, source: Source, states: Sequence[FileState]) -> list[Mapping[str, Any]]:
+    """Values of the first records."""
+    read = reader(written, f"source {source.name}")
+    return _values(
+        item for state in states for content in contents(state) for item in read(content, source)
+    )
+
+
+def _values(items: Iterable[Raw | Rejected]) -> list[Mapping[str, Any]]:
+    return [item.values for item in islice(items, SAMPLE) if isinstance(item, Raw)]
+
+
+def _of_columns(
+    written: str, source: Source, states: Sequence[FileState], columns: Sequence[str]
+) -> list[Mapping[str, Any]]:
+    """The same of a format that gives only the columns it is asked for."""
+    records: list[dict[str, Any]] = []
+    for column in columns:
+        asked = source.model_copy(update={"fields": Fields(text=column)})
+        for number, values in enumerate(_sample(written, asked, states)):
+            if number == len(records):
+                records.append({})
+            records[number] |= values
+    return list(records)
+
+
+def _of_text(source: Source, states: Sequence[FileState]) -> str:
+    """What a file whose name says text is: JSON lines and tables are often called so."""
+    with _first(states) as content:
+        first = next(lines(content, source), None)
+    if first is None or isinstance(first, Rejected):
+        return "text"
+    if first[1].lstrip().startswith("{"):
+        try:
+            json.loads(first[1])
+        except ValueError:
+            return "text"
+        return "jsonl"
+    return "tsv" if source.is_dataset and "\t" in first[1] else "text"
+
+
+def _document(source: Source, states: Sequence[FileState]) -> str:
+    """What one document of text files is: the largest part of which there are many."""
+    if len(states) >= MANY or any(state.name.lower().endswith(ARCHIVES) for state in states):
+        return "file"
+    for document in ("paragraphs", "line"):
+        asked = source.model_copy(update={"document": document})
+        if len(_sample("text", asked, states)) >= MANY:
+            return document
+    return "file"
+
+
+def _language(texts: Sequence[str]) -> str:
+    """The first language in whose script most letters are."""
+    text = "".join(text[:2000] for text in texts)[:200_000]
+    shares = {language: script_share(text, language) for language in LANGUAGES}
+    if shares["ja"] > shares["zh"] + 0.1:  # beside Chinese characters, kana
+        return "ja"
+    return max((x for x in LANGUAGES if x != "ja"), key=shares.__getitem__)
+
+
+def _breaking(source: Source, texts: Sequence[str]) -> dict[str, float]:
+    """Share of texts that break each row promise of the source's contract, where any does."""
+    measured = []
+    for text in texts:
+        cleaned = clean(text)
+        measured.append(measure(cleaned.text, source.language, cleaned.removed))
+    found = {}
+    for promise in load_suite(source.suite).expectations:
+        column = promise.kwargs.get("column")
+        if promise.level != "row" or promise.severity != "critical" or column not in measured[0]:
+            continue
+        low, high = promise.kwargs.get("min_value"), promise.kwargs.get("max_value")
+        broken = sum(
+            (low is not None and m[column] < low) or (high is not None and m[column] > high)
+            for m in measured
+        )
+        if broken:
+            found[promise.id] = broken / len(measured)
+    return found
+
+
+def _state(file: FoundFile) -> FileState:
+    """A file as it is now; its digest is the business of a run."""
+    stat = os.stat(file.path)
+    return FileState(
+        *(file.split, file.path, stat.st_size, stat.st_mtime_ns, stat.st_ino),
+        *("", file.name, file.members),
+    )
+
+
+@contextmanager
+def _first(states: Sequence[FileState]) -> Iterator[Content]:
+    """The first file, or the first member of the first archive."""
+    members = contents(states[0])  # kept: with it the file would be closed
+    yield next(members)
+
+
+def _where(states: Sequence[FileState]) -> str:
+    first = Path(states[0].path).name
+    return first if len(states) == 1 else f"{first} and {len(states) - 1} more files"

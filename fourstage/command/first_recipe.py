@@ -1,0 +1,314 @@
+"""The first recipe of a project: what is known to work on two cores, scaled to data and minutes.
+
+The reasons stand in the recipe's own comments; the measurements behind them are in docs/results.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from corpora.survey import Survey
+
+VOCABULARY = 4000
+SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
+OVERHEAD = 60.0  # seconds of a run that grow with nothing
+TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
+LEAST_GENERAL = 1_000_000  # tokens from which such a network learns what stands side by side
+MOST_PASSES = 20  # over a text; with masks drawn anew, later ones still teach
+DOMAIN_SHARE, TASK_SHARE, FINETUNE_SHARE = 0.6, 0.1, 0.3  # at most; of pre-training, and of all
+UPDATES = 800  # of fine-tuning, about, where the rows allow for it
+CHINESE = """\
+# - Each Chinese character is a token. Whole words, as BERT-wwm hides them, take longer to learn:
+#   `units: {segmenter: rjieba}` beside `tokenizer`, and `masked_lm: {rate: 0.3, unit: word}`.
+"""
+WINDOW_TOKENS = 1024  # of a batch, whatever its windows' length
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A size that is known to work, with its rates."""
+
+    network: Mapping[str, float]
+    name: str
+    general: float
+    finetune: float
+    longest: int  # tokens of a row
+
+
+SMALL = Shape(
+    dict(num_layers=2, hidden_dim=128, num_heads=4, intermediate_dim=512, dropout=0.0),
+    *("2 layers of 128", 2.0e-3, 1.0e-3, 128),
+)
+LARGER = Shape(
+    dict(num_layers=4, hidden_dim=256, num_heads=4, intermediate_dim=1024, dropout=0.0),
+    *("4 layers of 256", 1.0e-3, 3.0e-4, 256),
+)
+LARGER_FROM = 6_000_000  # tokens that the larger one must have the time for
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """How a recipe's minutes are spent.
+
+    Attributes:
+        shape: The network.
+        minutes: Of the whole run.
+        corpora: Shares by source of each stage before the labels, by the stage's kind, in order.
+        tokens: Budget of each of these stages.
+        epochs: Of fine-tuning; 0 without rows.
+        length: Tokens of the longest window.
+        metric: What the gate goes by.
+        margin: By which a new version may be worse: what the test rows can decide.
+        told: What to say of it.
+    """
+
+    shape: Shape
+    minutes: float
+    corpora: Mapping[str, Mapping[str, float]]
+    tokens: Mapping[str, int]
+    epochs: int
+    length: int
+    metric: str
+    margin: float
+    told: tuple[str, ...] = field(default=())
+
+
+def budgets(
+    text: Survey | None, rows: Survey | None, general: str | None, minutes: float, home: Path
+) -> Budgets:
+    """Spend the minutes.
+
+    Args:
+        text: The corpus, where there is one.
+        rows: The labelled rows, where there are some.
+        general: Name of a source of general text, where one is here.
+        minutes: Of the whole run.
+        home: Whose earlier stages say how fast this machine is.
+    """
+    seconds = max(60.0, TRAINING_SHARE * (60 * minutes - OVERHEAD))
+    shape, (speed, measured) = LARGER, _speed(LARGER, home)
+    if seconds * speed < LARGER_FROM:
+        shape, (speed, measured) = SMALL, _speed(SMALL, home)
+    total = seconds * speed
+    train_rows, row_tokens = _train(rows)
+    epochs = 0
+    if rows:
+        wanted = min(20, max(3, round(UPDATES * 16 / train_rows)))
+        epochs = max(1, min(wanted, round(FINETUNE_SHARE * total / row_tokens)))
+    left = max(total - epochs * row_tokens, 0.2 * total)
+    tokens: dict[str, float] = {}
+    corpora: dict[str, Mapping[str, float]] = {}
+    if rows:
+        tokens["task"] = min(TASK_SHARE * left, MOST_PASSES / 2 * row_tokens)
+        corpora["task"] = {}
+    if text and general:
+        beyond = left - LEAST_GENERAL - tokens.get("task", 0.0)
+        share = max(DOMAIN_SHARE / 2 * left, min(DOMAIN_SHARE * left, beyond))
+        tokens["domain"] = min(share, MOST_PASSES * text.tokens / 0.9)
+        corpora["domain"] = {"my_text": 0.9, general: 0.1}
+    if general or text:
+        tokens["general"] = left - sum(tokens.values())
+        corpora["general"] = {general or "my_text": 1.0}
+    if text and not general:
+        tokens["general"] = min(tokens["general"], MOST_PASSES * text.tokens)
+    kinds = [kind for kind in ("general", "domain", "task") if kind in corpora]
+    rounded = {kind: _round(tokens[kind]) for kind in kinds}
+    told = [
+        f"the network: {shape.name}, {speed:,.0f} tokens/s"
+        f" ({'measured in this home' if measured else 'an estimate for two cores'}), so that"
+        f" {minutes:g} minutes read about {_round(sum(rounded.values())):,} tokens before the"
+        " labels"
+    ]
+    if rounded[kinds[0]] < LEAST_GENERAL:
+        needed = math.ceil(minutes * LEAST_GENERAL / max(rounded[kinds[0]], 1))
+        why = (
+            f"such a network needs {LEAST_GENERAL:,} to learn from; --minutes {needed} has them"
+            if kinds[0] == "general" and (general or _enough(text))
+            else "there is not more text; give more of it with --corpus, or start from a network"
+            " that is trained (`init:`)"
+        )
+        told.append(f"stage {kinds[0]} reads {rounded[kinds[0]]:,} tokens: {why}")
+    return Budgets(
+        shape,
+        minutes,
+        {kind: corpora[kind] for kind in kinds},
+        rounded,
+        epochs,
+        _length(rows, shape),
+        _metric(rows),
+        _margin(rows),
+        tuple(told),
+    )
+
+
+def first_recipe(planned: Budgets, language: str) -> str:
+    """The recipe as YAML, with its reasons."""
+    kinds = list(planned.corpora)
+    stages = [_stage(planned, kind, kind == kinds[0]) for kind in kinds]
+    general = next((n for n in planned.corpora.get("general", {}) if n != "my_text"), None)
+    measured = [*([general] if general else [])]
+    parts = [_head(planned, language), *stages]
+    if planned.epochs:
+        parts.append(_finetune(planned))
+    after = "then it stops; the same command goes on"
+    parts.append(f"limits: {{minutes: {2 * planned.minutes:g}}}      # {after}")
+    if planned.epochs:
+        metrics = [planned.metric, *(m for m in ("accuracy", "macro_f1") if m != planned.metric)]
+        parts.append(
+            f"evaluate: {{metrics: [{', '.join(metrics)}], slices: [length, label],"
+            f" forgetting_on: [{', '.join(measured)}]}}"
+        )
+        parts.append(_gate(planned))
+    elif measured:
+        parts.append(f"evaluate: {{forgetting_on: [{', '.join(measured)}]}}")
+    return "\n".join(parts) + "\n"
+
+
+def _head(planned: Budgets, language: str) -> str:
+    network = ", ".join(f"{name}: {value}" for name, value in planned.shape.network.items())
+    vocabulary = f"scheme: wordpiece, vocabulary_size: {VOCABULARY}, lowercase: true"
+    minutes, chinese = f"{planned.minutes:g}", CHINESE if language == "zh" else ""
+    return f"""\
+# A first recipe for about {minutes} minutes on two processor cores, which decides the rest:
+# - Windows of 16 tokens first: in them a small network learns within a million tokens what stands
+#   side by side, in longer ones it takes several.
+# - 30 % of the tokens hidden (Wettig et al. 2022, arXiv 2202.08005), no sentence pairs (Liu et al.
+#   2019, arXiv 1907.11692), a small vocabulary, and no dropout: with so few updates it costs more
+#   than it saves.
+# - Budgets in tokens. Where there are more minutes, let the stages before the labels read more.
+{chinese}# Papers: Devlin et al. 2019 (arXiv 1810.04805); Gururangan et al. 2020 (arXiv 2004.10964).
+name: first
+family: bert
+size: {{{network}}}
+tokenizer: {{{vocabulary}}}
+seed: 17
+stages:"""
+
+
+def _stage(planned: Budgets, kind: str, first: bool) -> str:
+    rate = planned.shape.general / {"general": 1, "domain": 2, "task": 4}[kind]
+    shares = planned.corpora[kind]
+    about = {
+        "general": "Its language: general text." if "my_text" not in shares else "Your text.",
+        "domain": "Your text, and a tenth of general text against forgetting.",
+        "task": "The text of your labelled rows, labels dropped.",
+    }[kind]
+    lines = [f"  # {about}", f"  - stage: {kind}"]
+    if shares:
+        lines.append(f"    corpora: {{{', '.join(f'{name}: {x}' for name, x in shares.items())}}}")
+    if kind == "task" and first:
+        lines.append("    corpora: {my_rows: 1.0}")
+    if first:
+        lines.append("    objectives: {masked_lm: {rate: 0.3}}")
+    lines += _windows(planned, kind, first)
+    lines.append(f"    budget: {{tokens: {planned.tokens[kind]}}}")
+    lines.append(f"    optimizer: {{adamw: {{peak_learning_rate: {_rate(rate)}, beta_2: 0.98}}}}")
+    return "\n".join(lines)
+
+
+def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
+    """Short windows first; the longest as long as the rows that the labels come with."""
+    longest = planned.length
+    if first:
+        lengths = {16: 0.5, 32: 0.25, 64: 0.25}
+        if len(planned.corpora) == 1 or "domain" not in planned.corpora:
+            lengths = (
+                {16: 0.25, 32: 0.25, 64: 0.5} if longest <= 64 else {16: 0.25, 32: 0.25, 64: 0.25}
+            )
+            while sum(lengths.values()) < 1:
+                lengths[longest] = 1 - sum(lengths.values())
+    elif kind == "domain" and longest > 64:
+        lengths = {64: 0.5, longest: 0.5}
+    else:
+        return [f"    sequence_length: {longest}", f"    batch_size: {_batch(longest)}"]
+    return [
+        "    phases:",
+        *(
+            f"      - {{sequence_length: {n}, batch_size: {_batch(n)}, share: {share:g}}}"
+            for n, share in lengths.items()
+        ),
+    ]
+
+
+def _finetune(planned: Budgets) -> str:
+    return f"""\
+  # Your labels; the weights kept are those of the best pass over them.
+  - stage: finetune
+    dataset: my_rows
+    sequence_length: {planned.length}      # of longer rows the beginning is read
+    head: {{sequence_classification: {{dropout: 0.0}}}}
+    batch_size: 16
+    budget: {{epochs: {planned.epochs}}}
+    optimizer: {{adamw: {{peak_learning_rate: {_rate(planned.shape.finetune)}, warmup: 0.1}}}}
+    select: {{metric: {planned.metric}, split: dev}}"""
+
+
+def _gate(planned: Budgets) -> str:
+    return f"""\
+promote:
+  model: first
+  require:
+    {planned.metric}:
+      above: cheap_baseline      # TF-IDF + logistic regression: where that is as good, deploy it
+      not_below_champion_by: {planned.margin:g}      # about what so many test rows can decide"""
+
+
+def _speed(shape: Shape, home: Path) -> tuple[float, bool]:
+    from tasks.artifacts import Store
+    from tasks.forecast import tokens_per_second
+
+    return tokens_per_second("bert", shape.network, VOCABULARY, list(Store(home).entries("stage")))
+
+
+def _train(rows: Survey | None) -> tuple[float, float]:
+    """Training rows and their tokens."""
+    if rows is None:
+        return 1.0, 1.0
+    share = rows.splits["train"] / rows.records if rows.splits else SPLIT_SHARE
+    return max(1.0, share * rows.records), max(1.0, share * rows.tokens)
+
+
+def _enough(text: Survey | None) -> bool:
+    return text is not None and MOST_PASSES * text.tokens >= LEAST_GENERAL
+
+
+def _length(rows: Survey | None, shape: Shape) -> int:
+    """Tokens of the longest window: nine of ten rows whole, as far as there is time for it."""
+    if rows is None:
+        return 64
+    fitting = 1 << math.ceil(math.log2(rows.long + 2))  # two special tokens
+    return min(max(fitting, 64), shape.longest)
+
+
+def _metric(rows: Survey | None) -> str:
+    """Accuracy where labels are about as frequent as one another."""
+    if rows is None or not rows.labels:
+        return "accuracy"
+    return "accuracy" if min(rows.labels.values()) * 2 >= max(rows.labels.values()) else "macro_f1"
+
+
+def _margin(rows: Survey | None) -> float:
+    """About the smallest loss that the test rows can decide."""
+    if rows is None:
+        return 0.02
+    tested = rows.splits.get("test", 0) if rows.splits else 0.1 * rows.records
+    return max(0.02, math.ceil(100 / math.sqrt(max(tested, 25))) / 100)
+
+
+def _batch(length: int) -> int:
+    return max(4, WINDOW_TOKENS // length)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.1e}".replace("e-0", "e-")
+
+
+def _round(tokens: float) -> int:
+    """Two digits are as many as such a figure has."""
+    if tokens < 100:
+        return max(1, round(tokens))
+    unit = 10 ** (int(math.log10(tokens)) - 1)
+    return int(round(tokens / unit) * unit)

@@ -1,0 +1,257 @@
+"""From files to a project's sources, contracts and first recipe, and what to say of them."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from glob import has_magic
+from pathlib import Path
+from typing import Any
+
+from corpora.files import find_files
+from corpora.labels import visible
+from corpora.survey import Survey, survey
+from data_contracts.sources import load_source, parse_source
+from data_contracts.suite import BUILT_IN
+from fourstage.command.example_data import example_files
+from fourstage.command.first_recipe import budgets, first_recipe
+from fourstage.errors import ContractViolation
+from fourstage.settings import home, search_folders
+
+TEXT, ROWS = "my_text", "my_rows"  # names of the sources
+# Of each language, sources of general text; the first whose files are here is taken.
+GENERAL = {"en": ("encyclopedia_en", "python_infrastructure"), "zh": ("novels_zh",)}
+MINUTES, EXAMPLE_MINUTES = 10.0, 6.0
+MOST_SET_ASIDE = 0.3  # of the records; where more break the contract, something else is wrong
+SHOWN_LABELS = 8
+YAML_WORDS = ("yes", "no", "on", "off", "true", "false", "null", "y", "n", ".", "_")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a project may begin with.
+
+    Attributes:
+        files: Sources, contracts, recipe and data by path.
+        told: What was found and assumed, in sentences.
+    """
+
+    files: Mapping[str, str]
+    told: tuple[str, ...]
+
+
+def propose(
+    corpus: Sequence[str],
+    rows: Sequence[str],
+    *,
+    minutes: float | None = None,
+    text: str | None = None,
+    label: str | None = None,
+    language: str | None = None,
+) -> Proposal:
+    """A project for some files.
+
+    Args:
+        corpus: Files, folders or patterns of unlabelled text.
+        rows: Those of labelled rows.
+        minutes: That a run may take, about.
+        text: The column of the text; of the rows, where there are both.
+        label: The column of the label.
+        language: Of both.
+
+    Raises:
+        ContractViolation: The files can't be used.
+        UnknownNameError: A column is not there.
+    """
+    found: dict[str, Survey] = {}
+    if rows:
+        found[ROWS] = survey(
+            ROWS, _patterns(rows), labelled=True, text=text, label=label, language=language
+        )
+        language = language or found[ROWS].source["language"]
+    if corpus:
+        column = None if rows else text
+        found[TEXT] = survey(
+            TEXT, _patterns(corpus), labelled=False, text=column, language=language
+        )
+    return _proposal(found, minutes or MINUTES, {})
+
+
+def propose_example() -> Proposal:
+    """A project for the example's data, which are among its files."""
+    data = {f"data/{name}": content for name, content in example_files().items()}
+    with tempfile.TemporaryDirectory() as place:
+        for name, content in data.items():
+            (Path(place) / name).parent.mkdir(exist_ok=True)
+            (Path(place) / name).write_text(content, encoding="utf-8")
+        own = {"text": [name for name in data if "text" in name]}
+        rows = [str(Path(place) / name) for name in data if name not in own["text"]]
+        texts = [str(Path(place) / name) for name in own["text"]]
+        found = {
+            ROWS: survey(ROWS, rows, labelled=True, language="en"),
+            TEXT: survey(TEXT, texts, labelled=False, language="en"),
+        }
+    about = {
+        TEXT: "Sections of Python's reference, an example of a corpus",
+        ROWS: "Paragraphs of Python's reference and their subject, an example of a dataset",
+    }
+    proposal = _proposal(found, EXAMPLE_MINUTES, about, place)
+    return Proposal({**proposal.files, **data}, proposal.told)
+
+
+def _proposal(
+    found: Mapping[str, Survey], minutes: float, about: Mapping[str, str], root: str = ""
+) -> Proposal:
+    language = next(iter(found.values())).source["language"]
+    general = _general(language)
+    told = [_told(name, one) for name, one in found.items()]
+    told += [f"{name}: {assumed}" for name, one in found.items() for assumed in one.assumed]
+    files: dict[str, str] = {}
+    for name, one in found.items():
+        contract = ""
+        if text := _contract(name, one):
+            contract, files[f"suites/{name}.json"] = name, text
+            told.append(_why_contract(name, one))
+        files[f"sources/{name}.yaml"] = _source_yaml(one, about.get(name, ""), contract, root)
+    if general:
+        told.append(f"general text: {general} ({load_source(general).description})")
+    else:
+        first = "reads your corpus" if TEXT in found else "is left out"
+        also = "; `fourstage list sources` shows what can be fetched" if language in GENERAL else ""
+        told.append(f"general text: none in {language!r} is here, so stage general {first}{also}")
+    planned = budgets(found.get(TEXT), found.get(ROWS), general, minutes, home())
+    files["recipes/first.yaml"] = first_recipe(planned, language)
+    return Proposal(files, (*told, *planned.told))
+
+
+def _general(language: str) -> str | None:
+    """The first source of general text in a language whose files are here."""
+    for name in GENERAL.get(language, ()):
+        source = load_source(name)
+        try:
+            if source.packages or find_files(source, search_folders()):
+                return name
+        except ContractViolation:
+            continue
+    return None
+
+
+def _told(name: str, one: Survey) -> str:
+    """What was found, in one line."""
+    least = "" if one.whole else "at least "
+    said = (
+        f"{name}: {least}{one.records:,} {'rows' if one.labels else 'documents'}"
+        f" ({one.format}{f', {one.files:,} files' if one.files > 1 else ''}, language"
+        f" {one.source['language']}), about {one.tokens:,} tokens, the middle one {one.middle:,}"
+    )
+    if one.labels:
+        fields = one.source["fields"]
+        counts = [f"{visible(label)} {n:,}" for label, n in one.labels.items()]
+        more = f" and {len(counts) - SHOWN_LABELS} more" if len(counts) > SHOWN_LABELS else ""
+        splits = ", ".join(f"{split} {n:,}" for split, n in one.splits.items())
+        said += (
+            f"; text in {fields['text']!r}, label in {fields['label']!r}:"
+            f" {', '.join(counts[:SHOWN_LABELS])}{more};"
+            f" {splits or 'split by us, a tenth each for dev and test'}"
+        )
+    if one.unread:
+        said += "; set aside: " + ", ".join(f"{n:,} × {why}" for why, n in one.unread.items())
+    return said
+
+
+def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
+    """A source with what its keys are for."""
+    facts = one.source
+    files: Any = facts["files"]
+    dataset = bool(one.labels)
+    description = about or f"{'Labelled rows' if dataset else 'Text'} of ours."
+    lines = [
+        f"name: {facts['name']}",
+        f"description: {description}",
+        f"language: {facts['language']}",
+        f"licence: {'PSF-2.0' if about else 'not stated'}"
+        + ("" if about else "        # yours: an SPDX name, or words"),
+        "fetch: none",
+    ]
+    if isinstance(files, dict):
+        lines.append("files:")
+        lines += [f"  {split}: {_listed(paths, root)}" for split, paths in files.items()]
+    else:
+        lines.append(f"files: {_listed(files, root)}")
+    for key in ("format", "encoding", "document"):
+        if key in facts:
+            lines.append(f"{key}: {facts[key]}")
+    if "columns" in facts:
+        lines.append(f"columns: {_flow(facts['columns'])}      # the table has no line of names")
+    if "fields" in facts:
+        roles = ", ".join(f"{role}: {_plain(column)}" for role, column in facts["fields"].items())
+        lines.append(f"fields: {{{roles}}}")
+    if contract:
+        lines.append(f"contract: {contract}      # suites/{contract}.json")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(paths: Sequence[str], root: str) -> str:
+    return _flow([path.removeprefix(f"{root}/") if root else path for path in paths])
+
+
+def _flow(values: Sequence[str]) -> str:
+    return f"[{', '.join(map(_plain, values))}]"
+
+
+def _plain(value: str) -> str:
+    """A word as it is, anything else in quotes."""
+    is_word = re.fullmatch(r"[A-Za-z_./][A-Za-z0-9_./-]*", value)
+    return (
+        value
+        if is_word and value.lower() not in YAML_WORDS
+        else json.dumps(value, ensure_ascii=False)
+    )
+
+
+def _contract(name: str, one: Survey) -> str | None:
+    """The default contract with more tolerance, where some records break it and most do not."""
+    broken = sum(one.breaking.values())
+    default = _default(one)
+    if not default["tolerance"] < broken <= MOST_SET_ASIDE:
+        return None
+    tolerance = math.ceil(20 * 1.2 * broken) / 20
+    return json.dumps(
+        {**default, "name": name, "tolerance": tolerance}, indent=2, ensure_ascii=False
+    )
+
+
+def _why_contract(name: str, one: Survey) -> str:
+    broken = ", ".join(f"{why} {share:.1%}" for why, share in one.breaking.items())
+    default = _default(one)
+    return (
+        f"{name}: {broken} of the records break the contract {default['name']!r}, which tolerates"
+        f" {default['tolerance']:.0%}; suites/{name}.json sets them aside and goes on"
+    )
+
+
+def _default(one: Survey) -> dict[str, Any]:
+    """The suite that a source like this has to meet."""
+    suite = parse_source(one.source).suite
+    return json.loads((BUILT_IN / f"{suite}.json").read_text(encoding="utf-8"))
+
+
+def _patterns(given: Sequence[str]) -> list[str]:
+    """Absolute; all files of one kind of a folder as one pattern, so that new ones are seen."""
+    paths = [Path(word).expanduser().absolute() for word in given]
+    kinds: dict[tuple[Path, str], list[Path]] = {}
+    for path in paths:
+        kinds.setdefault((path.parent, path.suffix), []).append(path)
+    found: list[str] = []
+    for (folder, suffix), some in kinds.items():
+        pattern = folder / f"*{suffix}"
+        whole = len(some) > 1 and suffix and not has_magic(str(folder))
+        if whole and set(some) == set(folder.glob(f"*{suffix}")):
+            found.append(str(pattern))
+        else:
+            found += map(str, some)
+    return found

@@ -1,0 +1,132 @@
+"""Looking at files: what is found, what is guessed and said, what is refused and what to say."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from corpora.survey import Survey, survey
+from data_contracts.sources import parse_source
+from fourstage.errors import ContractViolation, UnknownNameError
+from tests.corpora.made_up import chinese, documents
+
+TEXTS = [record["text"] for record in documents(60)]
+LABELS = ["bug", "question", "idea"]
+NAMED = ("number,body,queue", [f"{n},{text},{LABELS[n % 3]}" for n, text in enumerate(TEXTS)])
+
+
+def _write(path: Path, lines: list[str], encoding: str = "utf-8") -> str:
+    path.write_text("\n".join(lines) + "\n", encoding=encoding)
+    return str(path)
+
+
+def _rows(*paths: str, **said: str) -> Survey:
+    return survey("rows", paths, labelled=True, **said)
+
+
+def test_a_table_with_names_tells_text_label_id_and_counts(tmp_path: Path):
+    found = _rows(_write(tmp_path / "t.csv", [NAMED[0], *NAMED[1]]))
+    assert found.source["fields"] == {"id": "number", "text": "body", "label": "queue"}
+    assert found.labels == {"bug": 20, "question": 20, "idea": 20}
+    assert (found.records, found.format, found.splits, found.whole) == (60, "csv", {}, True)
+    parse_source(found.source)
+
+
+def test_a_table_without_names_is_given_some(tmp_path: Path):
+    lines = [f"{text}\t{n % 2}" for n, text in enumerate(TEXTS)]
+    found = _rows(_write(tmp_path / "t.tsv", lines))
+    assert found.source["columns"] == ["text", "label"]
+    assert found.records == 60  # the first row among them
+    assert any("first row" in assumed for assumed in found.assumed)
+
+
+def test_json_lines_are_known_whatever_the_file_is_called(tmp_path: Path):
+    lines = [json.dumps({"text": t, "intent": LABELS[n % 3]}) for n, t in enumerate(TEXTS)]
+    for name in ("train.txt", "test.txt"):
+        _write(tmp_path / name, lines)
+    found = _rows(str(tmp_path / "*.txt"))
+    assert found.source["format"] == "jsonl"
+    assert found.splits == {"train": 60, "test": 60}
+    assert set(found.source["files"]) == {"train", "test"}
+
+
+def test_parquet_and_members_of_an_archive_are_looked_into(tmp_path: Path):
+    table = {"body": TEXTS, "topic": [LABELS[n % 3] for n in range(60)], "year": list(range(60))}
+    pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "t.parquet")
+    assert _rows(str(tmp_path / "t.parquet")).source["fields"]["label"] == "topic"
+    with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
+        for split in ("train", "dev"):
+            archive.writestr(f"{split}.csv", "\n".join([NAMED[0], *NAMED[1]]))
+    found = _rows(str(tmp_path / "z.zip"))
+    assert found.source["files"] == {s: [f"{tmp_path}/z.zip!{s}.csv"] for s in ("train", "dev")}
+    assert found.splits == {"train": 60, "dev": 60}
+
+
+def test_without_a_label_the_columns_and_the_option_are_named(tmp_path: Path):
+    lines = ["number,body", *(f"{n},{text}" for n, text in enumerate(TEXTS))]
+    with pytest.raises(ContractViolation, match=r"no label column.*'number', 'body'.*--label"):
+        _rows(_write(tmp_path / "t.csv", lines))
+    with pytest.raises(ContractViolation, match="--corpus"):
+        _rows(_write(tmp_path / "t.txt", TEXTS))
+
+
+def test_of_several_labels_the_user_chooses_one(tmp_path: Path):
+    lines = ["body,team,urgent", *(f"{t},{LABELS[n % 3]},{n % 2}" for n, t in enumerate(TEXTS))]
+    path = _write(tmp_path / "t.csv", lines)
+    with pytest.raises(ContractViolation, match=r"2 columns may be the label: 'team', 'urgent'"):
+        _rows(path)
+    assert _rows(path, label="urgent").labels == {"0": 30, "1": 30}
+    with pytest.raises(UnknownNameError, match="did you mean 'team'"):
+        _rows(path, label="teem")
+    with pytest.raises(UnknownNameError, match="--text"):
+        _rows(path, text="bodi")
+
+
+def test_labels_that_differ_by_case_alone_are_refused_now(tmp_path: Path):
+    lines = ["text,label", *(f"{t},{['Bug', 'bug'][n % 2]}" for n, t in enumerate(TEXTS))]
+    with pytest.raises(ContractViolation, match="write each label one way"):
+        _rows(_write(tmp_path / "t.csv", lines))
+
+
+def test_the_language_and_the_encoding_of_chinese_are_found(tmp_path: Path):
+    texts = [record["text"] for record in chinese(60)]
+    found = survey("c", [_write(tmp_path / "c.txt", texts, "gb18030")], labelled=False)
+    assert found.source["language"] == "zh"
+    assert found.source["encoding"] == "gb18030"
+    assert found.tokens == pytest.approx(sum(map(len, texts)), rel=0.1)
+    said = survey("c", [str(tmp_path / "c.txt")], labelled=False, language="ja")
+    assert said.source["language"] == "ja"
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [("\n\n".join(TEXTS), "paragraphs"), ("\n".join(TEXTS), "line"), (TEXTS[0], None)],
+)
+def test_documents_of_a_text_file_are_the_largest_part_of_which_there_are_many(
+    tmp_path: Path, text: str, document: str | None
+):
+    found = survey("c", [_write(tmp_path / "c.txt", [text])], labelled=False)
+    assert found.source.get("document") == document
+    assert found.records == (60 if document else 1)
+
+
+def test_many_files_are_a_document_each(tmp_path: Path):
+    for number, text in enumerate(TEXTS[:30]):
+        _write(tmp_path / f"{number}.txt", [text, "", text])
+    assert survey("c", [str(tmp_path)], labelled=False).records == 30
+
+
+def test_what_breaks_the_default_contract_is_counted(tmp_path: Path):
+    texts = [*(record["text"] for record in chinese(90)), *TEXTS[:10]]
+    found = survey("c", [_write(tmp_path / "c.txt", texts)], labelled=False)
+    assert found.breaking == {"script_right": 0.1}
+
+
+def test_what_is_no_record_is_refused_with_the_reason(tmp_path: Path):
+    with pytest.raises(ContractViolation, match="one object a line"):
+        survey("c", [_write(tmp_path / "u.json", ["[1, 2]"])], labelled=False)
