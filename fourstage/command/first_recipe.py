@@ -102,7 +102,8 @@ def budgets(
     tokens: dict[str, float] = {}
     corpora: dict[str, Mapping[str, float]] = {}
     if rows:
-        tokens["task"] = min(TASK_SHARE * left, MOST_PASSES / 2 * row_tokens)
+        share = TASK_SHARE if general or text else 1.0
+        tokens["task"] = min(share * left, MOST_PASSES * row_tokens)
         corpora["task"] = {}
     if text and general:
         beyond = left - LEAST_GENERAL - tokens.get("task", 0.0)
