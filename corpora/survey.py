@@ -239,7 +239,8 @@ def _shape(
     with _first(states) as content:
         written = format_by_name(content.name)
         if written is None:
-            raise ContractViolation(unknown_format(source, content.where))
+            more = " Give the file one of these, or write the source by hand."
+            raise ContractViolation(unknown_format(source, content.where) + more)
         encoding = encoding_of(content.stream.read(SAMPLE_BYTES))
     if encoding != "utf-8" and written != "parquet":
         said["encoding"] = encoding

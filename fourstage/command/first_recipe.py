@@ -190,7 +190,7 @@ stages:"""
 
 
 def _stage(planned: Budgets, kind: str, first: bool) -> str:
-    rate = planned.shape.general / {"general": 1, "domain": 2, "task": 4}[kind]
+    rate = planned.shape.general / (1 if first else {"domain": 2, "task": 4}[kind])
     shares = planned.corpora[kind]
     about = {
         "general": "Its language: general text." if "my_text" not in shares else "Your text.",
