@@ -168,7 +168,8 @@ def _source_tokens(prospects: Sequence[Prospect], store: Store) -> dict[str, flo
 def _by_files(step: Step) -> float:
     """Tokens that the files of a source have room for."""
     files = step.given["snapshot"].files
-    size = sum(f.size * (UNPACKED if f.path.lower().endswith(PACKED) else 1.0) for f in files)
+    sizes = {f.path: f.size for f in files if f.split in (None, "train")}  # an archive once
+    size = sum(n * (UNPACKED if f.lower().endswith(PACKED) else 1.0) for f, n in sizes.items())
     return size / (3.0 if step.given["source"].language == "zh" else CHARACTERS_A_TOKEN)
 
 
