@@ -67,6 +67,7 @@ def _advice(stage: Mapping[str, Any], said: Any, pieces: int | None) -> str:
         if said.network.get("dropout", 0.0) > 0:
             advice.append("dropout 0.0 among the values of size")
         if pieces > VOCABULARY:
-            advice.append(f"a vocabulary_size of {VOCABULARY // 2:,} to {VOCABULARY:,}")
+            few = f"{VOCABULARY // 2:,} to {VOCABULARY:,}"
+            advice.append(f"a vocabulary_size of {few} (of Chinese {2 * VOCABULARY:,})")
     also = " The recipe that `fourstage new` writes has these, with reasons."
     return f"Give stage {stage['stage']} {'; '.join(advice)}." + (also if advice[1:] else "")

@@ -13,6 +13,7 @@ from pathlib import Path
 from corpora.survey import Survey
 
 VOCABULARY = 4000
+VOCABULARY_OF_CHARACTERS = 8000  # half of it at most are single characters
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
 OVERHEAD = 60.0  # seconds of a run that grow with nothing
 TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
@@ -21,7 +22,8 @@ MOST_PASSES = 20  # over a text; with masks drawn anew, later ones still teach
 DOMAIN_SHARE, TASK_SHARE, FINETUNE_SHARE = 0.6, 0.1, 0.3  # at most; of pre-training, and of all
 UPDATES = 800  # of fine-tuning, about, where the rows allow for it
 CHINESE = """\
-# - Each Chinese character is a token. Whole words, as BERT-wwm hides them, take longer to learn:
+# - Each Chinese character is a token, so the vocabulary is larger: half of it at most are single
+#   characters. Whole words, as BERT-wwm hides them, take longer to learn:
 #   `units: {segmenter: rjieba}` beside `tokenizer`, and `masked_lm: {rate: 0.3, unit: word}`.
 """
 WINDOW_TOKENS = 1024  # of a batch, whatever its windows' length
@@ -170,7 +172,8 @@ def first_recipe(planned: Budgets, language: str) -> str:
 
 def _head(planned: Budgets, language: str) -> str:
     network = ", ".join(f"{name}: {value}" for name, value in planned.shape.network.items())
-    vocabulary = f"scheme: wordpiece, vocabulary_size: {VOCABULARY}, lowercase: true"
+    pieces = VOCABULARY_OF_CHARACTERS if language in ("zh", "ja") else VOCABULARY
+    vocabulary = f"scheme: wordpiece, vocabulary_size: {pieces}, lowercase: true"
     minutes, chinese = f"{planned.minutes:g}", CHINESE if language == "zh" else ""
     return f"""\
 # A first recipe for about {minutes} minutes on two processor cores, which decides the rest:

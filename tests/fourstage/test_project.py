@@ -115,6 +115,7 @@ def test_chinese_without_general_text_begins_with_its_own(tmp_path, monkeypatch,
     resolved = _resolved(folder, monkeypatch)
     assert [stage.kind for stage in resolved.stages] == ["general", "task", "finetune"]
     assert dict(resolved.stages[0].corpora) == {"my_text": 1.0}
+    assert resolved.tokenizer.vocabulary_size == 8000  # of which 4,000 may be characters
     assert load_source("my_rows", [folder]).language == "zh"
 
 
