@@ -1,14 +1,15 @@
 """Batches: batch k as a pure function of recipe, corpora, seed and k.
 
-Corpora are mixed by share of tokens, each shuffled anew in every pass; the noise is drawn from a
-generator that belongs to batch k. Resuming is therefore an integer.
+Corpora are mixed by share of tokens. In every pass each is shuffled anew, and so are the pairs that
+an objective draws; the noise is drawn from a generator that belongs to batch k. Resuming is
+therefore an integer.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,16 +33,34 @@ class Feed:
     Attributes:
         name: The source's name.
         data: What the segment chooser reads.
-        index: Which text makes which example.
+        draw: Which text makes which example, by the number of the pass.
         share: Of the stage's tokens, 0-1.
         example_share: Of the stage's examples, 0-1.
     """
 
     name: str
     data: Any
-    index: Index
+    draw: Callable[[int], Index]
     share: float
     example_share: float
+
+    @property
+    def index(self) -> Index:
+        """That of the first pass; every pass has as many examples."""
+        return self.draw(0)
+
+    def entries(self, examples: np.ndarray) -> np.ndarray:
+        """What makes examples, which are counted through all passes.
+
+        A later pass may pack its text into a few pairs more or fewer than the first. It begins at
+        a place of its own, so that none is always left out.
+        """
+        passes, places = np.divmod(examples, len(self.index))
+        found = []
+        for number, place in zip(passes.tolist(), places.tolist(), strict=True):
+            entries = self.draw(number).entries
+            found.append(entries[(place + number * len(self.index)) % len(entries)])
+        return np.array(found)
 
 
 class Batches:
@@ -87,7 +106,10 @@ class Batches:
         return batch
 
     def members(self, k: int) -> list[tuple[int, int]]:
-        """(feed, example) of each row of batch `k`; (-1, -1) for a row that only fills it."""
+        """(feed, example) of each row of batch `k`; (-1, -1) for a row that only fills it.
+
+        Examples are counted through all passes: pass p of a feed begins at p times its examples.
+        """
         members = self._members[k]
         assert members is not None
         return members
@@ -130,7 +152,7 @@ class Batches:
             grain.MapDataset.range(len(feed.index))
             .shuffle(seed=grain_seed(self._seed, "order", feed.name))
             .repeat(None)
-            .map(functools.partial(_member, number))
+            .map_with_index(functools.partial(_member, number, len(feed.index)))
             for number, feed in enumerate(self.feeds)
         ]
         mixed = grain.MapDataset.mix(streams, [feed.example_share for feed in self.feeds])
@@ -161,7 +183,7 @@ class Batches:
         for number in np.unique(sources[:, 0]):
             where = np.flatnonzero(sources[:, 0] == number)
             feed = self.feeds[number]
-            entries = feed.index.entries[sources[where, 1]]
+            entries = feed.entries(sources[where, 1])
             parts.append(self._chooser.segments(feed.data, entries, rng))
             order.append(where)
         if len(parts) == 1:
@@ -200,30 +222,41 @@ def batches(
         raise RecipeError("objectives: none of them chooses the segments of the stage")
     names = sorted(corpora)
     total = sum(corpora[name][1] for name in names)
-    made: list[tuple[str, Any, Index, float]] = []
+    made: list[tuple[str, Any, Callable[[int], Index], float]] = []
     for name in names:
         data, share = corpora[name]
-        index = chooser.index(data, generator(seed, "index", name))
-        if len(index) < batch_size and not once:
+        draw = _draws(chooser, data, seed, name)
+        if len(draw(0)) < batch_size and not once:
             raise ContractViolation(
-                f"{name}: {len(data)} documents or rows give {len(index)} examples of up to "
+                f"{name}: {len(data)} documents or rows give {len(draw(0))} examples of up to "
                 f"{context.sequence_length} tokens, fewer than one batch of {batch_size}; add text "
                 "or lower batch_size or sequence_length"
             )
-        made.append((name, data, index, share / total))
-    if len(made) > 1 and any(index.by_length for _, _, index, _ in made):
+        made.append((name, data, draw, share / total))
+    if len(made) > 1 and any(draw(0).by_length for _, _, draw, _ in made):
         raise RecipeError(f"dataset: one at a time, got {len(made)}: {', '.join(names)}")
     # A corpus of short rows needs more of them for its share of tokens.
-    wanted = [share / float(index.lengths.mean()) for _, _, index, share in made]
+    wanted = [share / float(draw(0).lengths.mean()) for _, _, draw, share in made]
     feeds = [
-        Feed(name, data, index, share, rows / sum(wanted))
-        for (name, data, index, share), rows in zip(made, wanted, strict=True)
+        Feed(name, data, draw, share, rows / sum(wanted))
+        for (name, data, draw, share), rows in zip(made, wanted, strict=True)
     ]
     return Batches(feeds, objectives, chooser, batch_size, seed, once, task)
 
 
-def _member(number: int, example: int) -> tuple[int, int]:
-    return number, example
+def _draws(chooser: Objective, data: Any, seed: int, name: str) -> Callable[[int], Index]:
+    """The chooser's index of a pass; those of the first and the last passes asked for are kept."""
+    first = chooser.index(data, generator(seed, "index", name))
+
+    @functools.lru_cache(maxsize=2)
+    def later(number: int) -> Index:
+        return chooser.index(data, generator(seed, "index", name, number))
+
+    return lambda number: later(number) if number else first
+
+
+def _member(number: int, in_pass: int, place: int, example: int) -> tuple[int, int]:
+    return number, place // in_pass * in_pass + example
 
 
 class _LengthPlan:

@@ -12,6 +12,10 @@ from models.heads.sequence_classification import SequenceClassification
 from models.inputs.batches import batches
 from models.objectives.masked_lm import MaskedLM
 from models.objectives.next_sentence import NextSentence
+from models.objectives.sentence_distance import SentenceDistance
+from models.objectives.sentence_order import SentenceOrder
+from models.objectives.sentence_reordering import SentenceReordering
+from models.objectives.sentence_structure import SentenceStructure
 from models.protocols import Context
 from tests.models.memory_corpus import MemoryCorpus, MemoryRows, PlainTokenizer, random_corpus
 
@@ -92,9 +96,37 @@ def test_every_example_comes_once_a_pass_in_an_order_of_its_own():
     drawn = [member for k in range(3 * size // 10) for member in made.members(k)]
     for number in range(2):
         one = [example for _, example in drawn[number * size : (number + 1) * size]]
-        assert sorted(one) == list(range(size))
-    assert drawn[:size] != drawn[size : 2 * size]
+        assert sorted(one) == list(range(number * size, (number + 1) * size))
+    assert [e for _, e in drawn[:size]] != [e - size for _, e in drawn[size : 2 * size]]
     assert drawn[:size] != sorted(drawn[:size])
+
+
+def _pass(made, number: int) -> np.ndarray:
+    """What made the examples of a pass of the first feed, (examples, columns)."""
+    (feed,) = made.feeds
+    size = len(feed.index)
+    return feed.entries(np.arange(number * size, (number + 1) * size))
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [NextSentence, SentenceOrder, SentenceStructure, SentenceDistance, SentenceReordering],
+)
+def test_pairs_and_orders_are_drawn_anew_in_every_pass(objective):
+    made = pretraining(objectives=[objective(CONTEXT)])
+    first, second, third = (set(map(tuple, _pass(made, number))) for number in range(3))
+    for one, other in ((first, second), (second, third)):
+        assert len(one & other) < 0.9 * len(one), "some come again by chance"
+    again = pretraining(objectives=[objective(CONTEXT)])
+    assert np.array_equal(_pass(made, 2), _pass(again, 2))
+    later = len(made.feeds[0].index) * 2 // 8
+    assert equal(made.batch(later), again.batch(later))
+
+
+def test_windows_stay_what_they_are_in_every_pass():
+    made = pretraining(objectives=[MaskedLM(CONTEXT)])
+    first, second = (sorted(map(tuple, _pass(made, number))) for number in range(2))
+    assert first == second
 
 
 def test_adding_an_objective_does_not_move_the_masks_of_another():
