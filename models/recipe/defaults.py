@@ -30,6 +30,7 @@ ADAMW: dict[str, Any] = {
     "beta_1": 0.9,
     "beta_2": 0.98,
     "epsilon": 1e-6,
+    "bias_correction": "moments",
     "clip_norm": 1.0,
     "layer_decay": 1.0,
 }

@@ -18,7 +18,11 @@ NEUTRAL: Mapping[str, Any] = {
     "select": None,
     "alternate": False,
 }
-NEUTRAL_OPTIMIZER: Mapping[str, Any] = {"layer_decay": 1.0, "groups": []}
+NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
+    "bias_correction": "moments",
+    "layer_decay": 1.0,
+    "groups": [],
+}
 
 
 @dataclass(frozen=True)

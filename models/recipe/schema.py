@@ -187,6 +187,10 @@ class OptimizerSettings(Part):
     beta_1: Annotated[float, Field(ge=0, lt=1)] | None = None
     beta_2: Annotated[float, Field(ge=0, lt=1)] | None = None
     epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
+    bias_correction: Literal["moments", "rate", "none"] | None = None
+    """Of moments that begin at zero: ``moments`` as in Adam's paper and torch, ``rate`` as in
+    TensorFlow and fairseq, ``none`` as in Google's code of BERT; they differ where gradients are
+    near epsilon."""
     clip_norm: Annotated[float, Field(ge=0)] | None = None
     """Largest norm of the whole gradient; 0 does not clip."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None

@@ -5,8 +5,9 @@ With ``layer_decay`` each layer further from the output learns more slowly, so t
 bends what pre-training learned least where it is most general.
 
 Reference:
-    Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise rates: Howard and Ruder 2018,
-    arXiv 1801.06146, 3.2, as used by Clark et al. 2020, arXiv 2003.10555.
+    Kingma and Ba 2015, arXiv 1412.6980; Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise
+    rates: Howard and Ruder 2018, arXiv 1801.06146, 3.2, as used by Clark et al. 2020,
+    arXiv 2003.10555.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ DEFAULTS: dict[str, Any] = {
     "beta_1": 0.9,
     "beta_2": 0.999,
     "epsilon": 1e-6,
+    "bias_correction": "moments",
     "clip_norm": 1.0,
     "layer_decay": 1.0,
 }
+CORRECTIONS = ("moments", "rate", "none")
 DECAYS = ("linear", "cosine", "constant", "inverse_square_root")
 _UNDECAYED = {"bias", "gamma", "beta", "scale"}
 
@@ -95,14 +98,31 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     ``gradient_norm`` is the norm before clipping of the last update, float32. On TensorFlow one
     fused kernel updates a variable where Keras would run eight.
 
+    The moments begin at zero and are too small at first. They are corrected in one of three ways,
+    which differ where gradients are not much larger than epsilon:
+
+    - ``moments``: rate · m̂ / (√v̂ + ε), as Adam's paper has it (algorithm 1), and torch;
+    - ``rate``: rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε), as TensorFlow, Keras and fairseq have
+      it (the paper's section 2, where ε is called ε̂);
+    - ``none``: rate · m / (√v + ε), as Google's code of BERT, ALBERT and ELECTRA has it.
+
     Args:
+        bias_correction: One of `CORRECTIONS`.
         layer_decay: Factor on the rate for each layer further from the output, (0, 1].
         clip_norm: Largest norm of the whole gradient; 0 does not clip.
         kwargs: Of ``keras.optimizers.AdamW``.
     """
 
-    def __init__(self, *args: Any, layer_decay: float = 1.0, clip_norm: float = 0.0, **kwargs: Any):
+    def __init__(
+        self,
+        *args: Any,
+        bias_correction: str = "moments",
+        layer_decay: float = 1.0,
+        clip_norm: float = 0.0,
+        **kwargs: Any,
+    ):
         super().__init__(*args, **kwargs)
+        self.bias_correction = bias_correction
         self.layer_decay = layer_decay
         self.clip_norm = clip_norm
         self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
@@ -165,25 +185,48 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         rate = ops.cast(learning_rate, variable.dtype) * self.rates[index]
         if self.decayed[index] and self.weight_decay:
             self.assign(variable, variable * (1.0 - rate * self.weight_decay))
+        powers = [self._power(beta, variable.dtype) for beta in (self.beta_1, self.beta_2)]
+        epsilon = self.epsilon
+        if self.bias_correction == "moments":
+            # m̂ / (√v̂ + ε) is the corrected rate times m / (√v + ε √(1 - β₂ᵗ)).
+            epsilon = epsilon * ops.sqrt(1.0 - powers[1])
+        if self.bias_correction == "none":
+            powers = [ops.zeros_like(power) for power in powers]
         if keras.backend.backend() == "tensorflow":
-            self._fused(gradient, variable, rate, index)
-        else:
-            super().update_step(gradient, variable, rate)
+            self._fused(gradient, variable, rate, index, powers, epsilon)
+            return
+        m, v = self._momentums[index], self._velocities[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        self.assign_add(m, (gradient - m) * (1 - self.beta_1))
+        self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
+        rate = rate * ops.sqrt(1.0 - powers[1]) / (1.0 - powers[0])
+        self.assign_sub(variable, rate * m / (ops.sqrt(v) + epsilon))
 
-    def _fused(self, gradient: Any, variable: Any, rate: Any, index: int) -> None:
+    def _power(self, beta: float, dtype: str) -> Any:
+        """Beta to the number of this update, counted from 1."""
+        return ops.power(ops.cast(beta, dtype), ops.cast(ops.add(self.iterations, 1), dtype))
+
+    def _fused(
+        self,
+        gradient: Any,
+        variable: Any,
+        rate: Any,
+        index: int,
+        powers: Sequence[Any],
+        epsilon: Any,
+    ) -> None:
         import tensorflow as tf
 
-        local_step = tf.cast(ops.add(self.iterations, 1), variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self._momentums[index].value.handle,
             v=self._velocities[index].value.handle,
-            beta1_power=tf.pow(tf.cast(self.beta_1, variable.dtype), local_step),
-            beta2_power=tf.pow(tf.cast(self.beta_2, variable.dtype), local_step),
+            beta1_power=powers[0],
+            beta2_power=powers[1],
             lr=rate,
             beta1=self.beta_1,
             beta2=self.beta_2,
-            epsilon=self.epsilon,
+            epsilon=epsilon,
             grad=tf.cast(gradient, variable.dtype),
         )
 
@@ -193,8 +236,8 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        own = {"layer_decay": self.layer_decay, "clip_norm": self.clip_norm}
-        return super().get_config() | own
+        own = ("bias_correction", "layer_decay", "clip_norm")
+        return super().get_config() | {name: getattr(self, name) for name in own}
 
 
 def is_decayed(variable: Any) -> bool:
@@ -256,6 +299,7 @@ def make_optimizer(
         beta_1=settings["beta_1"],
         beta_2=settings["beta_2"],
         epsilon=settings["epsilon"],
+        bias_correction=settings["bias_correction"],
         clip_norm=settings["clip_norm"],
         layer_decay=layer_decay or settings["layer_decay"],
         gradient_accumulation_steps=accumulation if accumulation > 1 else None,

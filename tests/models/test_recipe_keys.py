@@ -36,6 +36,7 @@ ADAMW = {
     "beta_1": 0.8,
     "beta_2": 0.8,
     "epsilon": 1e-5,
+    "bias_correction": "rate",
     "clip_norm": 2.0,
     "layer_decay": 0.9,
 }

@@ -11,6 +11,7 @@ import pytest
 from fourstage.errors import RecipeError
 from models.families.bert import Bert
 from models.training.optimizer import (
+    CORRECTIONS,
     WarmupThenDecay,
     is_decayed,
     layer_depths,
@@ -49,9 +50,12 @@ def test_warmup_is_a_share_below_one_and_steps_from_one_on():
 
 
 class NumPyAdamW:
-    """Loshchilov and Hutter 2019, algorithm 2, with the bias corrections in the rate."""
+    """Loshchilov and Hutter 2019, algorithm 2, with the bias corrected in one of three ways."""
 
-    def __init__(self, weights, rates, decayed, decay=0.01, beta_1=0.9, beta_2=0.98, clip=1.0):
+    def __init__(
+        self, weights, rates, decayed, decay=0.01, beta_1=0.9, beta_2=0.98, clip=1.0, how="moments"
+    ):
+        self.how = how
         self.w = [w.astype(np.float64) for w in weights]
         self.m = [np.zeros_like(w) for w in self.w]
         self.v = [np.zeros_like(w) for w in self.w]
@@ -62,19 +66,26 @@ class NumPyAdamW:
         self.t += 1
         norm = math.sqrt(sum(float((g.astype(np.float64) ** 2).sum()) for g in grads))
         grads = [g * self.clip / max(norm, self.clip) for g in grads]
-        correction = math.sqrt(1 - self.beta_2**self.t) / (1 - self.beta_1**self.t)
+        corrections = 1 - self.beta_1**self.t, 1 - self.beta_2**self.t
         for i, g in enumerate(grads):
             own = rate * self.rates[i]
             if self.decayed[i]:
                 self.w[i] = self.w[i] * (1 - own * self.decay)
             self.m[i] += (g - self.m[i]) * (1 - self.beta_1)
             self.v[i] += (g**2 - self.v[i]) * (1 - self.beta_2)
-            self.w[i] = self.w[i] - own * correction * self.m[i] / (np.sqrt(self.v[i]) + 1e-6)
+            m, v, epsilon = self.m[i], self.v[i], 1e-6
+            if self.how == "moments":
+                m, v = m / corrections[0], v / corrections[1]
+            elif self.how == "rate":
+                own *= math.sqrt(corrections[1]) / corrections[0]
+            self.w[i] = self.w[i] - own * m / (np.sqrt(v) + epsilon)
         return norm
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-5], ids=["usual", "near epsilon"])
+@pytest.mark.parametrize("how", CORRECTIONS)
 @pytest.mark.parametrize("layer_decay", [1.0, 0.5])
-def test_ten_updates_equal_numpy(layer_decay):
+def test_ten_updates_equal_numpy(layer_decay, how, scale):
     rng = np.random.default_rng(0)
     shapes = {
         "net/embeddings/token/table": (7, 4),
@@ -87,19 +98,36 @@ def test_ten_updates_equal_numpy(layer_decay):
     variables = [keras.Variable(v) for v in values]
     for variable, path in zip(variables, shapes, strict=True):
         variable._path = path
-    settings = {"peak_learning_rate": 0.05, "warmup": 2, "beta_2": 0.98}
+    settings = {"peak_learning_rate": 0.05, "warmup": 2, "beta_2": 0.98, "bias_correction": how}
     optimizer = make_optimizer({"adamw": settings}, total_steps=10, layer_decay=layer_decay)
     optimizer.build(variables)
     # embeddings 0, block_0 1, block_1 2, pooler 3
     rates = [layer_decay**3, layer_decay**2, layer_decay**2, layer_decay, 1.0]
-    reference = NumPyAdamW(values, rates, [True, False, True, False, True])
+    reference = NumPyAdamW(values, rates, [True, False, True, False, True], how=how)
     for step in range(10):
-        grads = [rng.normal(size=v.shape).astype(np.float32) for v in values]
+        grads = [rng.normal(scale=scale, size=v.shape).astype(np.float32) for v in values]
         norm = reference.step(grads, reference_rate(step, 0.05, 10, 2, "linear"))
         optimizer.apply([keras.ops.convert_to_tensor(g) for g in grads], variables)
         assert float(optimizer.gradient_norm.numpy()) == pytest.approx(norm, rel=1e-5)
     for variable, expected in zip(variables, reference.w, strict=True):
         np.testing.assert_allclose(variable.numpy(), expected, rtol=2e-5, atol=2e-6)
+
+
+def test_moments_are_corrected_as_in_torch_where_gradients_are_near_epsilon():
+    # torch.optim.AdamW([1.0], lr=.1, eps=1e-6, weight_decay=0) after ten gradients of 1e-5.
+    moved = {}
+    for how in CORRECTIONS:
+        variable = keras.Variable(np.ones(1, np.float32))
+        settings = {"peak_learning_rate": 0.1, "warmup": 0.0, "decay": "constant"}
+        settings |= {"weight_decay": 0.0, "clip_norm": 0.0, "bias_correction": how}
+        optimizer = make_optimizer({"adamw": settings}, total_steps=10)
+        optimizer.build([variable])
+        for _ in range(10):
+            optimizer.apply([keras.ops.full((1,), 1e-5)], [variable])
+        moved[how] = 1.0 - float(variable.numpy()[0])
+    assert moved["moments"] == pytest.approx(10 * 0.1 * 1e-5 / (1e-5 + 1e-6), rel=1e-4)
+    # Without: epsilon counts thirty times as much in the first update, ten times in the tenth.
+    assert moved["rate"] == pytest.approx(0.405, abs=0.005)
 
 
 def test_layer_norms_and_biases_are_not_decayed_and_all_else_is():
