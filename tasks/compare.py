@@ -18,7 +18,7 @@ from tasks.entries import Entry, Run
 from tasks.judgement import judge
 from tasks.pages import show_comparison
 from tasks.runs import ensure_experiment, find_run, finish_run
-from tasks.tracking import Tracking, answered, connect
+from tasks.tracking import Tracking, answered, connect, made_once
 
 EXPERIMENT = "comparisons"
 PICTURE = "plot.png"
@@ -63,10 +63,12 @@ def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None
     client = tracking.client
     found = find_run(tracking, table["digest"])
     if found is None:
-        found = client.create_run(
-            ensure_experiment(tracking, EXPERIMENT),
-            run_name=f"compare-{table['digest'][:7]}",
-            tags={KEY: table["digest"], KIND: "comparison"},
+        experiment_id = ensure_experiment(tracking, EXPERIMENT)
+        name = f"compare-{table['digest'][:7]}"
+        marks = {KEY: table["digest"], KIND: "comparison"}
+        found = made_once(
+            lambda: client.create_run(experiment_id, run_name=name, tags=marks),
+            lambda: find_run(tracking, table["digest"]),
         )
     run_id = found.info.run_id
     for recipe in table["recipes"]:

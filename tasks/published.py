@@ -32,7 +32,7 @@ from tasks.runs import (
     set_tags,
     stage_run,
 )
-from tasks.tracking import Tracking, answered
+from tasks.tracking import Tracking, answered, made_once
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
@@ -253,16 +253,23 @@ def upload(
     """
     client = tracking.client
     tags = {**tags, HOME: tracking.home}
-    # Another home may be at work on its own.
-    for half_made in _models(tracking, {name: tags[name] for name in (KEY, HOME)}):
-        if str(half_made.status) != "READY":
-            client.delete_logged_model(half_made.model_id)
-    model = client.create_logged_model(
-        experiment_id,
-        name=re.sub(r"[/:.%\"']", "_", name),  # what MLflow refuses in a model's name
-        source_run_id=run_id,
-        tags=tags,
-        model_type="fourstage",
+
+    def half_made() -> list[LoggedModel]:
+        # Another home may be at work on its own.
+        found = _models(tracking, {name: tags[name] for name in (KEY, HOME)})
+        return [model for model in found if str(model.status) != "READY"]
+
+    for left in half_made():
+        client.delete_logged_model(left.model_id)
+    model = made_once(
+        lambda: client.create_logged_model(
+            experiment_id,
+            name=re.sub(r"[/:.%\"']", "_", name),  # what MLflow refuses in a model's name
+            source_run_id=run_id,
+            tags=tags,
+            model_type="fourstage",
+        ),
+        lambda: next(iter(half_made()), None),
     )
     with tempfile.TemporaryDirectory() as temporary:
         fill(model, Path(temporary))

@@ -14,7 +14,7 @@ from fourstage.errors import RecipeError
 from tasks.ancestry import Ancestry, BrokenLineage, join
 from tasks.published import find_model, model_tags, upload, write_ancestry
 from tasks.runs import KEY
-from tasks.tracking import Tracking, answered, every
+from tasks.tracking import Tracking, answered, every, made_once
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
@@ -281,12 +281,15 @@ def _create_version(
 ) -> ModelVersion:
     """Create a version; where another machine was a moment faster, theirs is the one."""
     with tracking.as_default():
-        made = tracking.client.create_model_version(
-            name,
-            source=f"models:/{model.model_id}",
-            run_id=run_id,
-            tags={**tags, MODEL_TAG: model.model_id},
-            model_id=model.model_id,
+        made = made_once(
+            lambda: tracking.client.create_model_version(
+                name,
+                source=f"models:/{model.model_id}",
+                run_id=run_id,
+                tags={**tags, MODEL_TAG: model.model_id},
+                model_id=model.model_id,
+            ),
+            lambda: find_version(tracking, name, tags[KEY]),
         )
     first = find_version(tracking, name, tags[KEY])
     if first is not None and int(first.version) < int(made.version):

@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from tasks.orphans import identity
 from tasks.provenance import git_state
-from tasks.tracking import Tracking, answered, every
+from tasks.tracking import Tracking, answered, every, made_once
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -26,6 +27,7 @@ HOME = "fourstage.home"  # the home that opened a run or began to upload a model
 STAGE = "fourstage.stage"
 RECIPE = "fourstage.recipe"
 NOTE = "mlflow.note.content"  # what a run's page shows as its description
+REQUEST = "fourstage.request"  # told from all others where its answer is lost
 BATCH = 1000  # metrics in one request, MLflow's limit
 PARAM_BATCH = 100
 NAME_LENGTH = 250  # characters of a metric's or parameter's name, MLflow's limit
@@ -90,15 +92,15 @@ def start_lifecycle(
         The run's id.
     """
     experiment_id = ensure_experiment(tracking, experiment or recipe_name)
-    run = tracking.client.create_run(
-        experiment_id,
-        run_name=f"{recipe_name}-{time.strftime('%m%d-%H%M%S', time.gmtime())}",
-        tags={
-            KIND: "lifecycle",
-            RECIPE: recipe_name,
-            **_circumstances(),
-            **(tags or {}),
-        },
+    request = str(uuid4())
+    marks = {KIND: "lifecycle", RECIPE: recipe_name, REQUEST: request}
+    name = f"{recipe_name}-{time.strftime('%m%d-%H%M%S', time.gmtime())}"
+    search = {"filter_string": f"tags.`{REQUEST}` = '{request}'", "max_results": 1}
+    run = made_once(
+        lambda: tracking.client.create_run(
+            experiment_id, run_name=name, tags={**marks, **_circumstances(), **(tags or {})}
+        ),
+        lambda: next(iter(tracking.client.search_runs([experiment_id], **search)), None),
     )
     if resolved:
         tracking.client.log_text(run.info.run_id, resolved, "recipe.yaml")
@@ -137,7 +139,10 @@ def stage_run(
         marks["mlflow.parentRunId"] = parent_run_id
     found = open_run(tracking, key)
     if found is None:
-        found = client.create_run(experiment_id, run_name=f"{stage}-{key[:7]}", tags=marks)
+        found = made_once(
+            lambda: client.create_run(experiment_id, run_name=f"{stage}-{key[:7]}", tags=marks),
+            lambda: open_run(tracking, key),
+        )
     else:
         client.update_run(found.info.run_id, status="RUNNING")
         set_tags(tracking, found.info.run_id, marks)

@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home, mlflow_uri, without_credentials
 from fourstage.space import no_space
+from tasks.database_lock import locked, wait_until_free
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -30,10 +32,11 @@ if TYPE_CHECKING:
 HOME_ID = "home.id"  # file of the home
 CONNECT_SECONDS = 10  # how long a silent server may hold us up before any work
 
-# Without the first three MLflow retries for minutes before it admits that its server is gone.
+# Half a minute of trouble is waited for: 0, 2, 4, 8 and 16 s between tries. Left alone, MLflow
+# retries for minutes before it admits that its server is gone.
 MANNERS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "5",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     # Standard output belongs to `--json`; addresses of runs are in the reports.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -49,6 +52,8 @@ FAULTS = {
     "CUSTOMER_UNAUTHORIZED",
     "IO_ERROR",
 }
+
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between tries of what may be done only once
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -146,6 +151,31 @@ def answered(
     return call
 
 
+def made_once(create: Callable[[], R], find: Callable[[], R | None]) -> R:
+    """Create something of which there could be two, though answers get lost on the way.
+
+    MLflow's client sends a request again whose answer was lost, and the server would create another
+    run or version. So it is sent once, and what it made is looked for before it is sent again.
+
+    Args:
+        create: Asks the server for it.
+        find: What an earlier request made, or None.
+    """
+    from mlflow.exceptions import MlflowException
+
+    for pause in PAUSES:
+        try:
+            with _with_retries(0):
+                return create()
+        except MlflowException as error:
+            if error.error_code not in FAULTS:
+                raise
+        time.sleep(pause)
+        if (found := find()) is not None:
+            return found
+    return create()
+
+
 def every(search: Callable[..., Any], *args: Any, **settings: Any) -> Iterator[Any]:
     """All that one of MLflow's searches finds, page after page."""
     token = None
@@ -181,8 +211,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if scheme.startswith("sqlite"):
-            database = Path(uri.split("///", 1)[-1])
-            database.parent.mkdir(parents=True, exist_ok=True)
+            _database(uri).parent.mkdir(parents=True, exist_ok=True)
         lock = open(folder / "mlflow.lock", "a+")
     except OSError as error:
         raise EnvironmentFault(
@@ -199,13 +228,31 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
     with lock:
         # Two first visitors would both make the tables.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with _answering(uri), _briefly():
+        if scheme.startswith("sqlite"):
+            wait_until_free(_database(uri))
+        with _answering(uri), _with_retries(0, CONNECT_SECONDS):
             if scheme.startswith("sqlite"):
                 _make_database(uri, folder)
             client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+            _ask(client)
+        return Tracking(client, uri, folder, _home_id(folder))
+
+
+def _ask(client: MlflowClient) -> None:
+    """Ask tracking and registry something, again and again where the server has trouble."""
+    from mlflow.exceptions import MlflowException
+
+    began = time.monotonic()
+    for pause in PAUSES:
+        try:
             client.search_experiments(max_results=1)
             client.search_registered_models(max_results=1)
-        return Tracking(client, uri, folder, _home_id(folder))
+        except MlflowException:
+            if time.monotonic() + pause > began + CONNECT_SECONDS:  # silence took all of it
+                raise
+            time.sleep(pause)
+        else:
+            return
 
 
 def _home_id(folder: Path) -> str:
@@ -272,6 +319,8 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
         said = said.replace(uri, without_credentials(uri))
     asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
     where = "MLFLOW_TRACKING_URI" if asked else "under the home"
+    if uri.startswith("sqlite") and "database is locked" in said:
+        return EnvironmentFault(locked(_database(uri)))
     if uri.startswith("sqlite") and (lack := no_space(home())):
         return EnvironmentFault(
             f"MLflow's database {without_credentials(uri)}: {lack}. What is finished is kept; make"
@@ -284,13 +333,17 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
     )
 
 
+def _database(uri: str) -> Path:
+    """The file of a SQLite address."""
+    return Path(uri.split("///", 1)[-1].partition("?")[0])
+
+
 @contextmanager
-def _briefly() -> Iterator[None]:
-    """One short try instead of MLflow's many long ones."""
-    brief = {
-        "MLFLOW_HTTP_REQUEST_TIMEOUT": str(CONNECT_SECONDS),
-        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
-    }
+def _with_retries(number: int, seconds: int | None = None) -> Iterator[None]:
+    """Other patience of MLflow's client: so many retries, and so long for an answer."""
+    brief = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": str(number)}
+    if seconds is not None:
+        brief["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(seconds)
     before = {name: os.environ[name] for name in brief}
     os.environ.update(brief)
     try:

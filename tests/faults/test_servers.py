@@ -1,4 +1,4 @@
-"""S31 to S34: a server that refuses, is silent, or dies in the middle."""
+"""S31 to S34: a server that refuses, is silent, loses answers, or dies in the middle."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fourstage.settings import PRIVATE_ENVIRONMENT
+from tests.answering import answering
 from tests.faults.always import what_always_holds
-from tests.faults.finished_home import flip
+from tests.faults.finished_home import flip, small
 from tests.flows.conftest import free_port, wait_for
 from tests.flows.own_project import Project, recipe, stages
 from tests.flows.person import Answer, Person, answer_of, end, end_all
@@ -176,3 +181,84 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(death: Death):
     newest = f"step-{death.checkpoints[-1]:09d}"
     assert f"{newest}/state.safetensors: its digest is not the one" in death.finished.err
     assert "passed over for the checkpoint before it" in death.finished.err
+
+
+class Losing:
+    """A proxy before a server; of every third answer nothing arrives but trouble.
+
+    The request was lost on the way there, or the answer on the way back, when the server has done
+    what it was asked for; the connection is cut, or somebody on the way answers in its place.
+
+    Args:
+        address: Of the server.
+    """
+
+    TROUBLE = (500, 502, 503, None)
+
+    def __init__(self, address: str):
+        self.address = address
+        self.asked = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, request: BaseHTTPRequestHandler) -> tuple[int, dict[str, str], bytes] | None:
+        with self.lock:
+            self.asked += 1
+            number = self.asked
+        body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+        lost, number = number % 3 == 0, number // 3
+        if lost and number % 2:
+            return self.trouble(number // 2)
+        kept = {name: value for name, value in request.headers.items() if name != "Host"}
+        asked = urllib.request.Request(
+            self.address + request.path, body or None, kept, method=request.command
+        )
+        try:
+            with urllib.request.urlopen(asked, timeout=60) as answer:
+                found = answer.status, dict(answer.headers), answer.read()
+        except urllib.error.HTTPError as error:
+            found = error.code, dict(error.headers), error.read()
+        return self.trouble(number // 2) if lost else found
+
+    def trouble(self, number: int) -> tuple[int, dict[str, str], bytes] | None:
+        status = self.TROUBLE[number % 4]
+        return None if status is None else (status, {}, b"trouble")
+
+
+@pytest.mark.slow
+def test_where_a_third_of_the_answers_is_lost_a_run_ends_well_and_nothing_is_doubled(tmp_path):
+    from mlflow import MlflowClient
+
+    project = Project(tmp_path / "own")
+    project.recipe(small())
+    port = free_port()
+    mlflow = server(tmp_path, port)
+    losing = Losing(f"http://127.0.0.1:{port}")
+    try:
+        with answering(losing) as address:
+            person = Person(tmp_path / "home", project.folder, {"MLFLOW_TRACKING_URI": address})
+            answer = person.types("run", "small", "--json")
+        what_always_holds(person.home, answer, 0)
+        assert losing.asked > 100
+        client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'm.db'}")
+        experiments = [each.experiment_id for each in client.search_experiments()]
+        runs = client.search_runs(experiments)
+        assert sorted(run.data.tags["fourstage.kind"] for run in runs) == ["lifecycle"] + 2 * [
+            "stage"
+        ]
+        assert {run.info.status for run in runs} == {"FINISHED"}
+        for run in runs:
+            for name in run.data.metrics:
+                if name.startswith("system/"):
+                    continue
+                steps = [point.step for point in client.get_metric_history(run.info.run_id, name)]
+                assert steps == sorted(set(steps)), name
+            names = [used.dataset.name for used in run.inputs.dataset_inputs]
+            assert len(names) == len(set(names))
+        (version,) = client.search_model_versions("name = 'small'")
+        assert version.version == "1"
+        models = client.search_logged_models(experiments)
+        assert len(models) == 3  # of two stages and the package
+        assert {str(model.status) for model in models} == {"READY"}
+    finally:
+        end(mlflow)
+        end_all(person.home)

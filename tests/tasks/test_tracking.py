@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 from fourstage.errors import EnvironmentFault
 from tasks.runs import ensure_experiment
-from tasks.tracking import connect
+from tasks.tracking import connect, made_once
+from tests.answering import answering
 
 
 def test_a_server_that_refuses_is_named_with_its_variable(
@@ -74,6 +76,61 @@ def _has_tables(database: Path) -> bool:
             return bool(connection.execute("select 1 from sqlite_master limit 1").fetchall())
         except sqlite3.OperationalError:  # locked
             return False
+
+
+def test_a_locked_database_is_waited_for_and_its_holder_named(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    connect()
+    monkeypatch.setattr("tasks.database_lock.SECONDS", 1.0)
+    holding = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        " c.execute('begin exclusive'); print('held', flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", holding, str(home / "mlflow.db")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdout.readline()
+    with pytest.raises(EnvironmentFault, match=rf"mlflow.db is locked .*process {process.pid} "):
+        connect()
+    assert capsys.readouterr().err.count("waiting up to 1 s") == 1
+    threading.Timer(0.5, process.stdin.close).start()
+    assert connect().client.search_experiments()
+
+
+def test_what_a_lost_answer_had_made_is_found_and_not_made_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from mlflow.exceptions import MlflowException
+    from mlflow.protos.databricks_pb2 import TEMPORARILY_UNAVAILABLE
+
+    connect()
+    monkeypatch.setattr("tasks.tracking.PAUSES", (0.0, 0.0, 0.0))
+    made: list[str] = []
+    tries: list[int] = []
+
+    def create() -> str:
+        tries.append(1)
+        if len(tries) > 1:
+            made.append("a run")
+        raise MlflowException("lost", error_code=TEMPORARILY_UNAVAILABLE)
+
+    assert made_once(create, lambda: made[0] if made else None) == "a run"
+    assert len(made) == 1
+
+
+def test_trouble_at_the_first_question_passes(home: Path):
+    left = [500, 502, 503]
+
+    def answers(request):
+        return (left.pop(), {}, b"") if left else (200, {}, b"{}")
+
+    with answering(answers) as address:
+        assert connect(address).client.search_experiments() == []
 
 
 def test_looking_at_the_registry_needs_no_heavy_package():

@@ -1,0 +1,71 @@
+"""MLflow's SQLite file in the hands of another process: waited for, then named with its holder."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+from fourstage.errors import EnvironmentFault
+from fourstage.terminal import say
+
+SECONDS = 60.0
+
+
+def wait_until_free(database: Path) -> None:
+    """Wait until a database can be written, saying so once; one that is not there is free.
+
+    Raises:
+        EnvironmentFault: If another process still holds its lock then.
+    """
+    deadline = time.monotonic() + SECONDS
+    told = False
+    while database.is_file() and _is_locked(database):
+        if time.monotonic() > deadline:
+            raise EnvironmentFault(locked(database))
+        if not told:
+            say(f"{database} is locked by another process; waiting up to {SECONDS:.0f} s")
+            told = True
+        time.sleep(0.5)
+
+
+def locked(database: Path) -> str:
+    """That a database is locked, by whom as far as that can be seen, and what to do."""
+    holders = _open_in(database)
+    who = (
+        f"It is open in {', '.join(holders)}."
+        if holders
+        else f"Nothing of this user has it open; `lsof {database}` as root shows who has."
+    )
+    return (
+        f"MLflow's database {database} is locked by another process. {who} Let that finish, or end"
+        " it, then run the same command again; what is finished is kept."
+    )
+
+
+def _is_locked(database: Path) -> bool:
+    """Whether nobody else may write; whatever else is wrong MLflow finds out."""
+    try:
+        with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+    return False
+
+
+def _open_in(database: Path) -> list[str]:
+    """Other processes that have a file open, as far as this user may see."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid == psutil.Process().pid:
+                continue
+            if any(Path(file.path) == database.resolve() for file in process.open_files()):
+                found.append(f"process {process.pid} ({process.name()})")
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
