@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -47,6 +48,22 @@ def make_private() -> None:
     os.environ[OWNER] = str(os.getpid())
     # Prefect reads its home on import; under ours, one folder holds everything a run leaves behind.
     os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
+
+
+def refuse_optimised() -> None:
+    """Refuse an interpreter that leaves out assertions or docstrings.
+
+    Packages that we use read their own docstrings as they are imported, and guard with assertions.
+
+    Raises:
+        EnvironmentFault: If it was started with ``-O`` or ``PYTHONOPTIMIZE``.
+    """
+    if sys.flags.optimize:
+        said = os.environ.get("PYTHONOPTIMIZE", sys.flags.optimize)
+        raise EnvironmentFault(
+            f"Python was started with -O or PYTHONOPTIMIZE={said}, which leaves out assertions and"
+            " docstrings that packages used here need. Unset PYTHONOPTIMIZE, and leave -O out."
+        )
 
 
 def make_home() -> None:

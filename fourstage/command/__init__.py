@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from fourstage.command.exits import exit_code_of
-from fourstage.settings import make_private
+from fourstage.command.streams import make_usable
+from fourstage.settings import make_private, refuse_optimised
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refused, 130 and 143 interrupted.
     """
     make_private()
+    make_usable()
     # The interpreter would end by looking for cycles in TensorFlow's graphs, 3 s after a training.
     atexit.register(gc.freeze)
     return exit_code_of(lambda: _run(sys.argv[1:] if arguments is None else arguments))
@@ -34,5 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     from fourstage.command.parser import parse
 
+    refuse_optimised()
     parsed = parse(arguments)
     return parsed.handler(parsed) or 0

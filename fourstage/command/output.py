@@ -12,7 +12,8 @@ from typing import Any
 
 def print_json(value: Any) -> None:
     """One JSON value, readable by people too."""
-    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    spells_all = sys.stdout.encoding.lower().startswith("utf")
+    sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=not spells_all) + "\n")
 
 
 def print_line(text: str = "") -> None:

@@ -64,6 +64,37 @@ def test_help_answers_in_a_second(fourstage):
         assert f"\n    {verb}" in done.stdout, verb
 
 
+@pytest.mark.parametrize("level", ["1", "2"])
+def test_an_interpreter_without_assertions_is_refused(level, fourstage):
+    done = fourstage("plan", "quickstart", PYTHONOPTIMIZE=level)
+    assert done.returncode == 1
+    assert f"PYTHONOPTIMIZE={level}, which leaves out assertions" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "words", "code"),
+    [(">&-", "list recipes", 0), ("2>&-", "plan quickstrt", 2), ("<&- >&- 2>&-", "list heads", 0)],
+)
+def test_closed_streams_change_no_exit_code(closed, words, code):
+    command = f"exec {sys.executable} -m fourstage.command {words} {closed}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.returncode == code
+    assert "internal error" not in done.stderr
+
+
+def test_a_locale_without_a_character_shows_its_code(fourstage, tmp_path):
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "fourstage.project").touch()
+    (tmp_path / "recipes" / "名.yaml").touch()
+    for words, shown in (
+        (("list", "recipes"), "\\u540d"),
+        (("list", "recipes", "--json"), "\\u540d"),
+    ):
+        done = fourstage(*words, cwd=tmp_path, PYTHONIOENCODING="ascii")
+        assert done.returncode == 0, done.stderr
+        assert shown in done.stdout
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_explains_itself(verb, capsys):
     with pytest.raises(SystemExit) as ended:
