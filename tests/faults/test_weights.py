@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from fourstage.settings import REPOSITORY
+from models.interchange.huggingface import read_checkpoint, write_checkpoint
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from tests.faults.desk import Desk
 
 # A pickle that would make the file `pwned`, written by hand: nobody here needs to pickle.
 PICKLE = b"cposix\nsystem\n(S'touch %s'\ntR."
@@ -93,3 +97,30 @@ def test_s48_configuration_and_tensors_disagree(theirs, tmp_path):
     assert said.count("bert.e") == 6
     assert "and 36 more" in said
     assert not (tmp_path / "out").exists()
+
+
+def test_a_recipe_that_only_takes_a_network_over_measures_it_at_its_own_length(
+    desk: Desk, tmp_path: Path
+):
+    found = read_checkpoint(REPOSITORY / "tests" / "parity" / "golden" / "bert-large")
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    pieces = [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]
+    pieces += [f"{letter}a" for letter in letters[: 97 - len(pieces)]]
+    write_checkpoint(replace(found, tokenizer=WordPiece(pieces, True)), tmp_path / "theirs")
+    recipe = {
+        "name": "on-trial",
+        "family": "bert",
+        "stages": [{"stage": "general", "init": f"folder:{tmp_path / 'theirs'}"}],
+        "evaluate": {"forgetting_on": ["mine"]},
+    }
+    desk.project.recipe(recipe)
+    plan = desk.listener.types("plan", str(desk.project.folder / "recipes" / "on-trial.yaml"))
+    desk.holds(plan, 0)
+    answer = desk.runs(recipe)
+    desk.holds(answer, 0)
+    measured = desk.newest("measurement general")
+    settings = json.loads((measured / "manifest.json").read_text("utf-8"))["preimage"]["settings"]
+    assert settings["sequence_length"] == 40
+    assert "mine" in json.loads((measured / "measured.json").read_text("utf-8"))["heldout_loss"]
+    del recipe["evaluate"]
+    desk.holds(desk.runs(recipe), 0)  # with nothing to measure it on, it is taken over all the same

@@ -86,13 +86,10 @@ def test_a_locale_without_a_character_shows_its_code(fourstage, tmp_path):
     (tmp_path / "recipes").mkdir()
     (tmp_path / "fourstage.project").touch()
     (tmp_path / "recipes" / "名.yaml").touch()
-    for words, shown in (
-        (("list", "recipes"), "\\u540d"),
-        (("list", "recipes", "--json"), "\\u540d"),
-    ):
+    for words in (("list", "recipes"), ("list", "recipes", "--json")):
         done = fourstage(*words, cwd=tmp_path, PYTHONIOENCODING="ascii")
         assert done.returncode == 0, done.stderr
-        assert shown in done.stdout
+        assert "\\u540d" in done.stdout
 
 
 @pytest.mark.parametrize("verb", VERBS)
