@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,12 @@ class DigestCache:
             return known[1]
         value = hash_file(path)
         self._known[name] = (state, value)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        # One short line in append mode is written whole, so processes do not disturb each other.
-        with open(self.path, "a", encoding="utf-8") as stream:
-            stream.write(json.dumps([name, state, value]) + "\n")
+        # Where nothing can be written, as in somebody else's home, it is read again next time.
+        with suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # One short line in append mode is written whole: processes do not disturb each other.
+            with open(self.path, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps([name, state, value]) + "\n")
         return value
 
 

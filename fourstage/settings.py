@@ -87,15 +87,29 @@ def make_home() -> None:
 def home() -> Path:
     """Folder of everything Fourstage writes: ``$FOURSTAGE_HOME``, else ``var`` in the project."""
     configured = os.environ.get("FOURSTAGE_HOME")
-    return Path(configured).expanduser().absolute() if configured else project() / "var"
+    return _path(configured) if configured else project() / "var"
 
 
 def project() -> Path:
     """The user's project: the nearest folder above that ``fourstage new`` made, else the clone."""
-    for folder in (Path.cwd(), *Path.cwd().parents):
+    here = current_folder()
+    for folder in (here, *here.parents):
         if (folder / "fourstage.project").is_file():
             return folder
     return REPOSITORY
+
+
+def current_folder() -> Path:
+    """Where the command was typed; the root where that folder was removed meanwhile."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path(os.sep)
+
+
+def _path(said: str) -> Path:
+    """A folder that a variable names; ``~`` of somebody unknown stays as it is."""
+    return current_folder() / os.path.expanduser(said)
 
 
 def search_folders(recipe: Path | None = None) -> list[Path]:
@@ -117,7 +131,7 @@ def search_folders(recipe: Path | None = None) -> list[Path]:
 def data_folders() -> list[Path]:
     """Folders of ``$FOURSTAGE_DATA`` (separated like ``$PATH``), in order."""
     configured = os.environ.get("FOURSTAGE_DATA", "")
-    return [Path(part).expanduser().absolute() for part in configured.split(os.pathsep) if part]
+    return [_path(part) for part in configured.split(os.pathsep) if part]
 
 
 def mlflow_uri() -> str:
@@ -127,7 +141,10 @@ def mlflow_uri() -> str:
 
 def without_credentials(address: str) -> str:
     """A server's address as it may be shown."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return address.rpartition("@")[2]  # none that could be asked
     if "@" not in parts.netloc:
         return address
     return urlunsplit(parts._replace(netloc=parts.netloc.rsplit("@", 1)[1]))

@@ -10,6 +10,7 @@ import fcntl
 import logging
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -209,13 +210,22 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
             " sqlite:///PATH, or unset it to use SQLite under the home."
         )
     try:
+        urlsplit(uri)
+    except ValueError as error:
+        said = without_credentials(uri)
+        raise EnvironmentFault(f"MLFLOW_TRACKING_URI={said} is no address: {error}") from error
+    place = folder
+    try:
         folder.mkdir(parents=True, exist_ok=True)
-        if scheme.startswith("sqlite"):
-            _database(uri).parent.mkdir(parents=True, exist_ok=True)
         lock = open(folder / "mlflow.lock", "a+")
+        if scheme.startswith("sqlite"):
+            place = _database(uri).parent
+            place.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=place):  # MLflow would try for minutes
+                pass
     except OSError as error:
         raise EnvironmentFault(
-            f"the home {folder} can't be written by user {os.getuid()}: {error.strerror}."
+            f"the folder {place} can't be written by user {os.getuid()}: {error.strerror}."
             " Set FOURSTAGE_HOME to a folder of yours."
         ) from error
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fourstage.errors import RecipeError, UnknownNameError
-from fourstage.settings import REPOSITORY, search_folders
+from fourstage.settings import REPOSITORY, current_folder, search_folders
 from fourstage.strict_yaml import Document, kind_of, parse_document, read_document
 from models.recipe import parts
 from models.recipe.messages import faults_of, raise_all, source_of
@@ -119,7 +119,7 @@ def find_recipe(path: Path | str, folders: Sequence[Path] | None = None) -> Path
 def _display(file: Path) -> str:
     """The path as short as it can be said from here."""
     absolute = file.absolute()
-    for folder in (Path.cwd(), REPOSITORY):
+    for folder in (current_folder(), REPOSITORY):
         if absolute.is_relative_to(folder):
             return absolute.relative_to(folder).as_posix()
     return str(file)
