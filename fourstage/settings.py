@@ -44,10 +44,21 @@ def make_private() -> None:
     """Turn telemetry off and quiet the frameworks, wherever the user has not said otherwise."""
     for name, value in PRIVATE_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    _leave_loopback_to_itself()
     # What this process starts, and a kill leaves behind, says by this whose it was.
     os.environ[OWNER] = str(os.getpid())
     # Prefect reads its home on import; under ours, one folder holds everything a run leaves behind.
     os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
+
+
+def _leave_loopback_to_itself() -> None:
+    """Ask servers of this machine directly, where a proxy leads out of it."""
+    if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ):
+        said = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+        if "*" not in said:
+            direct = [name.strip() for name in said.split(",") if name.strip()]
+            wanted = ",".join(dict.fromkeys([*direct, "127.0.0.1", "localhost"]))
+            os.environ["no_proxy"] = os.environ["NO_PROXY"] = wanted
 
 
 def refuse_optimised() -> None:

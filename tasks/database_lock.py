@@ -22,11 +22,11 @@ def wait_until_free(database: Path) -> None:
     deadline = time.monotonic() + SECONDS
     told = False
     while database.is_file() and _is_locked(database):
-        if time.monotonic() > deadline:
-            raise EnvironmentFault(locked(database))
         if not told:
             say(f"{database} is locked by another process; waiting up to {SECONDS:.0f} s")
             told = True
+        elif time.monotonic() > deadline:
+            raise EnvironmentFault(locked(database))
         time.sleep(0.5)
 
 

@@ -85,7 +85,8 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
 def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str]:
     """What to say where the last network's pre-training stages learned little."""
     recipe, told = work.plan.recipe, {stage["stage"]: stage for stage in stages}
-    guessed = [s for s in recipe.last_network if s.name in told and GUESSER in s.objectives]
+    trained = [s for s in recipe.last_network if s.name in told and s.init is None]
+    guessed = [stage for stage in trained if GUESSER in stage.objectives]
     pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
     return little_learned([told[stage.name] for stage in guessed], guessed, pieces)
 

@@ -255,7 +255,7 @@ def test_where_a_third_of_the_answers_is_lost_a_run_ends_well_and_nothing_is_dou
             names = [used.dataset.name for used in run.inputs.dataset_inputs]
             assert len(names) == len(set(names))
         (version,) = client.search_model_versions("name = 'small'")
-        assert version.version == "1"
+        assert int(version.version) == 1
         models = client.search_logged_models(experiments)
         assert len(models) == 3  # of two stages and the package
         assert {str(model.status) for model in models} == {"READY"}

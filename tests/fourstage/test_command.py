@@ -82,6 +82,27 @@ def test_closed_streams_change_no_exit_code(closed, words, code):
     assert "internal error" not in done.stderr
 
 
+def test_a_home_that_cannot_be_written_is_no_fault_of_the_data(fourstage):
+    done = fourstage("plan", "quickstart", FOURSTAGE_HOME="/proc/self/no-home")
+    assert done.returncode == 0, done.stderr
+    assert "to be made" in done.stdout
+
+
+def test_a_folder_that_was_removed_and_a_user_that_is_none_change_nothing(fourstage, tmp_path):
+    (tmp_path / "gone").mkdir()
+    command = f"rmdir ../gone; exec {sys.executable} -m fourstage.command plan quickstart"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=tmp_path / "gone",
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "FOURSTAGE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    done = fourstage("plan", "quickstart", FOURSTAGE_DATA="~no-such-user/data")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_locale_without_a_character_shows_its_code(fourstage, tmp_path):
     (tmp_path / "recipes").mkdir()
     (tmp_path / "fourstage.project").touch()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
 from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from fourstage.command.required_servers import MLFLOW, PREFECT, fault_of, require_servers
 from fourstage.errors import EnvironmentFault
+from fourstage.settings import make_private
 from tests.answering import answering
 
 RIGHT = {PREFECT: b'"3.8.8"', MLFLOW: b'{"experiments": []}'}
@@ -107,9 +110,28 @@ def test_trouble_of_a_server_that_passes_is_waited_for(server, monkeypatch):
         assert fault_of(server, address, {}).startswith("does not answer (")
 
 
+def test_servers_of_this_machine_are_not_asked_for_by_way_of_a_proxy(monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "example.org")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    make_private()
+    assert os.environ["NO_PROXY"] == "example.org,127.0.0.1,localhost"
+    with answering(lambda request: (200, {}, RIGHT[PREFECT])) as address:
+        assert fault_of(PREFECT, address, {}) == ""
+
+
 def test_the_message_names_the_variable_and_no_credentials(monkeypatch):
     with answering(lambda request: (200, {}, b"Who are you?")) as address:
         monkeypatch.setenv("PREFECT_API_URL", address.replace("://", "://me:sesame@"))
         with pytest.raises(EnvironmentFault, match=f"PREFECT_API_URL={address} is not") as caught:
             require_servers()
     assert "sesame" not in str(caught.value)
+
+
+@both
+@pytest.mark.parametrize("address", ["http://[::1", "nonsense", "http://", "http://127.0.0.1:x"])
+def test_an_address_that_is_none_is_named(server, address, monkeypatch):
+    assert fault_of(server, address, {})
+    monkeypatch.setenv("PREFECT_API_URL", address)
+    with pytest.raises(EnvironmentFault, match=f"PREFECT_API_URL={re.escape(address)} "):
+        require_servers()

@@ -53,6 +53,16 @@ def test_a_home_that_is_a_file_is_named(tmp_path: Path):
         connect(f"sqlite:///{tmp_path}/file/home/mlflow.db", tmp_path / "file" / "home")
 
 
+def test_a_database_where_nothing_can_be_written_is_named_at_once(home: Path):
+    with pytest.raises(EnvironmentFault, match="the folder /proc can't be written by user"):
+        connect("sqlite:////proc/mlflow.db")
+
+
+def test_an_address_that_is_none_is_named(home: Path):
+    with pytest.raises(EnvironmentFault, match=r"MLFLOW_TRACKING_URI=http://\[::1 is no address"):
+        connect("http://[::1")
+
+
 def test_a_database_that_a_kill_left_half_made_is_made_anew(home: Path):
     half = home / ".mlflow.db.part"
     connecting = "from tasks.tracking import connect; connect()"
