@@ -1,4 +1,4 @@
-"""MLflow's SQLite file in the hands of another process: waited for, then named with its holder."""
+"""MLflow's SQLite file: whether it opens, and in whose hands it is; a locked one is waited for."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from fourstage.errors import EnvironmentFault
 from fourstage.terminal import say
 
 SECONDS = 60.0
+PUT_RIGHT = (
+    "Bring back a copy of it, or move it away: then the next run of each recipe publishes anew what"
+    " the store has."
+)
 
 
 def wait_until_free(database: Path) -> None:
     """Wait until a database can be written, saying so once; one that is not there is free.
 
     Raises:
-        EnvironmentFault: If another process still holds its lock then.
+        EnvironmentFault: If another process still holds its lock then, or it is no database.
     """
     deadline = time.monotonic() + SECONDS
     told = False
-    while database.is_file() and _is_locked(database):
+    while database.exists() and _is_locked(database):
         if not told:
             say(f"{database} is locked by another process; waiting up to {SECONDS:.0f} s")
             told = True
@@ -45,13 +49,17 @@ def locked(database: Path) -> str:
 
 
 def _is_locked(database: Path) -> bool:
-    """Whether nobody else may write; whatever else is wrong MLflow finds out."""
+    """Whether nobody else may write."""
     try:
         with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     except sqlite3.Error as error:
-        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            return True
+        raise EnvironmentFault(
+            f"MLflow's database {database} can't be used: {error}. {PUT_RIGHT}"
+        ) from error
     return False
 
 

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fourstage.digests import write_atomically
+from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
 from tasks.artifacts import Artifact, Store
+
+REFERENCE = ("kind", "key", "digest")
 
 
 def remember(recipe: str, made: Mapping[str, Artifact]) -> None:
@@ -19,10 +22,18 @@ def remember(recipe: str, made: Mapping[str, Artifact]) -> None:
 
 def last_references(recipe: str) -> dict[str, dict[str, str]]:
     """Kind, key and digest of each step of the last finished run; empty where there was none."""
+    file = _file(recipe)
     try:
-        return json.loads(_file(recipe).read_text(encoding="utf-8"))
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return {name: {key: each[key] for key in REFERENCE} for name, each in found.items()}
     except FileNotFoundError:
         return {}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise EnvironmentFault(
+            f"{file}: what the last run of {recipe} was made of can't be read"
+            f" ({type(error).__name__}). Run the recipe again, which writes it anew, or remove the"
+            " file: then nothing goes on from that run, and `gc` may take what it made."
+        ) from error
 
 
 def remembered() -> Iterator[dict[str, str]]:

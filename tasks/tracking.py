@@ -25,7 +25,7 @@ from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import home, mlflow_uri, without_credentials
 from fourstage.space import no_space
-from tasks.database_lock import locked, wait_until_free
+from tasks.database_lock import PUT_RIGHT, locked, wait_until_free
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -335,6 +335,11 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
         return EnvironmentFault(
             f"MLflow's database {without_credentials(uri)}: {lack}. What is finished is kept; make"
             " room or set FOURSTAGE_HOME, then run the same command again."
+        )
+    if uri.startswith("sqlite"):
+        return EnvironmentFault(
+            f"MLflow's database {without_credentials(uri)} ({where}) can't be used: {said[:300]}"
+            f" What is finished is kept. {PUT_RIGHT}"
         )
     return EnvironmentFault(
         f"MLflow at {without_credentials(uri)} ({where}) does not answer as it should:"

@@ -87,7 +87,7 @@ def recipe_names(folders: Sequence[Path]) -> dict[str, Path]:
     """Every recipe that can be named, with its file; the project's own hide built-in ones."""
     found: dict[str, Path] = {}
     for folder in recipe_folders(folders):
-        for file in sorted(folder.rglob("*.yaml")):
+        for file in sorted(each for each in folder.rglob("*.yaml") if each.is_file()):
             found.setdefault(file.relative_to(folder).with_suffix("").as_posix(), file)
     return dict(sorted(found.items()))
 

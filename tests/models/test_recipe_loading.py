@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from pathlib import Path
@@ -406,3 +407,10 @@ def test_any_set_is_taken_or_refused(tmp_path, override):
         load_recipe(file, [override])
     except RecipeError:
         pass
+
+
+def test_a_pipe_among_recipes_is_none_and_is_not_waited_for(tmp_path):
+    (tmp_path / "recipes").mkdir()
+    os.mkfifo(tmp_path / "recipes" / "pipe.yaml")
+    with pytest.raises(UnknownNameError, match="is not a file or the name of a recipe"):
+        load_recipe("recipes/pipe.yaml", folders=[tmp_path])

@@ -14,7 +14,7 @@ from fourstage.errors import EnvironmentFault
 from tasks.ancestry import gather
 from tasks.artifacts import MANIFEST, Artifact
 from tasks.garbage import DAY, Waste, find_waste, remove
-from tasks.history import remember
+from tasks.history import remember, remembered
 from tasks.register_model import register
 from tasks.runs import start_lifecycle
 from tasks.tracking import Tracking
@@ -135,3 +135,10 @@ def test_old_copies_of_versions_go_and_new_ones_stay(home, old, tracking: Tracki
     assert remove(old.store, waste) == waste
     assert [copy.exists() for copy in copies] == [False, True]
     assert list((home / "versions").iterdir()) == [copies[1]]
+
+
+def test_what_cannot_be_read_of_a_last_run_stops_the_sweep_by_name(home: Path):
+    (home / "recipes").mkdir()
+    (home / "recipes" / "small.json").write_text('{"half', encoding="utf-8")
+    with pytest.raises(EnvironmentFault, match=r"small.json: what the last run of small was made"):
+        list(remembered())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -56,6 +57,22 @@ def test_a_home_that_is_a_file_is_named(tmp_path: Path):
 def test_a_database_where_nothing_can_be_written_is_named_at_once(home: Path):
     with pytest.raises(EnvironmentFault, match="the folder /proc can't be written by user"):
         connect("sqlite:////proc/mlflow.db")
+
+
+@pytest.mark.parametrize("half", [b"SQLite format 3\0 and then no more", None])
+def test_a_database_that_is_none_is_named_with_what_to_do(home: Path, half: bytes | None):
+    database = home / "mlflow.db"
+    database.mkdir() if half is None else database.write_bytes(half)
+    with pytest.raises(EnvironmentFault, match=r"mlflow.db can't be used: .*or move it away"):
+        connect()
+
+
+def test_a_database_of_another_version_is_named_with_what_to_do(home: Path, empty_database: Path):
+    shutil.copy(empty_database, home / "mlflow.db")
+    with closing(sqlite3.connect(home / "mlflow.db")) as database, database:
+        database.execute("update alembic_version set version_num = 'ffffffffffff'")
+    with pytest.raises(EnvironmentFault, match=r"out-of-date database schema.* move it away"):
+        connect()
 
 
 def test_an_address_that_is_none_is_named(home: Path):
