@@ -6,9 +6,11 @@ A version may be promoted long after it was evaluated, from another machine, so 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from fourstage.errors import EnvironmentFault
@@ -17,6 +19,8 @@ from tasks.evaluate_model import PREDICTIONS
 from tasks.gate import Evidence, Predictions
 from tasks.register_model import Version
 from tasks.tracking import Tracking, answered
+
+EVIDENCE = "fourstage.evidence"  # tag: sha256 of the file
 
 
 def evidence_of(evaluation: Artifact, version: int) -> Evidence:
@@ -57,6 +61,8 @@ def keep_evidence(
     kept = {"evidence": asdict(evidence), "rules": rules}
     text = json.dumps(kept, ensure_ascii=False)
     tracking.client.log_text(version.run_id, text, _place(version))
+    name, number = version.name, str(version.number)
+    tracking.client.set_model_version_tag(name, number, EVIDENCE, _digest(text.encode()))
 
 
 @answered
@@ -77,18 +83,25 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
                 dst_path=folder,
                 tracking_uri=tracking.uri,
             )
-            with open(path, encoding="utf-8") as stream:
-                kept = json.load(stream)
+            content = Path(path).read_bytes()
+            if _digest(content) != version.tags.get(EVIDENCE):
+                raise ValueError("not what was kept")
+            kept = json.loads(content)
         except (MlflowException, OSError, ValueError) as error:
             raise EnvironmentFault(
                 f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
-                f" be read from MLflow run {version.run_id} ({type(error).__name__}); run its"
-                " recipe again, which registers what is in the store without training."
+                f" be read from MLflow run {version.run_id}, or is not the one that was kept there"
+                f" ({type(error).__name__}); run its recipe again, which registers what is in the"
+                " store without training."
             ) from error
     facts = kept["evidence"]
     said = facts.pop("predictions")
     predictions = Predictions(**{name: tuple(values) for name, values in said.items()})
     return Evidence(**facts, predictions=predictions), kept["rules"]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _place(version: Version) -> str:

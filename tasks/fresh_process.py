@@ -13,8 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import EnvironmentFault
+from fourstage.settings import OWNER, PRIVATE_ENVIRONMENT
 
 SECONDS = 300  # for an answer
+KNOWN = (
+    *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "ONEDNN_MAX_CPU_ISA"),
+    *("FOURSTAGE_HOME", OWNER),  # by these whoever looks for leftovers knows whose it is
+    *PRIVATE_ENVIRONMENT,
+)
 SCRIPT = Path(__file__).with_name("stranger.py")
 
 
@@ -36,17 +42,15 @@ class FreshProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Two predictions are asked for; a GPU another stage fills would only be in the way.
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+            env=_plain_environment(self._elsewhere.name),
             cwd=self._elsewhere.name,
         )
 
-    def ask(self, tracking_uri: str, model: str) -> Mapping[str, Any]:
+    def ask(self, model: Path) -> Mapping[str, Any]:
         """Load a model and ask it something.
 
         Args:
-            tracking_uri: Of the MLflow server.
-            model: Such as ``models:/NAME@champion``.
+            model: The folder with its files.
 
         Returns:
             Seconds to load and milliseconds a prediction.
@@ -54,7 +58,7 @@ class FreshProcess:
         Raises:
             SmokeTestFailed: With the last line of what it said.
         """
-        question = json.dumps({"model": model, "tracking_uri": tracking_uri}) + "\n"
+        question = json.dumps(str(model)) + "\n"
         try:
             said, complaints = self._process.communicate(question, timeout=SECONDS)
         except subprocess.TimeoutExpired as error:
@@ -83,10 +87,17 @@ def get_ready() -> None:
         _ready.append(FreshProcess())
 
 
-def try_in_a_fresh_process(tracking_uri: str, model: str) -> Mapping[str, Any]:
+def try_in_a_fresh_process(model: Path) -> Mapping[str, Any]:
     """Load a model in a new process, with nothing of this project; as `FreshProcess.ask`."""
     process = _ready.pop() if _ready else FreshProcess()
-    return process.ask(tracking_uri, model)
+    return process.ask(model)
+
+
+def _plain_environment(folder: str) -> dict[str, str]:
+    """What a model may know of where it runs: no credential, no server, no home of a user."""
+    known = {name: os.environ[name] for name in KNOWN if name in os.environ}
+    # Two predictions are asked for; a GPU another stage fills would only be in the way.
+    return {**known, "HOME": folder, "CUDA_VISIBLE_DEVICES": ""}
 
 
 @atexit.register

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from tasks.ancestry import (
     in_store,
     join,
 )
+from tasks.logged_files import AlteredFiles, FilesLost, check_files, verified
 from tasks.register_model import (
     EVALUATION_TAG,
     Version,
@@ -36,6 +36,7 @@ from tasks.registry_memory import remembered_versions
 from tasks.runs import DIGEST, KEY, experiment_ids
 from tasks.tracking import Tracking, answered, every
 
+MODELS = ("stage", "package")  # kinds that are logged models of their own
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
 URI = re.compile(r"^models:/(?P<name>[^/@]+)(?:@(?P<alias>[^/@]+)|/(?P<number>[1-9]\d*))$")
 
@@ -190,13 +191,17 @@ def find(tracking: Tracking, uri: str) -> Version:
 
 
 @answered
-def trace(tracking: Tracking, uri: str, store_root: Path | None = None) -> Trace:
+def trace(
+    tracking: Tracking, uri: str, store_root: Path | None = None, every_file: bool = True
+) -> Trace:
     """Walk from a version back to every stage, tokenizer, contract and text.
 
     Args:
         tracking: The server.
         uri: ``models:/NAME@alias`` or ``models:/NAME/3``.
         store_root: ``$FOURSTAGE_HOME/store``, where there is one.
+        every_file: Whether to hold each file of each model on the way against its digest; a server
+            has to send them all for it.
 
     Raises:
         BrokenLineage: If a hop is missing or is not what it claims to be; says which.
@@ -210,11 +215,19 @@ def trace(tracking: Tracking, uri: str, store_root: Path | None = None) -> Trace
     hops = []
     for manifest in ancestry.manifests.values():
         model_id, run_id = models.get((manifest.key, manifest.digest), (None, None))
-        held_by = ["mlflow"] if model_id or told_by == "mlflow" else []
+        if manifest.key == found.key:
+            model_id = found.model_id  # the one that is loaded, should there be several
+        lost = f"MLflow has no model of {manifest.name}" if manifest.kind in MODELS else ""
+        if model_id:
+            lost, altered = _state(tracking, model_id) if every_file else ("", "")
+            faults += [f"{manifest.name}: {altered}"] if altered else []
+        held_by = (
+            [] if lost or (told_by != "mlflow" and manifest.kind not in MODELS) else ["mlflow"]
+        )
         if store_root and in_store(store_root, manifest):
             held_by.append("store")
-        if manifest.kind == "stage" and not model_id and "store" not in held_by:
-            faults.append(f"{manifest.name}: neither MLflow nor the store has its weights")
+        if manifest.kind == "stage" and not held_by:
+            faults.append(f"{manifest.name}: neither MLflow nor the store has its weights ({lost})")
         hops.append(Hop(manifest, run_id, model_id, tuple(held_by)))
     if not ancestry.of_kind("stage"):
         faults.append("no stage is on its way")
@@ -266,30 +279,20 @@ def kept_ancestry(tracking: Tracking, model_id: str | None) -> Ancestry:
     """The ancestry that a logged model keeps.
 
     Raises:
-        BrokenLineage: If MLflow has lost it.
+        FilesLost: If MLflow has lost it.
+        AlteredFiles: If it is not the one that was logged.
     """
-    import mlflow.artifacts
-    from mlflow.exceptions import MlflowException
-
-    with tempfile.TemporaryDirectory() as temporary:
-        try:
-            if model_id is None:
-                raise FileNotFoundError("there is no logged model")
-            place = tracking.client.get_logged_model(model_id).artifact_location
-            # `models:/m-…/file` does not resolve, so the file is named where it lies.
-            path = mlflow.artifacts.download_artifacts(
-                artifact_uri=f"{place}/{FILE}", dst_path=temporary, tracking_uri=tracking.uri
-            )
-            return from_json(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (MlflowException, OSError, ValueError) as error:
-            raise BrokenLineage(str(error).split("\n", 1)[0][:200]) from error
+    with verified(tracking, model_id, FILE) as folder:
+        return from_json(json.loads((folder / FILE).read_text(encoding="utf-8")))
 
 
 def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tuple[Ancestry, str]:
     """The way as the model tells it, else as the store does."""
     try:
         return kept_ancestry(tracking, found.model_id), "mlflow"
-    except BrokenLineage as error:
+    except AlteredFiles as error:
+        raise BrokenLineage(f"{found.name} version {found.number}: {error}") from error
+    except FilesLost as error:
         lost = str(error)
     if store_root is None or not found.key:
         raise BrokenLineage(
@@ -308,6 +311,17 @@ def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tu
             f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"
             f" and the store has not got it: {error}"
         ) from error
+
+
+def _state(tracking: Tracking, model_id: str) -> tuple[str, str]:
+    """Why a model's files are lost, and in what they are altered; empty where they are not."""
+    try:
+        check_files(tracking, model_id)
+    except FilesLost as error:
+        return str(error), ""
+    except AlteredFiles as error:
+        return "", str(error)
+    return "", ""
 
 
 def _logged_models(tracking: Tracking) -> dict[tuple[str, str], tuple[str, str | None]]:

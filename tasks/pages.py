@@ -152,9 +152,9 @@ def show_rollback(
 
 def show_lineage(tracking: Tracking, model: str, number: int) -> None:
     """Post where a version comes from, or what of that is not known, with a link to its page."""
-    title = f"Where {model} version {number} comes from"
+    title, address = f"Where {model} version {number} comes from", f"models:/{model}/{number}"
     try:
-        page = lineage_diagram(trace(tracking, f"models:/{model}/{number}", store().root))
+        page = lineage_diagram(trace(tracking, address, store().root, every_file=False))
     except BrokenLineage as fault:  # the gate has decided with it; a page changes no decision
         page = f"### {title}\n\n{fault}"
     _post("lineage", page, title)

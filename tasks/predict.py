@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fourstage.errors import EnvironmentFault
+from fourstage.errors import EnvironmentFault, located
 from tasks.lineage import find
+from tasks.logged_files import FilesLost, verified
 from tasks.tracking import connect
 
 
@@ -20,20 +21,19 @@ def predict(model: str, texts: Sequence[str]) -> list[dict[str, Any]]:
     Raises:
         RecipeError: If there is no such model, alias or version.
         EnvironmentFault: If its files are not where they were registered.
+        ContractViolation: If they are not those that were registered.
     """
     import mlflow.pyfunc
-    from mlflow.exceptions import MlflowException
 
     tracking = connect()
     version = find(tracking, model)
-    with tracking.as_default():
+    with located(f"{version.name} version {version.number}"):
         try:
-            loaded = mlflow.pyfunc.load_model(f"models:/{version.name}/{version.number}")
-        except (MlflowException, OSError) as error:
-            reason = str(error).split("\n", 1)[0][:200]
+            with verified(tracking, version.model_id) as folder:
+                loaded = mlflow.pyfunc.load_model(str(folder))
+                return [dict(answer) for answer in loaded.predict(list(texts))]
+        except FilesLost as error:
             raise EnvironmentFault(
-                f"{version.name} version {version.number}: its files cannot be loaded: {reason}."
-                " They are looked for where they were when it was registered; put them back there"
-                " (a backup of the home's mlflow/), or run its recipe again."
+                f"{error}. Files are looked for where they were when the version was registered;"
+                " put them back there (a backup of the home's mlflow/), or run its recipe again."
             ) from error
-    return [dict(answer) for answer in loaded.predict(list(texts))]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from fourstage.errors import GateRefused, RecipeError, UnknownNameError
 from tasks.figures import gate_figures, log_figures
 from tasks.fresh_process import SmokeTestFailed, try_in_a_fresh_process
 from tasks.gate import Gate
+from tasks.logged_files import AlteredFiles, FilesLost, check_files, verified
 from tasks.register_model import (
     CHALLENGER,
     CHAMPION,
@@ -28,7 +27,7 @@ from tasks.register_model import (
 )
 from tasks.tracking import Tracking, answered
 
-TESTED = "fourstage.smoke_tested"  # set on a champion that a fresh process could load
+TESTED = "fourstage.smoke_tested"  # set on a version that a fresh process could load
 REPLACED = "fourstage.replaced"  # the champion a version took over from
 PROMOTED = "fourstage.promoted_at"
 
@@ -92,26 +91,11 @@ def find_version_of(tracking: Tracking, name: str, number: int) -> Version:
 
 
 def unreadable(tracking: Tracking, candidate: Version) -> str:
-    """Why a version's files can't be read, or an empty text."""
-    import mlflow.artifacts
-    from mlflow.exceptions import MlflowException
-    from mlflow.utils.file_utils import local_file_uri_to_path
-
-    with tempfile.TemporaryDirectory() as temporary:
-        try:
-            if candidate.model_id is None:
-                return "it has no logged model"
-            place = tracking.client.get_logged_model(candidate.model_id).artifact_location
-            if (
-                place.startswith("file:")
-                and not Path(folder := local_file_uri_to_path(place)).is_dir()
-            ):
-                return f"its files are not in {folder}"
-            mlflow.artifacts.download_artifacts(
-                artifact_uri=f"{place}/MLmodel", dst_path=temporary, tracking_uri=tracking.uri
-            )
-        except (MlflowException, OSError) as error:
-            return str(error).split("\n", 1)[0][:200]
+    """Why a version's files can't be read or believed, or an empty text."""
+    try:
+        check_files(tracking, candidate.model_id)
+    except (FilesLost, AlteredFiles) as error:
+        return str(error)
     return ""
 
 
@@ -126,8 +110,8 @@ def promote(
 ) -> Promotion:
     """Make a version the champion, if the gate says so and the champion is still the one it saw.
 
-    ``previous`` and then ``champion`` are moved; a fresh process loads the new champion; where it
-    can't, both aliases go back. Killed at any moment and run again, it ends the same.
+    A fresh process loads the version first; then ``previous`` and ``champion`` are moved. Killed at
+    any moment and run again, it ends the same.
 
     Args:
         tracking: The server.
@@ -151,32 +135,30 @@ def promote(
     with tracking.alone(f"promote-{name}"):
         before = aliases(tracking, name)
         current = before.get(CHAMPION)
-        if current != gate.version:
-            # Who forces a refused version asks for no comparison.
-            forced = force and gate.decision == "refuse"
-            if current != gate.champion_version and not forced:
-                reason = _out_of_date(gate, current)
-                record(tracking, gate, "refused", reason, run_id)
-                raise GateRefused(reason)
-            _move(tracking, challenger, before)
-        elif challenger.tags.get(TESTED):
-            return Promotion(challenger, gate.champion_version, False, {})
-        else:  # a kill stopped it after the move, or in it
+        # Who forces a refused version asks for no comparison.
+        forced = force and gate.decision == "refuse"
+        if current not in (gate.version, gate.champion_version) and not forced:
+            reason = _out_of_date(gate, current)
+            record(tracking, gate, "refused", reason, run_id)
+            raise GateRefused(reason)
+        if current == gate.version:
+            # Where the champion was promoted, there is nothing to do; else a kill came in the move.
             _end_challenge(tracking, challenger, before)
+            if challenger.tags.get(PROMOTED):
+                return Promotion(challenger, gate.champion_version, False, {})
         facts: Mapping[str, Any] = {}
         if smoke_test:
             try:
-                facts = try_in_a_fresh_process(tracking.uri, f"models:/{name}@{CHAMPION}")
-            except SmokeTestFailed as error:
-                _restore(tracking, challenger, before)
-                reason = f"{name} version {gate.version} failed its smoke test ({error}); " + (
-                    f"the champion is version {current} again." if current else "no champion."
-                )
-                record(tracking, gate, "rolled back", reason, run_id)
+                with verified(tracking, challenger.model_id) as folder:
+                    facts = try_in_a_fresh_process(folder)
+            except (SmokeTestFailed, FilesLost, AlteredFiles) as error:
+                reason = f"{name} version {gate.version} failed its smoke test: {error}"
+                record(tracking, gate, "refused", reason, run_id)
                 raise GateRefused(reason) from error
-            tracking.client.set_model_version_tag(
-                name, str(gate.version), TESTED, json.dumps(facts)
-            )
+            number = str(gate.version)
+            tracking.client.set_model_version_tag(name, number, TESTED, json.dumps(facts))
+        if current != gate.version:
+            _move(tracking, challenger, before)
         outcome = "promoted" if gate.decision == "promote" else "forced"
         record(tracking, gate, outcome, gate.reason, run_id)
     replaced = current if current != gate.version else None
@@ -231,7 +213,7 @@ def record(
     Args:
         tracking: The server.
         gate: The decision.
-        outcome: ``promoted``, ``refused``, ``rolled back`` or ``forced``.
+        outcome: ``promoted``, ``refused`` or ``forced``.
         reason: Why, in a sentence.
         run_id: The lifecycle's run.
     """
@@ -275,30 +257,6 @@ def _move(tracking: Tracking, challenger: Version, before: Mapping[str, int]) ->
 def _end_challenge(tracking: Tracking, challenger: Version, before: Mapping[str, int]) -> None:
     if before.get(CHALLENGER) == challenger.number:
         tracking.client.delete_registered_model_alias(challenger.name, CHALLENGER)
-
-
-def _restore(tracking: Tracking, challenger: Version, before: Mapping[str, int]) -> None:
-    """Put the aliases back, unless somebody has moved the champion on since."""
-    client = tracking.client
-    name = challenger.name
-    if aliases(tracking, name).get(CHAMPION) != challenger.number:
-        return
-    target = before.get(CHAMPION)
-    replaced = challenger.tags.get(REPLACED)
-    if target == challenger.number:
-        # It was moved by an earlier run that died before its own smoke test.
-        target = int(replaced) if replaced else None
-    if target is None:
-        client.delete_registered_model_alias(name, CHAMPION)
-    else:
-        client.set_registered_model_alias(name, CHAMPION, str(target))
-    previous = before.get(PREVIOUS)
-    if previous is not None and previous != target:
-        client.set_registered_model_alias(name, PREVIOUS, str(previous))
-    elif PREVIOUS in aliases(tracking, name):
-        client.delete_registered_model_alias(name, PREVIOUS)
-    if CHALLENGER in before:
-        client.set_registered_model_alias(name, CHALLENGER, str(before[CHALLENGER]))
 
 
 def _out_of_date(gate: Gate, current: int | None) -> str:

@@ -14,6 +14,7 @@ from models.stage_format import HISTORY, TOKENIZER
 from tasks.ancestry import FILE, Ancestry, Manifest
 from tasks.artifacts import NOTES
 from tasks.datasets import dataset_input
+from tasks.logged_files import FILES, list_files
 from tasks.notes import stage_note
 from tasks.runs import (
     DIGEST,
@@ -66,13 +67,13 @@ def find_published(tracking: Tracking, stage: Manifest) -> Published | None:
 
 @answered
 def find_model(tracking: Tracking, made: Manifest) -> LoggedModel | None:
-    """The finished logged model of what was made: of its key and its digest.
+    """The finished logged model of what was made, with a listing: of its key and its digest.
 
     Another machine may have made other weights under the same key.
     """
     # The status is an attribute that can't be filtered by.
     for model in _models(tracking, {KEY: made.key, DIGEST: made.digest}):
-        if str(model.status) == "READY":
+        if str(model.status) == "READY" and FILES in model.tags:
             return model
     return None
 
@@ -273,6 +274,7 @@ def upload(
     )
     with tempfile.TemporaryDirectory() as temporary:
         fill(model, Path(temporary))
+        client.set_logged_model_tags(model.model_id, {FILES: list_files(Path(temporary))})
         client.log_model_artifacts(model.model_id, temporary)
     return client.finalize_logged_model(model.model_id, "READY")
 

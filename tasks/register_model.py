@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import RecipeError
 from tasks.ancestry import Ancestry, BrokenLineage, join
+from tasks.logged_files import FILES
 from tasks.published import find_model, model_tags, upload, write_ancestry
 from tasks.runs import KEY
 from tasks.tracking import Tracking, answered, every, made_once
@@ -142,9 +143,9 @@ def register(
 
 @answered
 def find_version(tracking: Tracking, name: str, key: str) -> ModelVersion | None:
-    """The first version of a model that holds a package's key."""
+    """The first version of a model that holds a package's key and has a listing of its files."""
     found = tracking.client.search_model_versions(f"tags.`{KEY}` = '{key}'")
-    ours = [candidate for candidate in found if candidate.name == name]
+    ours = [each for each in found if each.name == name and FILES in each.tags]
     return min(ours, key=lambda candidate: int(candidate.version), default=None)
 
 
@@ -286,7 +287,7 @@ def _create_version(
                 name,
                 source=f"models:/{model.model_id}",
                 run_id=run_id,
-                tags={**tags, MODEL_TAG: model.model_id},
+                tags={**tags, MODEL_TAG: model.model_id, FILES: model.tags[FILES]},
                 model_id=model.model_id,
             ),
             lambda: find_version(tracking, name, tags[KEY]),

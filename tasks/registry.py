@@ -16,6 +16,7 @@ from tasks.durable import store
 from tasks.evidence import evidence_of, keep_evidence, read_evidence
 from tasks.gate import Evidence, Gate, decide
 from tasks.lineage import trace
+from tasks.logged_files import verified
 from tasks.naming import flow_tags
 from tasks.promote_model import (
     Promotion,
@@ -179,9 +180,8 @@ def _answers(
     rows = {row.id: row for row in prepared_rows(dataset.folder) if row.split == rules["split"]}
     if any(name not in rows for name in ids) or any(row.text_pair for row in rows.values()):
         return None
-    with tracking.as_default():
-        model = mlflow.pyfunc.load_model(f"models:/{version.name}/{version.number}")
-    said = model.predict([rows[name].text for name in ids])
+    with verified(tracking, version.model_id) as folder:
+        said = mlflow.pyfunc.load_model(str(folder)).predict([rows[name].text for name in ids])
     return tuple(answer["label"] for answer in said)
 
 

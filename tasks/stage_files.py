@@ -6,14 +6,14 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from fourstage.digests import hash_file
-from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError
+from fourstage.errors import EnvironmentFault, RecipeError, located
 from fourstage.settings import home
-from models.stage_format import NETWORK, TOKENIZER
+from models.stage_format import TOKENIZER
 from tasks.artifacts import Artifact, Store
 from tasks.lineage import Hop, trace
+from tasks.logged_files import verified
 from tasks.tracking import Tracking, connect
 
 COPIES = "versions"  # folder of the home; whatever lies there can be made again
@@ -30,7 +30,7 @@ def stage_files(uri: str) -> Iterator[tuple[Path, Path]]:
         EnvironmentFault: Neither the store nor MLflow has its weights.
     """
     tracking, store = connect(), Store(home())
-    found = trace(tracking, uri, store.root)
+    found = trace(tracking, uri, store.root, every_file=False)
     with _files(tracking, store, uri, found.stages()[-1]) as folders:
         yield folders
 
@@ -55,7 +55,7 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
     from models.interchange.new_folder import written_whole
 
     tracking, store = connect(), Store(home())
-    found = trace(tracking, uri, store.root)
+    found = trace(tracking, uri, store.root, every_file=False)
     address = f"models:/{found.version.name}/{found.version.number}"
     stages = [each for each in found.stages() if each.manifest.settings["stage"] != "finetune"]
     if not stages:
@@ -101,8 +101,6 @@ def _in_store(store: Store, kind: str, key: str, digest: str) -> Artifact | None
 @contextmanager
 def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[tuple[Path, Path]]:
     """The folders of a stage and of its tokenizer."""
-    import mlflow.artifacts
-
     made, vocabulary = stage.manifest, stage.manifest.inputs["tokenizer"]
     kept = _in_store(store, "stage", made.key, made.digest)
     tokenizer = _in_store(store, "tokenizer", vocabulary["key"], vocabulary["digest"])
@@ -111,13 +109,5 @@ def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[t
         return
     if stage.model_id is None:
         raise EnvironmentFault(f"{uri}: neither the store nor MLflow has the weights of its stage")
-    place = tracking.client.get_logged_model(stage.model_id).artifact_location
-    with TemporaryDirectory() as temporary:
-        folder = Path(
-            mlflow.artifacts.download_artifacts(
-                artifact_uri=place, dst_path=temporary, tracking_uri=tracking.uri
-            )
-        )
-        if hash_file(folder / NETWORK) != stage.manifest.outputs[NETWORK]:
-            raise ContractViolation(f"{uri}: MLflow holds other weights than its stage was made of")
+    with located(uri), verified(tracking, stage.model_id) as folder:
         yield folder, folder / TOKENIZER

@@ -1,8 +1,8 @@
 """Loads a model the way a stranger does, in a process of its own, and asks it about two sentences.
 
 Run as ``python -I tasks/stranger.py``: isolated, so that nothing of this project can help. What it
-needs is imported at once; then it waits for ``models:/NAME@champion`` and a tracking URI, a line of
-JSON on standard input. Prints one line of JSON.
+needs is imported at once; then it waits for a folder with a model's files, a line of JSON on
+standard input. It is told of no server. Prints one line of JSON.
 """
 
 import json
@@ -20,10 +20,8 @@ def main() -> None:
     asked = sys.stdin.readline()
     if not asked:
         return  # nobody asks any more
-    question = json.loads(asked)
-    mlflow.set_tracking_uri(question["tracking_uri"])
     began = time.monotonic()
-    model = mlflow.pyfunc.load_model(question["model"])
+    model = mlflow.pyfunc.load_model(json.loads(asked))
     loaded = time.monotonic()
     answers = model.predict(SENTENCES)
     model.predict(SENTENCES[:1])

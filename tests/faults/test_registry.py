@@ -175,6 +175,34 @@ def test_a_champion_that_somebody_moves_in_between_is_compared_with_anew(office:
     assert office.alias("previous") == other
 
 
+def test_files_that_were_altered_are_refused_and_never_run(office: Office):
+    """A line of code behind a version that is no champion, and its list of files left as it was."""
+    champion = office.alias("champion")
+    assert champion is not None
+    version = min({1, 2, 3} - {champion})
+    code = office.model_files(version) / "artifacts" / "text_model.py"
+    whole = code.read_text("utf-8")
+    ran = office.home.parent / "ran"
+    code.write_text(f"{whole}\nopen({str(ran)!r}, 'w')\n", "utf-8")
+    address = f"{NAME}/{version}"
+    try:
+        asked = office.first.types("predict", address, "a text")
+        traced = office.first.types("trace", f"models:/{address}")
+        offered = office.first.types("promote", NAME, "--version", str(version), "--json")
+        forced = office.first.types("promote", NAME, "--version", str(version), "--force")
+    finally:
+        code.write_text(whole, "utf-8")
+    says = r"text_model\.py of m-\w+ is not the file that was logged"
+    what_always_holds(office.home, asked, 3, f"{NAME} version {version}: {says}")
+    what_always_holds(office.home, traced, 1, says)
+    # The page of its lineage cannot be drawn, which makes no other exit code of a refusal.
+    what_always_holds(office.home, offered, 4, f"lineage: .*{says}")
+    assert offered.json["decision"] == "refuse"
+    what_always_holds(office.home, forced, 4, f"smoke test: {says}")
+    assert office.alias("champion") == champion
+    assert not ran.exists()
+
+
 def test_a_machine_that_computes_other_weights_registers_its_own(office: Office, tmp_path: Path):
     """Two machines, two homes, one MLflow: same keys, as keys leave the processor out."""
     database = f"sqlite:///{office.home / 'mlflow.db'}"

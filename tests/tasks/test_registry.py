@@ -11,13 +11,28 @@ from typing import Any
 import mlflow.data
 import pytest
 
-from fourstage.errors import EnvironmentFault, GateRefused, RecipeError, UnknownNameError
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    GateRefused,
+    RecipeError,
+    UnknownNameError,
+)
 from models.stage_format import NETWORK
 from tasks.ancestry import Ancestry, BrokenLineage, gather
+from tasks.evidence import keep_evidence, read_evidence
 from tasks.gate import Evidence, Gate, Predictions, decide
 from tasks.lineage import impact, trace
 from tasks.lineage_views import mermaid, picture, text
-from tasks.promote_model import find_champion, promote, rollback, unreadable
+from tasks.logged_files import verified
+from tasks.predict import predict
+from tasks.promote_model import (
+    find_champion,
+    find_version_of,
+    promote,
+    rollback,
+    unreadable,
+)
 from tasks.published import ensure_published, find_published, point_to, publish_stage
 from tasks.register_model import Version, aliases, register, registered_name
 from tasks.runs import ensure_experiment, log_history, stage_run, start_lifecycle
@@ -124,6 +139,7 @@ def test_a_trained_stage_is_published_once_with_everything(
         "config.json",
         "tokenizer/vocabulary.txt",
         "lineage/manifests.json",
+        "lineage/files.json",
     }
 
 
@@ -349,7 +365,6 @@ def test_a_champion_whose_files_are_gone_stops_promotion_unless_forced(
 def test_a_promotion_again_changes_nothing(tracking: Tracking, home: Path, saved_model: Path):
     version = make_version(tracking, home, saved_model, 1)
     promoted(tracking, home, version)
-    tracking.client.set_model_version_tag(NAME, "1", "fourstage.smoke_tested", "{}")
     again = promote(tracking, gate_for(tracking, home, version))
     assert not again.changed
     assert aliases(tracking, NAME) == {"champion": 1}
@@ -365,16 +380,91 @@ def test_a_promotion_that_was_killed_in_the_move_is_completed(
     assert aliases(tracking, NAME) == {"champion": 1}
 
 
-def test_a_version_that_cannot_be_loaded_is_rolled_back(
-    tracking: Tracking, home: Path, saved_model: Path
+def test_a_version_that_cannot_be_loaded_never_becomes_the_champion(
+    tracking: Tracking, home: Path, saved_model: Path, tmp_path: Path
 ):
     promoted(tracking, home, make_version(tracking, home, saved_model, 1))
-    broken = make_version(tracking, home, saved_model, 2)
-    place = next(home.rglob(f"{broken.model_id}/artifacts"))
-    (place / "text_model.py").write_text("raise SystemExit('zqx')")
-    with pytest.raises(GateRefused, match=r"failed its smoke test .*version 1 again"):
+    shutil.copytree(saved_model, tmp_path / "broken")
+    (tmp_path / "broken" / "saved_model" / "saved_model.pb").write_bytes(b"zqx")
+    broken = make_version(tracking, home, tmp_path / "broken", 2)
+    with pytest.raises(GateRefused, match="failed its smoke test"):
         promote(tracking, gate_for(tracking, home, broken))
     assert aliases(tracking, NAME) == {"champion": 1, "challenger": 2}
+    assert tracking.client.get_model_version(NAME, "2").tags["fourstage.gate"] == "refused"
+
+
+def artifacts(home: Path, model_id: str | None) -> Path:
+    return next(home.rglob(f"{model_id}/artifacts"))
+
+
+def test_code_that_was_put_into_a_registered_model_is_not_run(
+    tracking: Tracking, home: Path, saved_model: Path, tmp_path: Path
+):
+    first, second = (make_version(tracking, home, saved_model, seed) for seed in (1, 2))
+    promoted(tracking, home, first)
+    for number, version in ((1, first), (2, second)):
+        code = artifacts(home, version.model_id) / "text_model.py"
+        code.write_text(code.read_text() + f"\nopen({str(tmp_path / 'ran')!r}, 'w')\n")
+        altered = f"text_model.py of {version.model_id} is not the file that was logged"
+        with pytest.raises(ContractViolation, match=altered):
+            predict(f"{NAME}/{number}", ["a text"])
+        with pytest.raises(BrokenLineage, match=altered):
+            trace(tracking, f"models:/{NAME}/{number}", home / "store")
+    # Neither is such a champion compared with, nor does such a challenger take its place.
+    gate = gate_for(tracking, home, second)
+    assert "champion version 1 cannot be read: text_model.py" in gate.reason
+    with pytest.raises(GateRefused, match=f"failed its smoke test: {altered}"):
+        promote(tracking, gate, force=True)
+    assert aliases(tracking, NAME) == {"champion": 1, "challenger": 2}
+    assert not (tmp_path / "ran").exists()
+
+
+def test_only_what_was_logged_is_in_the_copy_that_is_loaded(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    version = make_version(tracking, home, saved_model, 1)
+    place = artifacts(home, version.model_id)
+    logged = {path.relative_to(place) for path in place.rglob("*") if path.is_file()}
+    (place / "tensorflow_text.py").write_text("raise SystemExit")
+    with verified(tracking, version.model_id) as folder:
+        copied = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+    assert copied == logged
+
+
+def test_one_byte_of_a_stage_or_its_listing_breaks_the_trace(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    make_version(tracking, home, saved_model, 1, stages=True)
+    found = trace(tracking, f"models:/{NAME}/1", home / "store")
+    task = next(hop for hop in found.hops if hop.manifest.stage == "task")
+    place = artifacts(home, task.model_id)
+    for name in ("network.safetensors", "heads/masked_lm.safetensors", "lineage/files.json"):
+        whole = (place / name).read_bytes()
+        (place / name).write_bytes(whole[:-1] + b"\0")
+        with pytest.raises(BrokenLineage, match=f"stage task: {name} of {task.model_id} is not"):
+            trace(tracking, f"models:/{NAME}/1", home / "store")
+        (place / name).write_bytes(whole)
+    # What is gone the store may still have; what nobody has is a fault.
+    (place / "network.safetensors").unlink()
+    found = trace(tracking, f"models:/{NAME}/1", home / "store")
+    assert next(hop for hop in found.hops if hop.manifest.stage == "task").held_by == ("store",)
+    shutil.rmtree(home / "store")
+    with pytest.raises(BrokenLineage, match=r"neither MLflow nor the store .*is gone"):
+        trace(tracking, f"models:/{NAME}/1", home / "store")
+
+
+def test_evidence_that_was_altered_decides_nothing(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    version = make_version(tracking, home, saved_model, 1)
+    keep_evidence(tracking, version, evidence(home, version), {"require": {}})
+    version = find_version_of(tracking, NAME, 1)
+    kept, _ = read_evidence(tracking, version)
+    assert kept.metrics == version.metrics
+    path = next(home.rglob("evaluation/version-1.json"))
+    path.write_text(path.read_text().replace('"accuracy": 0.', '"accuracy": 1.'))
+    with pytest.raises(EnvironmentFault, match="not the one that was kept"):
+        read_evidence(tracking, version)
 
 
 def test_a_trace_is_complete_from_mlflow_alone(tracking: Tracking, home: Path, saved_model: Path):
@@ -406,20 +496,18 @@ def test_a_trace_is_complete_from_the_store_where_mlflow_lost_the_model(
 def test_a_trace_fails_at_a_hop_that_is_not_what_it_claims(
     tracking: Tracking, home: Path, saved_model: Path
 ):
+    """Where the store tells it, which has no digest of a whole way."""
     version = make_version(tracking, home, saved_model, 1, stages=True)
-    shutil.rmtree(home / "store")
-    path = next(home.rglob(f"{version.model_id}/artifacts")) / "lineage" / "manifests.json"
-    whole = json.loads(path.read_text())
-    for manifest in whole["manifests"]:
-        if manifest["name"] == "corpus trials":
-            manifest["preimage"]["settings"]["snapshot"] = "00" * 32
-    path.write_text(json.dumps(whole))
+    shutil.rmtree(next(home.rglob(f"{version.model_id}")))
+    path = Lifecycle(home, 1, saved_model)["corpus trials"].folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["preimage"]["settings"]["snapshot"] = "00" * 32
+    path.write_text(json.dumps(manifest))
     with pytest.raises(BrokenLineage, match="its preimage does not give its key"):
-        trace(tracking, f"models:/{NAME}/1")
-    whole["manifests"] = [m for m in whole["manifests"] if m["name"] != "corpus trials"]
-    path.write_text(json.dumps(whole))
-    with pytest.raises(BrokenLineage, match="is gone"):
-        trace(tracking, f"models:/{NAME}/1")
+        trace(tracking, f"models:/{NAME}/1", home / "store")
+    path.unlink()
+    with pytest.raises(BrokenLineage, match="can't be read"):
+        trace(tracking, f"models:/{NAME}/1", home / "store")
 
 
 def test_addresses_that_lead_nowhere_are_the_users_errors(

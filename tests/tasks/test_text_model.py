@@ -19,10 +19,12 @@ import psutil
 import pytest
 
 from fourstage.errors import EnvironmentFault
+from tasks import fresh_process
 from tasks.ancestry import gather
 from tasks.fresh_process import get_ready, try_in_a_fresh_process
 from tasks.gate import Evidence, decide
 from tasks.lineage import trace
+from tasks.logged_files import verified
 from tasks.promote_model import promote
 from tasks.published import ensure_published
 from tasks.register_model import register
@@ -135,15 +137,24 @@ def test_a_whole_promotion_through_a_tracking_server(
     assert time.monotonic() - began < 60
 
 
-def test_a_fresh_process_loads_the_champion(tracking: Tracking, home: Path, saved_model: Path):
+def test_a_fresh_process_loads_a_version_and_knows_no_credentials(
+    tracking: Tracking, home: Path, saved_model: Path, monkeypatch: pytest.MonkeyPatch
+):
     lifecycle = Lifecycle(home, 1, saved_model)
     run = start_lifecycle(tracking, "demo")
     package = gather(lifecycle.store.root, lifecycle["package"])
     version = register(tracking, package, name="relations", run_id=run)
+    secrets = ("MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_PASSWORD", "AWS_SECRET_ACCESS_KEY", "TOKEN")
+    for name in secrets:
+        monkeypatch.setenv(name, "sqlite:///nowhere/zqx.db")
     get_ready()
-    facts = try_in_a_fresh_process(tracking.uri, f"models:/relations/{version.number}")
+    known = psutil.Process(fresh_process._ready[0]._process.pid).environ()
+    with verified(tracking, version.model_id) as folder:
+        facts = try_in_a_fresh_process(folder)
     assert facts["answers"] == 2
-    assert os.environ.get("MLFLOW_TRACKING_URI") is None
+    assert "PATH" in known
+    assert not [value for value in known.values() if "zqx" in value]
+    assert known["HOME"] != os.environ["HOME"]
 
 
 def test_a_process_that_nobody_asks_ends_with_the_one_that_started_it(tmp_path: Path):
