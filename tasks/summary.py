@@ -13,6 +13,8 @@ from tasks.start import made_as
 from tasks.tokenize_corpus import unigram_losses
 from tasks.work import Work
 
+CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
+
 
 def summarise(work: Work) -> dict[str, Any]:
     """The run's result: stages in order, metrics, gate, model."""
@@ -88,6 +90,9 @@ def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
     guessed = [stage for stage in trained if GUESSER in stage.objectives]
     pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
+    read = {step.given["source"].language for step in work.plan.of_kind("corpus", "dataset")}
+    if pieces and read & CHARACTERS:
+        pieces //= 2  # half of them may be single characters
     return little_learned([told[stage.name] for stage in guessed], guessed, pieces)
 
 
