@@ -31,12 +31,14 @@ up: .venv/ready ## Prefect server, worker, deployments and MLflow's pages on loo
 # A stamp is written last, so that an interrupted installation is not taken for a whole one.
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "Fourstage needs Python 3.11 to 3.13, this is %d.%d: make PYTHON=python3.12 ..." % v)'
+	@echo "Installing the $$(grep -c == requirements.lock) packages of requirements.lock into .venv, about 3 GB: some 3 minutes, in which pip says nothing."
 	$(PYTHON) -m venv .venv
 	$(PIP) -r requirements.lock
 	$(PIP) --no-deps --editable .
 	touch $@
 
 .venv/ready-dev: requirements-dev.lock .venv/ready
+	@echo "Installing what tests and checks need, less than a minute."
 	$(PIP) -r requirements-dev.lock
 	touch $@
 

@@ -7,9 +7,11 @@ message.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,11 @@ from typing import TextIO
 
 from fourstage.settings import home
 
+REWRITE = "\r\x1b[K"  # to the beginning of the line, and nothing on it
+
 _own: TextIO | None = None
+_writing = threading.RLock()
+_foot = ""
 
 
 def terminal() -> TextIO:
@@ -29,9 +35,40 @@ def terminal() -> TextIO:
 def say(message: str) -> None:
     """Print one sentence; control characters never reach the terminal."""
     line = "".join(c if c.isprintable() else " " for c in message)
+    with _writing:
+        _write(f"{REWRITE if _foot else ''}{line}\n{_foot}")
+
+
+def set_foot(line: str) -> None:
+    """Show a line below all that is said, in place of the one before; an empty one ends it.
+
+    Only for a terminal: it is written over and over.
+    """
+    global _foot
+    with _writing:
+        if line or _foot:
+            _foot = line
+            _write(REWRITE + line)
+
+
+def at_terminal() -> bool:
+    """Whether a person may be looking on, at something that can rewrite a line."""
+    return terminal().isatty() and os.environ.get("TERM") != "dumb"
+
+
+def columns() -> int:
+    """How many characters fit on a line of the terminal."""
+    return os.get_terminal_size(terminal().fileno()).columns or 80
+
+
+def _write(text: str) -> None:
     stream = terminal()
-    stream.write(line + "\n")
-    stream.flush()
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        if error.errno != errno.EIO:  # the terminal was closed; whoever may go on without it does
+            raise
 
 
 def new_log(verb: str) -> Path:

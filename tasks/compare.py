@@ -11,6 +11,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from fourstage.activity import activity
 from fourstage.digests import write_atomically
 from fourstage.settings import home
 from tasks.comparison_report import markdown, plot
@@ -36,7 +37,8 @@ def compare_runs(
     Returns:
         The table as plain JSON, with the folder it is kept in.
     """
-    table = judge(entries, runs, equal, contrasts)
+    with activity("judging the differences"):
+        table = judge(entries, runs, equal, contrasts)
     folder = home() / EXPERIMENT / table["digest"]
     table["folder"] = str(folder)
     picture = plot(table)

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 
-from fourstage.terminal import say, terminal
+from fourstage.columns import padded, width, wrapped
+from fourstage.terminal import at_terminal, columns, say, terminal
 from tasks.artifacts import Artifact
+from tasks.report import StageRow, brackets, stage_table_for_terminal
 from tasks.start import made_as
+from tasks.steps import Step
 
-WIDTH = 40
+WIDTH = 40  # of a step's name
+DOING = {
+    "corpus": "reading and cleaning documents",
+    "dataset": "reading and cleaning rows",
+    "contract": "checking what the data promise",
+    "tokenizer": "learning the vocabulary",
+    "tokens": "tokenising",
+    "rows": "tokenising",
+    "stage": "training",
+    "measurement": "measuring",
+    "package": "packing the model",
+    "evaluation": "predicting the test rows",
+}
+
+
+def doing(step: Step) -> str:
+    """What is being done while a step is made."""
+    return f"{step.name}: {DOING[step.kind]}"
 
 
 def tell_step(artifact: Artifact, status: str, seconds: float) -> None:
-    """One line: the step, whether it was made, and what came out."""
+    """The step, whether it was made, and what came out: one line, at a narrow terminal more."""
     time = f"{seconds:6.1f} s" if status == "made" else "        "
     word = made_as(artifact) if status == "made" else status
-    say(f"{artifact.name:<{WIDTH}} {word:<8} {time}  {_result(artifact)}".rstrip())
+    _tell_pairs((f"{padded(artifact.name, WIDTH)} {word:<8} {time}", _result(artifact)))
+
+
+def _tell_pairs(*pairs: tuple[str, str]) -> None:
+    """Two columns; where a terminal has no room for them, the second below the first."""
+    left_width = max(width(left) for left, _ in pairs)
+    needed = left_width + 2 + max(width(right) for _, right in pairs)
+    if not at_terminal() or needed <= columns():
+        for left, right in pairs:
+            say(f"{padded(left, left_width)}  {right}".rstrip())
+        return
+    for left, right in pairs:
+        say(left.rstrip())
+        for line in wrapped(right, columns() - 6):
+            say(f"      {line}")
 
 
 def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
@@ -29,14 +64,14 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
         summary: Of the run.
         recipe: How the command named it, with its options.
     """
-    from tasks.report import brackets, stage_table_for_terminal
     from tasks.summary import stage_rows
 
     metric = next((s["task_metric"]["name"] for s in summary["stages"] if s.get("task_metric")), "")
     console = Console(file=terminal(), width=None if terminal().isatty() else 160)
     console.print()
     rows = stage_rows(summary)
-    console.print(stage_table_for_terminal(rows, metric))
+    for part in _parts_that_fit(rows, metric, console):
+        console.print(stage_table_for_terminal(part, metric))
     if all(stage["status"] != "trained" for stage in summary["stages"]):
         console.print(
             "Nothing was trained: every stage was finished before, from the same data and settings"
@@ -63,13 +98,29 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
             console.print(f"  {said}", highlight=False, markup=False, soft_wrap=True)
         address = f"models:/{model['name']}/{model['version']}"
         console.print("\nLook at it:")
-        for command, what in (
-            (f"fourstage trace {address}", "where it comes from, every hop"),
-            (f"fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
-            (f"fourstage explain {recipe}", "why each step was made or reused"),
-            ("fourstage up", "Prefect's and MLflow's pages on this machine"),
-        ):
-            console.print(f"  {command:<58} {what}", highlight=False)
+        _tell_pairs(
+            (f"  fourstage trace {address}", "where it comes from, every hop"),
+            (f"  fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
+            (f"  fourstage explain {recipe}", "why each step was made or reused"),
+            ("  fourstage up", "Prefect's and MLflow's pages on this machine"),
+        )
+
+
+def _parts_that_fit(
+    rows: Sequence[StageRow], metric: str, console: Console
+) -> Iterator[Sequence[StageRow]]:
+    """The stages, as many side by side as there is room for."""
+    many = len(rows)
+    while many > 1 and any(
+        Measurement.get(
+            console, console.options, stage_table_for_terminal(rows[i : i + many], metric)
+        ).minimum
+        > console.width
+        for i in range(0, len(rows), many)
+    ):
+        many -= 1
+    for i in range(0, len(rows), many):
+        yield rows[i : i + many]
 
 
 def _result(artifact: Artifact) -> str:
@@ -86,9 +137,10 @@ def _result(artifact: Artifact) -> str:
                 said += "; none is held out: its loss, and forgetting it, can't be measured"
             return said
         case "contract":
-            said = f"{details['verdict']}: {details['reason']}"
+            if details["verdict"] == "green":
+                return "green"
             more = shlex.join(["fourstage", "report", artifact.name.removeprefix("contract ")])
-            return said if details["verdict"] == "green" else f"{said} More: {more}"
+            return f"{details['verdict']}: {details['reason']} More: {more}"
         case "tokenizer":
             return f"{details['vocabulary_size']:,} pieces"
         case "tokens" | "rows":

@@ -1,9 +1,8 @@
-"""One stage's training as people see it: bars in terminal and Prefect, curves in MLflow."""
+"""One stage's training as people see it: how far in terminal and Prefect, curves in MLflow."""
 
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -12,15 +11,8 @@ from uuid import UUID
 
 import httpx
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
+from fourstage.activity import progress
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
 from tasks.naming import flow_tags
@@ -55,10 +47,9 @@ class StageReport:
         self._closing = ExitStack()
         self._artifact: UUID | None = None
         self._sent = 0.0
-        self._bar: Progress | None = None
 
     def __enter__(self) -> StageReport:
-        """Open the stage's run, or the one that a kill left, and its bars."""
+        """Open the stage's run, or the one that a kill left."""
         tracking = connect()
         self.tracking: Tracking = tracking
         self.run_id = stage_run(
@@ -71,19 +62,6 @@ class StageReport:
             tags={RECIPE: self._step.step.given["recipe"], **flow_tags()},
         )
         self._closing.enter_context(system_metrics(tracking, self.run_id))
-        if sys.stderr.isatty():
-            self._bar = self._closing.enter_context(
-                Progress(
-                    TextColumn("{task.description:<10}"),
-                    BarColumn(),
-                    MofNCompleteColumn(),
-                    TextColumn("{task.fields[scalars]}"),
-                    TimeRemainingColumn(),
-                    console=Console(stderr=True),
-                    transient=True,
-                )
-            )
-            self._task = self._bar.add_task(self._stage, scalars="")
         return self
 
     def __exit__(
@@ -92,17 +70,16 @@ class StageReport:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the bars; a run that did not finish its stage is FAILED, or KILLED by a signal."""
+        """A run that did not finish its stage is FAILED, or KILLED by a signal."""
         self._closing.close()
         if error is not None:
             killed = isinstance(error, Interrupted) or not isinstance(error, Exception)
             finish_run(self.tracking, self.run_id, "KILLED" if killed else "FAILED")
 
     def progress(self, step: int, total: int, scalars: Mapping[str, float]) -> None:
-        """Move the bars."""
-        shown = "  ".join(f"{name} {value:,.4g}" for name, value in scalars.items())
-        if self._bar is not None:
-            self._bar.update(self._task, completed=step, total=total, scalars=shown)
+        """Show how far training has come."""
+        shown = "  ".join(_shown(name, value) for name, value in scalars.items())
+        progress(step, total, shown)
         now = time.monotonic()
         if self._sent == math.inf or (now - self._sent < UPDATE_SECONDS and step < total):
             return
@@ -127,3 +104,7 @@ class StageReport:
     def metrics(self, rows: Sequence[Mapping[str, float]]) -> None:
         """Log metrics by step; at checkpoints only, so that a kill leaves no gap or double."""
         log_history(self.tracking, self.run_id, rows)
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{value:,.0f} tokens/s" if name == "tokens_per_second" else f"{name} {value:.3f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from fourstage.activity import activity
 from tasks.ancestry import gather
 from tasks.durable import store
 from tasks.naming import flow_tags
@@ -27,12 +28,13 @@ def record_stage(work: Work, stage: str) -> Published:
         work: The run of the recipe.
         stage: The stage's name.
     """
-    published = ensure_published(
-        work.tracking,
-        gather(store().root, work.made[f"stage {stage}"]),
-        experiment=experiment_of(work.plan.recipe),
-        parent_run_id=work.lifecycle_run,
-        tags={RECIPE: work.plan.recipe.name, **flow_tags()},
-    )
-    point_to(work.tracking, work.lifecycle_run, stage, published)
+    with activity(f"stage {stage}: recording it in MLflow"):
+        published = ensure_published(
+            work.tracking,
+            gather(store().root, work.made[f"stage {stage}"]),
+            experiment=experiment_of(work.plan.recipe),
+            parent_run_id=work.lifecycle_run,
+            tags={RECIPE: work.plan.recipe.name, **flow_tags()},
+        )
+        point_to(work.tracking, work.lifecycle_run, stage, published)
     return published

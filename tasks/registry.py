@@ -9,6 +9,7 @@ from typing import Any
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
+from fourstage.activity import activity
 from fourstage.errors import GateRefused
 from tasks.ancestry import BrokenLineage, gather
 from tasks.artifacts import Artifact
@@ -44,19 +45,22 @@ def register_model(work: Work) -> Version:
     """Make the package a version, the challenger; the same package is the same version."""
     recipe = work.plan.recipe
     evaluation = work.made["evaluation"]
-    version = register(
-        work.tracking,
-        gather(store().root, work.made["package"]),
-        name=recipe.model,
-        run_id=work.lifecycle_run,
-        evaluation=gather(store().root, evaluation),
-        smoke=work.smoke,
-        tags=flow_tags(),
-    )
-    facts = record_results(work.tracking, work.lifecycle_run, recipe, work.made, version.model_id)
-    work.recorded = True
-    assert facts is not None, "what was evaluated was measured"
-    keep_card(work.tracking, version, facts, evaluation)
+    with activity(f"{recipe.model}: registering the model"):
+        version = register(
+            work.tracking,
+            gather(store().root, work.made["package"]),
+            name=recipe.model,
+            run_id=work.lifecycle_run,
+            evaluation=gather(store().root, evaluation),
+            smoke=work.smoke,
+            tags=flow_tags(),
+        )
+        facts = record_results(
+            work.tracking, work.lifecycle_run, recipe, work.made, version.model_id
+        )
+        work.recorded = True
+        assert facts is not None, "what was evaluated was measured"
+        keep_card(work.tracking, version, facts, evaluation)
     contracts = {
         name: artifact.details["verdict"]
         for name, artifact in work.made.items()
@@ -85,6 +89,11 @@ def register_model(work: Work) -> Version:
 )
 def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
     """Compare a version with the champion of this moment and with what its recipe asks."""
+    with activity(f"{name} version {number}: holding the gate"):
+        return _hold_gate(tracking, name, number)
+
+
+def _hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
     version = find_version_of(tracking, name, number)
     evidence, rules = read_evidence(tracking, version)
     champion, fault = find_champion(tracking, name)
@@ -110,10 +119,11 @@ def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
 @task(name="promote_model", task_run_name="promote-{gate.name}", cache_policy=NO_CACHE)
 def promote_model(tracking: Tracking, gate: Gate, force: bool = False) -> Promotion | GateRefused:
     """Move the aliases if the gate lets it through; a refusal is an answer, not a failure."""
-    try:
-        outcome: Promotion | GateRefused = promote(tracking, gate, force=force)
-    except GateRefused as refusal:
-        outcome = refusal
+    with activity(f"{gate.name} version {gate.version}: trying it in a process of its own"):
+        try:
+            outcome: Promotion | GateRefused = promote(tracking, gate, force=force)
+        except GateRefused as refusal:
+            outcome = refusal
     remember_versions(tracking, gate.name)
     return outcome
 

@@ -173,9 +173,9 @@ def stage_table_for_terminal(rows: Sequence[StageRow], metric: str = "") -> Tabl
     from rich.table import Table
 
     head, body = _stage_cells(rows, metric)
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2))
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1))
     for i, name in enumerate(head):
-        table.add_column(name, justify="right" if i else "left")
+        table.add_column(name, justify="right" if i else "left", no_wrap=not i)
     for cells in body:
         table.add_row(*cells)
     return table

@@ -18,6 +18,7 @@ from typing import Any
 from prefect import Task
 
 from data_contracts.verdict import Report, raise_if_red
+from fourstage.activity import activity
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 from fourstage.space import taken
 from fourstage.terminal import say
@@ -25,7 +26,7 @@ from tasks.artifacts import Artifact
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.naming import flow_tags
-from tasks.narration import tell_step
+from tasks.narration import doing, tell_step
 from tasks.orphans import close_orphans, end_embedded_servers, unmarked
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
@@ -106,7 +107,8 @@ class Work:
                 "bytes_left": self.bytes_left,
             }
         began = time.monotonic()
-        artifact, self.status[name] = perform(TASKS[bound.step.kind], bound, **extra)
+        with activity(doing(bound.step)):
+            artifact, self.status[name] = perform(TASKS[bound.step.kind], bound, **extra)
         self.made[name] = artifact
         tell_step(artifact, self.status[name], time.monotonic() - began)
         if bound.step.kind == "contract":
@@ -243,17 +245,18 @@ def work_on(
     if name in _open:
         yield _open[name]
         return
-    end_embedded_servers()
-    plan = plan_recipe(recipe, overrides, smoke, seed)
-    tracking = connect()
-    close_orphans(tracking)
-    run = start_lifecycle(
-        tracking,
-        plan.recipe.name,
-        experiment=experiment_of(plan.recipe),
-        resolved=_as_yaml(plan),
-        tags=flow_tags(),
-    )
+    with activity("reading the recipe and opening MLflow"):
+        end_embedded_servers()
+        plan = plan_recipe(recipe, overrides, smoke, seed)
+        tracking = connect()
+        close_orphans(tracking)
+        run = start_lifecycle(
+            tracking,
+            plan.recipe.name,
+            experiment=experiment_of(plan.recipe),
+            resolved=_as_yaml(plan),
+            tags=flow_tags(),
+        )
     work = Work(plan, smoke, tracking, run)
     _open[name] = work
     status = "FAILED"

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from fourstage.activity import activity
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import EMBEDDED, TAG, home
 from fourstage.space import no_space
@@ -72,6 +73,15 @@ def bring_prefect() -> Callable[[], None]:
         _mark_runs()
 
     return ready
+
+
+@contextmanager
+def prefect_ready() -> Iterator[None]:
+    """Have a server at the end of the block, which imports what the flows need meanwhile."""
+    with activity("getting ready: Prefect's server, libraries"):
+        ready = bring_prefect()
+        yield
+        ready()
 
 
 @contextmanager

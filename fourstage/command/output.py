@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from fourstage.columns import padded, width, wrapped
+
+NARROWEST = 20  # columns of a terminal worth breaking a text for
 
 
 def print_json(value: Any) -> None:
@@ -28,12 +33,17 @@ def tell(line: str) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; the last one is left as it is."""
+    """Columns as wide as their widest cell; at a terminal the last one is broken between words."""
     table = [[str(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(head))]
-    for row in table:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        print_line("  ".join(cells).rstrip())
+    widths = [max(width(row[i]) for row in table) for i in range(len(head))]
+    before = sum(widths[:-1]) + 2 * len(widths[:-1])
+    room = shutil.get_terminal_size().columns - before if sys.stdout.isatty() else 0
+    for *cells, last in table:
+        left = "".join(f"{padded(cell, wide)}  " for cell, wide in zip(cells, widths, strict=False))
+        first, *more = wrapped(last, room) if room >= NARROWEST else [last]
+        print_line(f"{left}{first}".rstrip())
+        for line in more:
+            print_line(" " * before + line)
 
 
 @contextmanager

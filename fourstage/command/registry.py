@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from fourstage.command.embedded_prefect import bring_prefect
+from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_model, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line, tell
 from fourstage.command.recipe import resolved_recipe
@@ -53,10 +53,8 @@ def handle_evaluate(options: Namespace) -> int:
     require_servers()
 
     def work() -> Any:
-        ready = bring_prefect()
-        from flows.evaluate import evaluate
-
-        ready()
+        with prefect_ready():
+            from flows.evaluate import evaluate
         return evaluate(options.recipe, options.overrides, options.smoke)
 
     return _run(options, work)
@@ -79,10 +77,8 @@ def handle_promote(options: Namespace) -> int:
     require_servers()
 
     def work() -> Any:
-        ready = bring_prefect()
-        from flows.promote import promote
-
-        ready()
+        with prefect_ready():
+            from flows.promote import promote
         return promote(options.model, options.version, options.force)
 
     return _run(options, work)
@@ -93,10 +89,8 @@ def handle_rollback(options: Namespace) -> int:
     require_servers()
 
     def work() -> Any:
-        ready = bring_prefect()
-        from flows.rollback import rollback
-
-        ready()
+        with prefect_ready():
+            from flows.rollback import rollback
         return rollback(options.model)
 
     return _run(options, work)

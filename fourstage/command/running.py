@@ -10,7 +10,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fourstage.command.embedded_prefect import bring_prefect
+from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import (
     only_this_on_standard_output,
@@ -102,11 +102,10 @@ def handle_run(options: Namespace) -> int:
         only_this_on_standard_output(options.json) as print_object,
         libraries_speak_to(new_log("run")),
     ):
-        ready = bring_prefect()
-        from flows.lifecycle import lifecycle
+        with prefect_ready():
+            from flows.lifecycle import lifecycle
 
-        _import_ahead(options)
-        ready()
+            _import_ahead(options)
         from tasks.narration import tell_summary
 
         summary = lifecycle(
@@ -273,10 +272,8 @@ def handle_compare(options: Namespace) -> int:
         only_this_on_standard_output(options.json) as print_object,
         libraries_speak_to(new_log("compare")),
     ):
-        ready = bring_prefect()
-        from flows.compare import compare
-
-        ready()
+        with prefect_ready():
+            from flows.compare import compare
         table = compare(
             options.recipe,
             options.overrides,

@@ -18,6 +18,7 @@ import pytest
 from fourstage.settings import PRIVATE_ENVIRONMENT
 from tests.flows.own_project import Project
 from tests.flows.person import Answer, Person, end, end_all
+from tests.flows.screen import Screen
 
 
 def free_port() -> int:
@@ -67,11 +68,12 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass
 class Story:
-    """Two runs of the quickstart at its smallest, in one home."""
+    """Two runs of the quickstart at its smallest, in one home; the first at a terminal."""
 
     person: Person
     first: Answer
     second: Answer
+    screen: Screen
 
     @property
     def database(self) -> dict[str, str]:
@@ -85,7 +87,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     home = tmp_path_factory.mktemp("home") / "我的 home's"
     user = Person(home, tmp_path_factory.mktemp("anywhere"))
     command = ("run", "quickstart", "--smoke", "--json")
-    yield Story(user, user.types(*command), user.types(*command))
+    first, screen = user.sees(*command, columns=80)
+    yield Story(user, first, user.types(*command), screen)
     end_all(home)
 
 

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from fourstage.settings import REPOSITORY
+from tests.flows.screen import Screen
 
 OURS = ("PREFECT_", "MLFLOW_", "FOURSTAGE_", "KERAS_", "COLUMNS", "PYTEST_")
 LISTENER = Path(__file__).with_name("listener.py")
@@ -68,7 +69,9 @@ class Person:
         own = {"FOURSTAGE_HOME": str(self.home), "PYTHONPATH": str(REPOSITORY), "PATH": path}
         return clean | own | self.environment | more
 
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, stderr: int = subprocess.PIPE, **environment: str
+    ) -> subprocess.Popen[str]:
         """Start ``fourstage WORDS`` in a process group of its own."""
         return subprocess.Popen(
             [sys.executable, "-m", "fourstage.command", *words],
@@ -76,7 +79,7 @@ class Person:
             env=self.variables(**environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             start_new_session=True,
         )
@@ -85,6 +88,13 @@ class Person:
         """Run ``fourstage WORDS`` and wait."""
         began = time.monotonic()
         return answer_of(self.start(*words, **environment), began, seconds)
+
+    def sees(self, *words: str, columns: int, **environment: str) -> tuple[Answer, Screen]:
+        """Run ``fourstage WORDS`` with standard error at a terminal, and wait."""
+        began = time.monotonic()
+        with Screen(columns) as screen:
+            answer = answer_of(self.start(*words, stderr=screen.end, **environment), began)
+        return replace(answer, err=screen.text), screen
 
     def python(
         self, code: str, *arguments: str, seconds: float = 200, **environment: str
@@ -113,7 +123,7 @@ def answer_of(process: subprocess.Popen[str], began: float, seconds: float = 900
         out, err = process.communicate()
         raise AssertionError(f"no end within {seconds} s\n{out[-1500:]}\n{err[-3000:]}") from None
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-    return Answer(code, out, err, time.monotonic() - began)
+    return Answer(code, out, err or "", time.monotonic() - began)
 
 
 def end(process: subprocess.Popen[str]) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fourstage.columns import width
 from fourstage.settings import REPOSITORY
 from tests.flows.conftest import Story, free_port, wait_for
 from tests.flows.person import Answer, Listener, end, living
@@ -86,6 +87,21 @@ def test_a_run_tells_its_story_to_the_person(story: Story):
     assert "fourstage trace models:/" in story.first.err
     assert "Traceback" not in story.first.err
     assert " | INFO " not in story.first.err  # Prefect's
+
+
+def test_a_terminal_shows_what_is_being_done_and_how_far_it_is(story: Story):
+    shown = "\n".join(story.screen.feet)
+    assert "getting ready: Prefect's server, libraries  0:00" in shown
+    for step in ("corpus smoke_domain: reading", "measurement task: measuring", "evaluation: "):
+        assert step in shown
+    for stage in ("general", "domain", "task", "finetune"):
+        assert re.search(rf"stage {stage}: training  [━╌]+  1 of \d+  0:\d\d  loss \d", shown)
+    assert "trying it in a process of its own" in shown
+
+
+def test_no_line_is_longer_than_the_terminal_is_wide(story: Story):
+    """It would be broken inside words."""
+    assert max(map(width, (*story.screen.lines, *story.screen.feet))) <= story.screen.columns
 
 
 def test_only_the_outermost_flow_bears_the_mark_of_its_process(story: Story):

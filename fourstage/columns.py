@@ -1,0 +1,34 @@
+"""Text in columns, by the room its characters take in a terminal: a Chinese one takes two."""
+
+from __future__ import annotations
+
+
+def width(text: str) -> int:
+    """Columns that a text takes."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def padded(text: str, columns: int) -> str:
+    """A text with blanks behind it, at least so many columns wide."""
+    return text + " " * (columns - width(text))
+
+
+def cropped(text: str, columns: int) -> str:
+    """As much of a text as fits."""
+    from rich.cells import set_cell_size
+
+    return text if width(text) <= columns else set_cell_size(text, columns - 1).rstrip() + "…"
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """A text in lines, broken between words; a word that is longer than a line stays whole."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if lines[-1] and width(longer) > columns:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines

@@ -1,0 +1,26 @@
+"""Columns are as wide as they look."""
+
+from __future__ import annotations
+
+from fourstage.columns import cropped, padded, width, wrapped
+from fourstage.command.output import print_table
+
+
+def test_a_chinese_character_is_as_wide_as_two_latin_ones():
+    assert width("语料 ab") == 7
+    assert padded("语料", 6) == "语料  "
+    assert cropped("语料库", 6) == "语料库"
+    assert cropped("语料库", 5) == "语料…"
+
+
+def test_lines_are_broken_between_words_and_a_long_word_stays_whole():
+    assert wrapped("four words of text", 10) == ["four words", "of text"]
+    assert wrapped("see /a/very/long/path there", 10) == ["see", "/a/very/long/path", "there"]
+
+
+def test_a_table_with_chinese_names_is_in_line(capsys):
+    print_table(("step", "status"), [("corpus 维基百科", "made"), ("tokenizer", "made")])
+    lines = capsys.readouterr().out.splitlines()
+    ends = ("status", "made", "made")
+    columns = {width(line.removesuffix(end)) for line, end in zip(lines, ends, strict=True)}
+    assert columns == {width("corpus 维基百科") + 2}
