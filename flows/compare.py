@@ -14,9 +14,10 @@ from tasks.entries import (
     run_entry,
 )
 from tasks.failures import says_what_next
+from tasks.naming import named
 
 
-@flow(name="compare", flow_run_name="compare-{recipes[0]}-and-others")
+@flow(name="compare", flow_run_name=named("compare", "recipes"))
 @says_what_next("compare")
 def compare(
     recipes: list[str],

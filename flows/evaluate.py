@@ -5,12 +5,12 @@ from __future__ import annotations
 from prefect import flow
 
 from tasks.failures import says_what_next
-from tasks.naming import of_recipe
+from tasks.naming import named
 from tasks.pages import show_evaluation
 from tasks.work import work_on
 
 
-@flow(name="evaluate", flow_run_name=of_recipe("evaluate"))
+@flow(name="evaluate", flow_run_name=named("evaluate", "recipe"))
 @says_what_next("run")
 def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> dict:
     """Score the fine-tuned model beside the cheap baseline, by slice, with latency and size.

@@ -5,19 +5,19 @@ from __future__ import annotations
 from prefect import flow
 
 from tasks.failures import says_what_next
-from tasks.naming import of_recipe
+from tasks.naming import named
 from tasks.pages import show_stage
 from tasks.work import work_on
 
 
-@flow(name="finetune", flow_run_name=of_recipe("finetune"))
+@flow(name="finetune", flow_run_name=named("finetune", "stage", "recipe"))
 @says_what_next("run")
 def finetune(
     recipe: str,
     overrides: list[str] | None = None,
     smoke: bool = False,
     stage: str = "finetune",
-) -> None:
+) -> dict:
     """Train network and head on the labelled rows, choosing the best weights on the dev split.
 
     Args:
@@ -25,8 +25,12 @@ def finetune(
         overrides: ``a.b=c`` settings laid over it.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
         stage: The stage's name.
+
+    Returns:
+        Where the store has the stage.
     """
     with work_on(recipe, overrides or [], smoke) as work:
-        work.make(f"stage {stage}")
+        made = work.make(f"stage {stage}")
         work.make(f"measurement {stage}")
         show_stage(work, stage)
+        return made.reference

@@ -6,11 +6,12 @@ from prefect import flow
 from prefect.logging import get_run_logger
 
 from tasks.dead_runs import resume_dead_runs
+from tasks.naming import named
 from tasks.orphans import close_orphans, end_embedded_servers
 from tasks.tracking import connect
 
 
-@flow(name="janitor", flow_run_name="janitor")
+@flow(name="janitor", flow_run_name=named("janitor"))
 def janitor(most_starts: int = 3) -> dict[str, list]:
     """Close runs of dead processes, end servers without a run, let dead runs go on.
 

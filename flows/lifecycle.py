@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from prefect import flow
+from typing import Any
+
+from prefect import Flow, flow
 from prefect.client.schemas.objects import State
+from prefect.utilities.annotations import quote
 
 from flows.adapt import adapt
 from flows.evaluate import evaluate
@@ -14,7 +17,7 @@ from flows.promote import promote
 from tasks.failures import refused, says_what_next
 from tasks.fresh_process import get_ready
 from tasks.history import remember
-from tasks.naming import of_recipe
+from tasks.naming import named
 from tasks.pages import show_summary
 from tasks.refresh import go_on_with_new_text, keep_what_stays
 from tasks.registry import register_model
@@ -23,7 +26,7 @@ from tasks.work import work_on
 STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": finetune}
 
 
-@flow(name="lifecycle", flow_run_name=of_recipe("lifecycle"))
+@flow(name="lifecycle", flow_run_name=named("lifecycle", "recipe"))
 @says_what_next("run")
 def lifecycle(
     recipe: str,
@@ -49,19 +52,20 @@ def lifecycle(
         work.accept_code_change(accept_code_change or [])
         if new_data:
             keep_what_stays(work)
-        prepare(recipe, overrides, smoke)
+        before = prepare(recipe, overrides, smoke)
         for stage in work.plan.recipe.stages:
             if new_data:
                 go_on_with_new_text(work, stage)
-            STAGE_FLOWS[stage.kind](recipe, overrides, smoke, stage.name)
+            train = STAGE_FLOWS[stage.kind]
+            before = _after(before, train, recipe, overrides, smoke, stage.name)
         finetuned = work.plan.recipe.finetune
         if finetuned is not None:
             if work.plan.recipe.model and work.status[f"stage {finetuned.name}"] == "made":
                 get_ready()
-            evaluate(recipe, overrides, smoke)
+            before = _after(before, evaluate, recipe, overrides, smoke)
         if work.plan.recipe.model is not None:
-            version = register_model(work)
-            decision = promote(version.name, version.number)
+            version = register_model(quote(work), wait_for=[before])
+            decision = _after(version, promote, version.name, version.number)
             assert isinstance(decision, dict)
             work.told = {"gate": decision, "model": decision.pop("model")}
         summary = show_summary(work)
@@ -69,3 +73,8 @@ def lifecycle(
     if summary["gate"] and summary["gate"]["decision"] == "refuse":
         return refused(summary["gate"]["reason"], summary["model"]["name"], summary)
     return summary
+
+
+def _after(before: Any, flow: Flow[..., Any], *given: Any) -> Any:
+    """Call a flow that follows from what another one returned: an arrow on Prefect's page."""
+    return flow(*given, wait_for=[before])

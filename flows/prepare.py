@@ -5,21 +5,24 @@ from __future__ import annotations
 from prefect import flow
 
 from tasks.failures import says_what_next
-from tasks.naming import of_recipe
+from tasks.naming import named
 from tasks.pages import show_contracts
 from tasks.work import work_on
 
 
-@flow(name="prepare", flow_run_name=of_recipe("prepare"))
+@flow(name="prepare", flow_run_name=named("prepare", "recipe"))
 @says_what_next("run")
-def prepare(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> None:
+def prepare(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> dict:
     """Read, clean and deduplicate the recipe's text, hold it against its contracts, tokenise it.
 
     Args:
         recipe: Name or path of a recipe.
         overrides: ``a.b=c`` settings laid over it.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
+
+    Returns:
+        The verdict of each contract.
     """
     with work_on(recipe, overrides or [], smoke) as work:
         work.make_all("dataset", "corpus", "contract", "tokenizer", "tokens", "rows")
-        show_contracts(work)
+        return show_contracts(work)

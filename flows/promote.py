@@ -6,12 +6,13 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from tasks.failures import refused, says_what_next
+from tasks.naming import named
 from tasks.pages import show_gate, show_lineage
 from tasks.registry import challenger_of, hold_gate, promote_model
 from tasks.tracking import connect
 
 
-@flow(name="promote", flow_run_name="promote-{model}")
+@flow(name="promote", flow_run_name=named("promote", "model"))
 @says_what_next("promote")
 def promote(model: str, version: int | None = None, force: bool = False) -> dict | State[dict]:
     """Promote a version if the gate lets it through; a refusal is Completed, named ``Refused``.

@@ -8,10 +8,10 @@ from prefect.states import Completed
 
 from flows.lifecycle import lifecycle
 from tasks.failures import says_what_next
-from tasks.naming import of_recipe
+from tasks.naming import named
 
 
-@flow(name="refresh", flow_run_name=of_recipe("refresh"))
+@flow(name="refresh", flow_run_name=named("refresh", "recipe"))
 @says_what_next("refresh")
 def refresh(recipe: str, overrides: list[str] | None = None) -> State:
     """Bring a recipe's model up to date with its sources.

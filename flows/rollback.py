@@ -6,12 +6,13 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from tasks.failures import refused, says_what_next
+from tasks.naming import named
 from tasks.pages import show_rollback
 from tasks.registry import roll_back
 from tasks.tracking import connect
 
 
-@flow(name="rollback", flow_run_name="rollback-{model}")
+@flow(name="rollback", flow_run_name=named("rollback", "model"))
 @says_what_next("rollback")
 def rollback(model: str) -> dict | State[dict]:
     """Make the previous champion the champion again; where there is none, ``Refused``.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fourstage.columns import cropped, width
-from fourstage.terminal import at_terminal, columns, say, set_foot
+from fourstage.terminal import at_terminal, columns, say, set_foot, tell_listeners
 
 REWRITE_SECONDS = 0.5
 FIRST_LINE_SECONDS = 3
@@ -37,16 +37,14 @@ class _Activity:
 
     def tell(self) -> None:
         """Until it is over; runs in a thread of its own."""
-        if at_terminal():
-            while not self.over.wait(REWRITE_SECONDS):
-                if _now is self:
-                    self.show()
-            return
-        seconds = FIRST_LINE_SECONDS
-        while not self.over.wait(seconds):
-            if _now is self:
-                say("  ".join(self._parts()))
-            seconds = NEXT_LINE_SECONDS
+        due = self.began + FIRST_LINE_SECONDS
+        while not self.over.wait(REWRITE_SECONDS):
+            if _now is not self:
+                continue
+            self.show()
+            if time.monotonic() >= due:
+                (tell_listeners if at_terminal() else say)("  ".join(self._parts()))
+                due = time.monotonic() + NEXT_LINE_SECONDS
 
     def show(self) -> None:
         """Rewrite the terminal's last line; nothing where there is no terminal."""

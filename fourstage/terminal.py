@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -25,6 +25,7 @@ REWRITE = "\r\x1b[K"  # to the beginning of the line, and nothing on it
 _own: TextIO | None = None
 _writing = threading.RLock()
 _foot = ""
+_listeners: list[Callable[[str], None]] = []
 
 
 def terminal() -> TextIO:
@@ -37,6 +38,18 @@ def say(message: str) -> None:
     line = "".join(c if c.isprintable() else " " for c in message)
     with _writing:
         _write(f"{REWRITE if _foot else ''}{line}\n{_foot}")
+    tell_listeners(line)
+
+
+def also_tell(listener: Callable[[str], None]) -> None:
+    """Let someone else hear what is said, such as the log of a run that others look at."""
+    _listeners.append(listener)
+
+
+def tell_listeners(line: str) -> None:
+    """Tell them alone: at the terminal it can be seen already."""
+    for listener in _listeners:
+        listener(line)
 
 
 def set_foot(line: str) -> None:

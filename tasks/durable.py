@@ -29,6 +29,8 @@ from tasks.steps import Bound
 
 Work = Callable[..., Mapping[str, Any]]
 
+_results: dict[str, dict[str, str]] = {}  # the very objects: Prefect knows them by their identity
+
 
 @cache
 def store() -> Store:
@@ -89,7 +91,7 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
     runner = durable_task.with_options(refresh_cache=isinstance(before, Missing))
     runner.version = step.preimage["code"][:12]
     # Quoted: Prefect would look into every part of the step for futures, 5 s a quickstart.
-    runner(quote(step), **extra)
+    _results[key] = runner(quote(step), wait_for=results_of(*step.inputs.values()), **extra)
     after = store().find(kind, key)
     if isinstance(after, Missing):
         raise EnvironmentFault(
@@ -98,6 +100,14 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
     store().mark_used(after)
     ours = isinstance(before, Missing) and after.details.get("made_by") == this_process()
     return after, "made" if ours else "reused"
+
+
+def results_of(*artifacts: Artifact) -> list[dict[str, str]]:
+    """What the tasks returned that made artifacts in this process, or found them made.
+
+    Given to a task as ``wait_for`` they are the edges of the graph on the run's page.
+    """
+    return [_results[artifact.key] for artifact in artifacts if artifact.key in _results]
 
 
 @cache

@@ -18,6 +18,8 @@ from fourstage.errors import (
     Interrupted,
     RecipeError,
 )
+from tasks.orphans import marked_in_a_file
+from tasks.run_log import told_in_its_log
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,7 +41,8 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @wraps(flow)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                return flow(*args, **kwargs)
+                with told_in_its_log(), marked_in_a_file():
+                    return flow(*args, **kwargs)
             except (RecipeError, ContractViolation, GateRefused, EnvironmentFault) as error:
                 given = signature.bind(*args, **kwargs).arguments
                 told = f"{error}\nExit code {error.exit_code}. Next: {_next(error, verb, given)}"

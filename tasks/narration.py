@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
 from typing import Any
 
 from rich.console import Console
@@ -64,11 +65,31 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
         summary: Of the run.
         recipe: How the command named it, with its options.
     """
+    console = Console(file=terminal(), width=None if terminal().isatty() else 160)
+    console.print()
+    _print_outcome(summary, console)
+    if model := summary["gate"] and summary["model"]:
+        address = f"models:/{model['name']}/{model['version']}"
+        console.print("\nLook at it:")
+        _tell_pairs(
+            (f"  fourstage trace {address}", "where it comes from, every hop"),
+            (f"  fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
+            (f"  fourstage explain {recipe}", "why each step was made or reused"),
+            ("  fourstage up", "Prefect's and MLflow's pages on this machine"),
+        )
+
+
+def outcome(summary: Mapping[str, Any]) -> str:
+    """The same without the commands, as text for a page."""
+    text = StringIO()
+    _print_outcome(summary, Console(file=text, width=120))
+    return text.getvalue().rstrip()
+
+
+def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     from tasks.summary import stage_rows
 
     metric = next((s["task_metric"]["name"] for s in summary["stages"] if s.get("task_metric")), "")
-    console = Console(file=terminal(), width=None if terminal().isatty() else 160)
-    console.print()
     rows = stage_rows(summary)
     for part in _parts_that_fit(rows, metric, console):
         console.print(stage_table_for_terminal(part, metric))
@@ -96,14 +117,6 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
         for said in (gate["reason"], *gate["warnings"]):
             # Unbroken, so that a path or a command in it can be copied.
             console.print(f"  {said}", highlight=False, markup=False, soft_wrap=True)
-        address = f"models:/{model['name']}/{model['version']}"
-        console.print("\nLook at it:")
-        _tell_pairs(
-            (f"  fourstage trace {address}", "where it comes from, every hop"),
-            (f"  fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
-            (f"  fourstage explain {recipe}", "why each step was made or reused"),
-            ("  fourstage up", "Prefect's and MLflow's pages on this machine"),
-        )
 
 
 def _parts_that_fit(

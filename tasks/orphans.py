@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from fourstage.digests import write_atomically
 from fourstage.settings import EMBEDDED, OWNER, TAG
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ FLOW_RUN = "prefect.flow_run_id"
 STARTED = (
     "fourstage.process_started"  # pids are used again; with its start time one is unmistakable
 )
-MARK = "process:"  # begins the tag of a Prefect run
+MARK = "process:"  # begins the tag by which a Prefect run is created
 
 
 def identity() -> dict[str, str]:
@@ -57,18 +59,32 @@ def mark() -> str:
 
 
 @contextmanager
-def unmarked() -> Iterator[None]:
-    """Without the mark and our tag, for runs that another run leads to.
+def marked_in_a_file() -> Iterator[None]:
+    """Within a flow: its run's mark, and so its process, stands in a file and no longer in a tag.
 
-    For each tag of a task Prefect's server looks for a limit of concurrency, in a transaction that
-    SQLite refuses beside another write; its client tries again 2 s later, at every stage.
+    The tag was there from the run's first moment, but people see it. And for each tag of a task
+    Prefect's server looks for a limit of concurrency, in a transaction that SQLite refuses beside
+    another write; its client tries again 2 s later, at every stage.
     """
-    from prefect.context import TagsContext
+    from prefect.client.orchestration import get_client
+    from prefect.context import FlowRunContext, TagsContext
 
-    marks = {tag for tag in TagsContext.get().current_tags if tag.startswith(MARK)}
-    others = TagsContext.get().current_tags - marks - {TAG}
+    context = FlowRunContext.get()
+    assert context is not None
+    assert context.flow_run is not None
+    flow_run = context.flow_run
+    if marks := [tag for tag in flow_run.tags if tag.startswith(MARK)]:
+        write_atomically(_marks() / str(flow_run.id), marks[0])
+        with get_client(sync_client=True) as client:
+            client.update_flow_run(flow_run.id, tags=[t for t in flow_run.tags if t not in marks])
+    others = TagsContext.get().current_tags - {*marks, TAG}
     with TagsContext(current_tags=others):
         yield
+
+
+def _marks() -> Path:
+    """Marks of flow runs by their ids; beside the database that has the runs."""
+    return Path(os.environ["PREFECT_HOME"]) / "fourstage-runs"
 
 
 def close_orphans(tracking: Tracking) -> list[str]:
@@ -87,10 +103,16 @@ def close_orphans(tracking: Tracking) -> list[str]:
     left = [run for run in running if not alive(run.data.tags)]
     for run in left:
         finish_run(tracking, run.info.run_id, "KILLED")
-    flow_runs = {run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags}
+    crash(run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags)
     # One that was killed before it had a run in MLflow is known to Prefect alone. Where a server
     # stays, its automations look after the silent ones.
-    crash(flow_runs | _of_dead_processes() if os.environ.get(EMBEDDED) else flow_runs)
+    if os.environ.get(EMBEDDED):
+        crash(_tagged_by_the_dead())
+        for file in _marks().glob("[!.]*"):
+            with suppress(FileNotFoundError):  # another start was quicker
+                if not _lives_by(file.read_text("utf-8")):
+                    crash([file.name])
+                    file.unlink()
     return [run.info.run_id for run in left]
 
 
@@ -127,8 +149,13 @@ def _lives(owner: int, started: float) -> bool:
         return False
 
 
-def _of_dead_processes() -> set[str]:
-    """Unfinished flow runs whose mark names a process that is gone."""
+def _lives_by(mark: str) -> bool:
+    """Whether the process that a mark names is alive."""
+    return alive(dict(zip((HOST, PROCESS, STARTED), mark[len(MARK) :].split("/"), strict=True)))
+
+
+def _tagged_by_the_dead() -> set[str]:
+    """Unfinished flow runs that still have a tag, of a process that is gone."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import (
         FlowRunFilter,
@@ -145,8 +172,7 @@ def _of_dead_processes() -> set[str]:
         str(run.id)
         for run in runs
         for tag in run.tags
-        if tag.startswith(MARK)
-        and not alive(dict(zip((HOST, PROCESS, STARTED), tag[len(MARK) :].split("/"), strict=True)))
+        if tag.startswith(MARK) and not _lives_by(tag)
     }
 
 

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
+from prefect.utilities.annotations import quote
 
 from fourstage.errors import GateRefused
 from tasks.ancestry import BrokenLineage
 from tasks.comparison_report import markdown
-from tasks.durable import store
+from tasks.durable import results_of, store
 from tasks.gate import Check, Gate
 from tasks.lineage import trace
+from tasks.narration import outcome
 from tasks.plots import data_address
 from tasks.promote_model import Promotion
 from tasks.record_stage import record_stage
@@ -27,6 +29,7 @@ from tasks.report import (
     stage_card,
     stage_table,
 )
+from tasks.run_log import log
 from tasks.summary import stage_rows, summarise
 from tasks.tracking import Tracking
 from tasks.work import Work
@@ -34,8 +37,12 @@ from tasks.work import Work
 LONGEST = 190_000  # characters of an artifact: its text lies in Prefect's database
 
 
-def show_contracts(work: Work) -> None:
-    """Every contract's verdict on one page, the broken ones in full."""
+def show_contracts(work: Work) -> dict[str, str]:
+    """Every contract's verdict on one page, the broken ones in full.
+
+    Returns:
+        The verdicts.
+    """
     contracts = [(n, a) for n, a in work.made.items() if a.kind == "contract"]
     rows = [
         (
@@ -51,13 +58,14 @@ def show_contracts(work: Work) -> None:
     parts += [contract_card(a) for _, a in contracts if a.details["verdict"] != "green"]
     about = "What the data promise, and whether they keep it"
     _post_for(work, "contracts", "\n\n".join(parts), about)
+    return {name: artifact.details["verdict"] for name, artifact in contracts}
 
 
 def show_stage(work: Work, stage: str) -> None:
     """Record a stage in MLflow and post its card."""
-    published = record_stage(work, stage)
     artifact = work.made[f"stage {stage}"]
     measured = work.made[f"measurement {stage}"]
+    published = record_stage(quote(work), stage, wait_for=results_of(artifact, measured))
     links = {
         "MLflow run": work.tracking.run_page(published.run_id),
         "MLflow model": work.tracking.model_page(published.model_id),
@@ -191,6 +199,7 @@ def show_summary(work: Work) -> dict[str, Any]:
         refused = "refused" if decision["decision"] == "refuse" else ""
         _post("gate", gate_report(gate, refused, decision["reason"]), "The gate's decision")
         show_lineage(work.tracking, model["name"], model["version"])
+    log(outcome(summary))
     return summary
 
 

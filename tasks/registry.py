@@ -34,9 +34,15 @@ from tasks.version_card import keep_card
 from tasks.work import Work
 
 
+def _registering() -> str:
+    from prefect.runtime import task_run
+
+    return f"register-{task_run.parameters['work'].unquote().plan.recipe.model}"
+
+
 @task(
     name="register_model",
-    task_run_name="register-{work.plan.recipe.model}",
+    task_run_name=_registering,
     retries=2,
     retry_delay_seconds=5,
     cache_policy=NO_CACHE,

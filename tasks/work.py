@@ -27,7 +27,7 @@ from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.naming import flow_tags
 from tasks.narration import doing, tell_step
-from tasks.orphans import close_orphans, end_embedded_servers, unmarked
+from tasks.orphans import close_orphans, end_embedded_servers
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
@@ -261,10 +261,9 @@ def work_on(
     _open[name] = work
     status = "FAILED"
     try:
-        with unmarked():
-            yield work
-            if not work.recorded:
-                record_results(tracking, run, plan.recipe, work.made)
+        yield work
+        if not work.recorded:
+            record_results(tracking, run, plan.recipe, work.made)
         status = "FINISHED"
     except Exception:
         raise

@@ -137,7 +137,7 @@ def _tag_runs() -> None:
 
 
 def _mark_runs() -> None:
-    """All runs of this process bear its mark, and send no heartbeats.
+    """All runs of this process begin with its mark, and send no heartbeats.
 
     By the mark the next start finds what a kill left RUNNING. Nobody hears heartbeats here, and at
     its end each flow would wait up to a second for the thread that sends them.

@@ -38,7 +38,8 @@ def told(person: Callable[..., Person], project: Project) -> Iterator[dict[str, 
                 "select run.name, state.message from flow_run run"
                 " join flow_run_state state on run.state_id = state.id where state.type = 'FAILED'"
             )
-            yield dict(rows.fetchall())
+            # Their names end with the date and time.
+            yield {name.rsplit("-", 4)[0]: message for name, message in rows}
     finally:
         listener.close()
 

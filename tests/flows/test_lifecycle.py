@@ -104,14 +104,59 @@ def test_no_line_is_longer_than_the_terminal_is_wide(story: Story):
     assert max(map(width, (*story.screen.lines, *story.screen.feet))) <= story.screen.columns
 
 
-def test_only_the_outermost_flow_bears_the_mark_of_its_process(story: Story):
-    """For every tag of a task Prefect looks for a limit, which cost two seconds a stage."""
+def of_prefect(story: Story, question: str) -> list[tuple[str, ...]]:
+    """What Prefect's database answers."""
     with closing(sqlite3.connect(story.person.home / "prefect" / "prefect.db")) as database:
-        flows = dict(database.execute("select name, tags from flow_run order by start_time desc"))
-        tasks = {tags for (tags,) in database.execute("select tags from task_run")}
-    assert tasks == {"[]"}
-    marked = {name for name, tags in flows.items() if "process:" in tags}
-    assert marked == {"lifecycle-quickstart"}
+        return database.execute(question).fetchall()
+
+
+def test_the_mark_of_a_process_is_no_tag_on_the_pages_of_its_runs(story: Story):
+    """For every tag of a task Prefect looks for a limit, which cost two seconds a stage."""
+    assert set(of_prefect(story, "select tags from task_run")) == {("[]",)}
+    assert set(of_prefect(story, "select tags from flow_run")) == {("[]",)}
+    marks = list((story.person.home / "prefect" / "fourstage-runs").iterdir())
+    assert len(marks) == 1  # of the run whose end no later start has seen
+    assert marks[0].read_text("utf-8").startswith("process:")
+
+
+def test_runs_are_named_after_stage_recipe_and_date(story: Story):
+    names = {name for (name,) in of_prefect(story, "select name from flow_run")}
+    today = r"\d{4}-\d\d-\d\d-\d{4}"
+    for begin in ("lifecycle-quickstart", "pretrain-general-quickstart", "adapt-task-quickstart"):
+        assert any(re.fullmatch(f"{begin}-{today}", name) for name in names), names
+    assert any(re.fullmatch(f"promote-{MODEL}-{today}", name) for name in names), names
+
+
+def test_the_log_of_the_outermost_run_tells_the_whole_story(story: Story):
+    said = of_prefect(
+        story,
+        "select message from log where name = 'fourstage.story' and flow_run_id in"
+        " (select id from flow_run where parent_task_run_id is null order by start_time limit 1)"
+        " order by timestamp",
+    )
+    told = "\n".join(message for (message,) in said)
+    for step in ("corpus smoke_domain", "tokenizer", "stage domain", "evaluation"):
+        assert re.search(rf"^{step} +(made|trained) ", told, re.MULTILINE), step
+    assert told.count("\nstage domain ") == 1
+    assert "loss on smoke_domain" in said[-1][0]
+    assert f"{MODEL} version 1: promoted to champion" in said[-1][0]
+
+
+def test_steps_are_tied_to_those_they_were_made_from(story: Story):
+    """The arrows of the graph on a run's page."""
+    inputs = dict(of_prefect(story, "select id, task_inputs from task_run"))
+    runs = of_prefect(
+        story, "select id, name from task_run union select parent_task_run_id, id from flow_run"
+    )
+    ids = {name.rsplit("-", 1)[0]: number for number, name in runs}
+    for made, of in (
+        ("tokens-smoke_domain", "tokenizer"),
+        ("contract-smoke_domain", "corpus-smoke_domain"),
+        ("measurement-task", "stage-task"),
+        ("record", "measurement-finetune"),
+        ("evaluation", "package"),
+    ):
+        assert ids[of] in inputs[ids[made]], (made, of)
 
 
 def test_the_same_command_again_trains_nothing_and_is_quick(story: Story):
@@ -494,9 +539,8 @@ def test_a_refused_run_is_completed_in_prefect_and_named_refused(versions, prefe
         assert "Exit code 4. Next: nothing has to be done" in run["state"]["message"]
         assert "`fourstage trace models:/small@champion`" in run["state"]["message"]
     names = [run["name"] for run in refused]
-    assert "lifecycle-small" in names
-    assert "promote-small" in names
-    assert "rollback-small" in names
+    for begin in ("lifecycle-small-", "promote-small-", "rollback-small-"):
+        assert any(name.startswith(begin) for name in names), names
     _, failed = post(
         f"{prefect_server}/flow_runs/filter",
         {"flow_runs": {"name": {"any_": names}, "state": {"type": {"any_": ["CRASHED"]}}}},

@@ -89,7 +89,7 @@ def test_a_scheduled_run_goes_from_its_cron_to_the_alias(up: Up):
     log = (up.person.home / "logs" / "worker.log").read_text("utf-8", "replace")
     assert run["state_type"] == "COMPLETED", f"{run['state']['message']}\n{log[-3000:]}"
     assert run["auto_scheduled"] is True
-    assert run["name"] == "lifecycle-scheduled"
+    assert run["name"].startswith(f"lifecycle-scheduled-{run['expected_start_time'][:10]}")
     named = [each["key"] for each in up.ask("artifacts/latest/filter", {})]
     assert {"stage-general", "stage-finetune", "gate", "lineage"} <= set(named)
     traced = up.person.types("trace", "models:/scheduled-smoke@champion", "--json")

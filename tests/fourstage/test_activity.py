@@ -55,6 +55,7 @@ def test_a_line_that_is_too_long_is_cut_between_characters(screen: Screen):
 
 
 def test_where_there_is_no_terminal_lines_come_now_and_then(monkeypatch, capsys):
+    monkeypatch.setattr(module, "REWRITE_SECONDS", 0.02)
     monkeypatch.setattr(module, "FIRST_LINE_SECONDS", 0.05)
     monkeypatch.setattr(module, "NEXT_LINE_SECONDS", 0.1)
     with activity("corpus notes: reading"):
