@@ -71,7 +71,7 @@ class _Activity:
         return parts
 
     def _seconds_left(self) -> float | None:
-        if self.first is None or self.done == self.first[0]:
+        if not self.total or self.first is None or self.done == self.first[0]:
             return None
         pace = (time.monotonic() - self.first[1]) / (self.done - self.first[0])
         return pace * (self.total - self.done)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from fourstage.errors import EnvironmentFault, located
 from tasks.lineage import find
 from tasks.logged_files import FilesLost, verified
+from tasks.register_model import Version
 from tasks.tracking import connect
 
+NOTHING = {"label": None, "score": None, "error": "empty text"}
+# Keras, which tensorflow-text imports, takes them along where they are there: a quarter of the time
+# in which one text is answered, and nothing here draws or fits.
+UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 
-def predict(model: str, texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Label, score and probabilities of each text.
+
+@contextmanager
+def asking(
+    model: str,
+) -> Iterator[tuple[Version, Callable[[Sequence[str]], list[dict[str, Any]]]]]:
+    """A version, loaded, and what asks it: of each text label, score and probabilities.
+
+    A text of nothing but blanks is not asked about; it has no label, and ``error`` says why.
 
     Args:
         model: ``NAME@alias`` or ``NAME/VERSION``.
-        texts: Raw texts.
 
     Raises:
         RecipeError: If there is no such model, alias or version.
@@ -27,13 +39,31 @@ def predict(model: str, texts: Sequence[str]) -> list[dict[str, Any]]:
 
     tracking = connect()
     version = find(tracking, model)
-    with located(f"{version.name} version {version.number}"):
-        try:
-            with verified(tracking, version.model_id) as folder:
+    _import_graph_operations()
+    with ExitStack() as files:
+        with located(f"{version.name} version {version.number}"):
+            try:
+                folder = files.enter_context(verified(tracking, version.model_id))
                 loaded = mlflow.pyfunc.load_model(str(folder))
-                return [dict(answer) for answer in loaded.predict(list(texts))]
-        except FilesLost as error:
-            raise EnvironmentFault(
-                f"{error}. Files are looked for where they were when the version was registered;"
-                " put them back there (a backup of the home's mlflow/), or run its recipe again."
-            ) from error
+            except FilesLost as error:
+                raise EnvironmentFault(
+                    f"{error}. Files are looked for where they were when the version was"
+                    " registered; put them back there (a backup of the home's mlflow/), or run its"
+                    " recipe again."
+                ) from error
+
+        def ask(texts: Sequence[str]) -> list[dict[str, Any]]:
+            said = iter(loaded.predict([text for text in texts if text.strip()]))
+            return [dict(next(said)) if text.strip() else dict(NOTHING) for text in texts]
+
+        yield version, ask
+
+
+def _import_graph_operations() -> None:
+    hidden = [name for name in UNUSED if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  None: as if not installed
+    try:
+        import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+    finally:
+        for name in hidden:
+            del sys.modules[name]

@@ -1,8 +1,7 @@
-"""``evaluate``, ``predict``, ``promote``, ``rollback``: what is about a registered model."""
+"""``evaluate``, ``promote``, ``rollback``: what is about a registered model."""
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
@@ -23,14 +22,6 @@ def add(verbs: Any) -> None:
     add_recipe(evaluate)
     add_json(evaluate)
     evaluate.set_defaults(handler=handle_evaluate)
-
-    predict = verbs.add_parser("predict", help="labels for texts, by a registered model")
-    predict.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
-    predict.add_argument(
-        "text", nargs="*", metavar="TEXT", help="texts; lines of standard input unless given"
-    )
-    add_json(predict)
-    predict.set_defaults(handler=handle_predict)
 
     promote = verbs.add_parser("promote", help="make a version the champion, if its gate agrees")
     add_model(promote)
@@ -56,18 +47,6 @@ def handle_evaluate(options: Namespace) -> int:
         with prefect_ready():
             from flows.evaluate import evaluate
         return evaluate(options.recipe, options.overrides, options.smoke)
-
-    return _run(options, work)
-
-
-def handle_predict(options: Namespace) -> int:
-    """Predict labels of texts."""
-    texts = options.text or [line.rstrip("\n") for line in sys.stdin]
-
-    def work() -> Any:
-        from tasks.predict import predict
-
-        return predict(options.model, texts)
 
     return _run(options, work)
 
@@ -109,8 +88,7 @@ def _run(options: Namespace, work: Callable[[], Any]) -> int:
     if refused:
         tell(f"fourstage: {found['reason']}")
     elif not options.json:
-        for one in found if isinstance(found, list) else [found]:
-            print_line(_line(one))
+        print_line(_line(found))
     return GateRefused.exit_code if refused else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sqlite3
@@ -398,11 +399,39 @@ def check(answers: list[dict[str, Any]]) -> None:
 def predicted(story: Story) -> list[dict[str, Any]]:
     answer = story.person.types("predict", f"{MODEL}@champion", *TEXTS, "--json")
     assert answer.code == 0, answer.told()
-    return answer.json
+    assert (answer.json["model"], answer.json["version"]) == (MODEL, 1)
+    return answer.json["predictions"]
 
 
 def test_predict_answers_raw_text(predicted):
     check(predicted)
+
+
+def test_predict_adds_its_answers_to_a_file_with_every_column(story: Story, predicted):
+    rows = [{"id": f"r{i}", "review": text, "数": i} for i, text in enumerate((*TEXTS, " "))]
+    folder = story.person.home.parent
+    with open(folder / "rows.csv", "w", encoding="utf-8-sig", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    given = ("--input", str(folder / "rows.csv"), "--column", "review")
+    out = folder / "out.jsonl"
+    answer = story.person.types("predict", f"{MODEL}@champion", *given, "--output", str(out))
+    assert answer.code == 0, answer.told()
+    told = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [(r["id"], r["review"], r["数"]) for r in told] == [
+        (r["id"], r["review"], str(r["数"])) for r in rows
+    ]
+    labels = [each["label"] for each in predicted]
+    assert [row["predicted_label"] for row in told] == [*labels, None]
+    assert told[0]["predicted_score"] == pytest.approx(predicted[0]["score"], abs=1e-6)
+    table = story.person.types("predict", f"{MODEL}@champion", *given)
+    head, *lines = table.out.split("\n")[:-1]
+    assert head == "id\tlabel\tscore\terror"
+    assert [line.split("\t")[:2] for line in lines] == [
+        [row["id"], row["predicted_label"] or ""] for row in told
+    ]
+    assert lines[-1].endswith("\t\t\tempty text")
 
 
 def test_a_stranger_with_mlflow_alone_gets_the_same_answers(story: Story, predicted):

@@ -25,7 +25,7 @@ from tasks.gate import Evidence, Gate, Predictions, decide
 from tasks.lineage import impact, trace
 from tasks.lineage_views import mermaid, picture, text
 from tasks.logged_files import verified
-from tasks.predict import predict
+from tasks.predict import asking
 from tasks.promote_model import (
     find_champion,
     find_version_of,
@@ -407,7 +407,7 @@ def test_code_that_was_put_into_a_registered_model_is_not_run(
         code.write_text(code.read_text() + f"\nopen({str(tmp_path / 'ran')!r}, 'w')\n")
         altered = f"text_model.py of {version.model_id} is not the file that was logged"
         with pytest.raises(ContractViolation, match=altered):
-            predict(f"{NAME}/{number}", ["a text"])
+            asking(f"{NAME}/{number}").__enter__()
         with pytest.raises(BrokenLineage, match=altered):
             trace(tracking, f"models:/{NAME}/{number}", home / "store")
     # Neither is such a champion compared with, nor does such a challenger take its place.

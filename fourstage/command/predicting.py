@@ -1,0 +1,146 @@
+"""``predict``: what a registered model says of texts, of lines, or of a file's rows."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from fourstage.command.options import add_json
+from fourstage.command.output import only_this_on_standard_output, print_line
+from fourstage.command.tables import BATCH, Row, read_rows, written
+from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.settings import make_home
+from fourstage.terminal import libraries_speak_to, new_log, say
+
+LABEL, SCORE = "predicted_label", "predicted_score"  # the columns that --output adds
+ONE_CELL = str.maketrans("\t\n\r", "   ")
+
+Ask = Callable[[Sequence[str]], list[dict[str, Any]]]
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verbs.add_parser(
+        "predict", help="labels for texts, by a registered model: tab-separated lines with a head"
+    )
+    parser.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
+    parser.add_argument(
+        "text", nargs="*", metavar="TEXT", help="texts; lines of standard input unless given"
+    )
+    parser.add_argument(
+        "--input", type=Path, metavar="FILE", help="rows in csv, tsv, jsonl or parquet, any number"
+    )
+    parser.add_argument("--column", metavar="NAME", help="of --input: where its texts are")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help=f"write --input's rows with all their columns, {LABEL} and {SCORE}",
+    )
+    add_json(parser)
+    parser.set_defaults(handler=handle_predict)
+
+
+def handle_predict(options: Namespace) -> int:
+    """Predict, a batch at a time."""
+    _check(options)
+    batches = _batches(options)
+    first = next(batches, [])  # before the model is loaded: a wrong file is said at once
+    make_home()
+    with (
+        only_this_on_standard_output(options.json) as print_object,
+        libraries_speak_to(new_log("predict")),
+    ):
+        from fourstage.activity import activity, progress
+        from tasks.predict import asking
+
+        with activity(f"asking {options.model}"), asking(options.model) as (version, ask):
+            answers = _answers(
+                ask, chain([first], batches), lambda n: progress(n, 0, f"{n:,} rows")
+            )
+            said = (answer for _, answer in answers)
+            if options.output:
+                _write(options.output, answers)
+            elif options.json:
+                about = {"model": version.name, "version": version.number}
+                print_object({**about, "predictions": list(said)})
+            else:
+                _print(said)
+    return 0
+
+
+def _check(options: Namespace) -> None:
+    if options.input is None:
+        for name in ("column", "output"):
+            if getattr(options, name) is not None:
+                raise RecipeError(f"--{name} is of --input FILE, which is not given")
+        return
+    if options.text:
+        raise RecipeError("expected texts or --input FILE, got both")
+    if options.column is None:
+        raise RecipeError("--input: --column NAME says which column has the texts")
+    if options.json and options.output:
+        raise RecipeError("expected --json or --output FILE, got both")
+    if not options.input.is_file():
+        raise RecipeError(f"--input: there is no file {options.input}")
+
+
+def _batches(options: Namespace) -> Iterator[list[tuple[Row, str]]]:
+    """Rows with their texts; of texts alone the row is empty."""
+    if options.input is None:
+        texts = iter(options.text or (line.rstrip("\n") for line in sys.stdin))
+        while batch := [({}, text) for text in islice(texts, BATCH)]:
+            yield batch
+        return
+    for rows in read_rows(options.input):
+        if options.column not in rows[0]:
+            raise UnknownNameError(str(options.input), options.column, "a column of it", rows[0])
+        if taken := {LABEL, SCORE} & set(rows[0]):
+            raise RecipeError(
+                f"{options.input} has a column {min(taken)} already, which --output adds; rename it"
+            )
+        yield [(row, _text(row.get(options.column))) for row in rows]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _answers(
+    ask: Ask, batches: Iterable[list[tuple[Row, str]]], done: Callable[[int], None]
+) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """Each row with its answer, which begins with the row's own id, or its number."""
+    number = 0
+    for batch in batches:
+        for (row, _), answer in zip(batch, ask([text for _, text in batch]), strict=True):
+            number += 1
+            name = {"id": row["id"]} if "id" in row else {"row": number}
+            yield row, name | answer
+        done(number)
+
+
+def _write(file: Path, answers: Iterator[tuple[Row, dict[str, Any]]]) -> None:
+    number = 0
+    with written(file, {LABEL: str, SCORE: float}) as writer:
+        while batch := list(islice(answers, BATCH)):
+            writer.write([row | {LABEL: a["label"], SCORE: a["score"]} for row, a in batch])
+            number += len(batch)
+    say(f"{file}: {number:,} rows")
+
+
+def _print(answers: Iterable[dict[str, Any]]) -> None:
+    for number, answer in enumerate(answers):
+        name, label, score = next(iter(answer)), answer["label"], answer["score"]
+        if not number:
+            print_line(f"{name}\tlabel\tscore\terror")
+        cells = (
+            str(answer[name]),
+            label or "",
+            "" if score is None else f"{score:.4f}",
+            answer.get("error", ""),
+        )
+        print_line("\t".join(cell.translate(ONE_CELL) for cell in cells))

@@ -1,0 +1,99 @@
+"""What `predict` says before any model is loaded, and the files it reads and writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fourstage.command.exits import exit_code_of
+from fourstage.command.parser import parse
+from fourstage.command.tables import SUFFIXES, read_rows, written
+from fourstage.errors import ContractViolation
+
+
+def told(*words: str, capsys: pytest.CaptureFixture) -> tuple[int, str]:
+    code = exit_code_of(lambda: (o := parse(("predict", "m@champion", *words))).handler(o))
+    return code, capsys.readouterr().err
+
+
+def test_a_column_that_is_not_there_is_said_with_those_that_are(tmp_path: Path, capsys):
+    file = tmp_path / "rows.csv"
+    file.write_text("\ufeffid,revue\n1,good\n", "utf-8")
+    code, said = told("--input", str(file), "--column", "review", capsys=capsys)
+    assert code == 2
+    assert "did you mean 'revue'?" in said
+    code, said = told("--input", str(file), "--column", "text", capsys=capsys)
+    assert code == 2
+    assert "id, revue" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--column", "review"), "--column is of --input FILE"),
+        (("--input", "rows.csv"), "--column NAME"),
+        (("--input", "no.csv", "--column", "a"), "there is no file no.csv"),
+        (("a text", "--input", "rows.csv", "--column", "a"), "texts or --input FILE, got both"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(words, expected, capsys):
+    code, said = told(*words, capsys=capsys)
+    assert code == 2
+    assert expected in said
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_rows_come_back_as_they_were_written(tmp_path: Path, suffix: str):
+    file = tmp_path / f"rows{suffix}"
+    rows = [
+        {"id": str(i), "text": f'第{i},\t"行"\n', "score": None if i < 300 else "0.5"}
+        for i in range(600)
+    ]
+    with written(file, {"score": str}) as writer:
+        for start in range(0, 600, 200):
+            writer.write(rows[start : start + 200])
+    batches = list(read_rows(file))
+    assert len(batches) > 2  # never the whole file
+    read = [row for batch in batches for row in batch]
+    missing = "" if suffix in (".csv", ".tsv") else None
+    assert read == [row | {"score": row["score"] or missing} for row in rows]
+
+
+def test_an_interruption_leaves_nothing_and_the_old_file_as_it_was(tmp_path: Path):
+    file = tmp_path / "out.csv"
+    file.write_text("old\n")
+
+    def interrupted() -> None:
+        with written(file, {}) as writer:
+            writer.write([{"a": "1"}])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+    assert file.read_text() == "old\n"
+
+
+def test_a_comma_in_numbers_makes_excel_write_semicolons(tmp_path: Path):
+    file = tmp_path / "rows.csv"
+    file.write_text("id;review\n1;good, really\n", "utf-8-sig")
+    assert list(read_rows(file)) == [[{"id": "1", "review": "good, really"}]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("a.csv", b"id,text\n1,a\n2\n", "line 3: 1 cells, the head has 2"),
+        ("a.csv", b"id,text\n1,\xff\n", "not UTF-8"),
+        ("a.jsonl", b'{"text": "a"}\n{"text"\n', "line 2: "),
+        ("a.jsonl", b"[1]\n", "line 1: expected a JSON object, got list"),
+        ("a.parquet", b"PAR1", "a.parquet: "),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_place(tmp_path: Path, name, content, expected):
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(ContractViolation, match=expected) as error:
+        list(read_rows(file))
+    assert str(file) in str(error.value)
