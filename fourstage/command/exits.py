@@ -43,6 +43,8 @@ def exit_code_of(command: Callable[[], int]) -> int:
         # A shell starts background jobs with SIGINT ignored; servers of ours would inherit that,
         # and Prefect's worker could not be stopped.
         signal.signal(signal.SIGINT, _interrupt)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(signal.SIGHUP, _hang_up)
     try:
         code = command()
         sys.stdout.flush()
@@ -96,14 +98,23 @@ def _of_prefect(error: Exception) -> str:
 def _said(message: str, code: int) -> int:
     if os.environ.get(TRACEBACK) == "1":
         traceback.print_exc()
-    sys.stderr.write(f"fourstage: {message}\n")
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(f"fourstage: {message}\n")
+        sys.stderr.flush()
+    except OSError:
+        # The terminal was closed; Python would try once more at its end, and fail with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return code
 
 
 def _end(number: int, frame: FrameType | None) -> None:
     _ignore_interrupts()
     raise _Ended
+
+
+def _hang_up(number: int, frame: FrameType | None) -> None:
+    """The terminal was closed: whoever handles SIGTERM now, training or Prefect or we, ends it."""
+    signal.raise_signal(signal.SIGTERM)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -114,8 +125,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _ignore_interrupts() -> None:
     """A second Ctrl-C or SIGTERM while we are leaving must not end in a stack trace."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _say_internal_error(

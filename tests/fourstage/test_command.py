@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -360,3 +362,59 @@ def test_gc_shows_first_and_takes_days(tmp_path, monkeypatch, capsys):
     assert main(["gc", "--delete"]) == 0
     assert "Deleted: 1 entries" in capsys.readouterr().out
     assert not log.exists()
+
+
+# Says something now and then until it is ended, and writes down how it ended.
+HUNG_UP = """
+import sys, time
+from pathlib import Path
+from fourstage.activity import activity
+from fourstage.command.exits import exit_code_of
+from fourstage.terminal import say
+
+def work():
+    with activity("working"):
+        say("begun")
+        while True:
+            time.sleep(0.01)
+
+code = exit_code_of(work)
+Path(sys.argv[1]).write_text(str(code))
+sys.exit(code)
+"""
+
+
+def at_terminal(*command: str) -> tuple[subprocess.Popen, int]:
+    """A process whose controlling terminal is a new one, once it has said that it has begun."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )
+    os.close(theirs)
+    said = b""
+    while b"begun" not in said:
+        said += os.read(ours, 1024)
+    return process, ours
+
+
+def test_a_terminal_that_is_closed_ends_the_command_as_sigterm_does(tmp_path: Path):
+    process, terminal = at_terminal("-c", HUNG_UP, str(tmp_path / "code"))
+    os.close(terminal)
+    assert process.wait(30) == 143
+    assert (tmp_path / "code").read_text() == "143"
+
+
+def test_under_nohup_a_command_goes_on(tmp_path: Path):
+    ignoring = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{HUNG_UP}"
+    process, terminal = at_terminal("-c", ignoring, str(tmp_path / "code"))
+    os.close(terminal)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
