@@ -41,6 +41,17 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+_INSTEAD = "not supported yet; what is: whole texts, or pairs of them, with one label each"
+_TAGGED = f"tagged words are {_INSTEAD}"
+_QUESTIONS = f"questions answered from a text are {_INSTEAD}"
+# What people try that no reader and no head is there for: formats, and fields of a source.
+NOT_YET = {
+    **dict.fromkeys(("conll", "conllu", "conll2003", "iob", "bio", "brat"), _TAGGED),
+    **dict.fromkeys(("tokens", "tags", "ner_tags", "pos_tags", "spans", "entities"), _TAGGED),
+    **dict.fromkeys(("squad", "question", "context", "answer", "answers"), _QUESTIONS),
+}
+
+
 def _as_tuple(value: Any) -> Any:
     """YAML has lists only; a frozen source holds tuples. The schema refuses anything else."""
     return tuple(value) if isinstance(value, list) else value
@@ -236,6 +247,8 @@ class Source(_Strict):
             if self.files:
                 raise _wrong("expected either 'files' or 'packages', got both")
             raise _wrong("files: expected a list of files, folders or patterns, got nothing")
+        if self.format in NOT_YET:
+            raise _wrong(f"format: {self.format}: {NOT_YET[self.format]}")
         if self.packages and self.format not in (None, "python_docs"):
             raise _wrong(f"format: expected python_docs beside 'packages', got {self.format!r}")
         if not self.is_dataset and splits and splits != {ALL}:
@@ -417,6 +430,8 @@ def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         known = _known_keys(tuple(loc[:-1]))
         key = str(loc[-1])
+        if key in NOT_YET:
+            return f"{prefix}{key}: {NOT_YET[key]}."
         near = get_close_matches(key, known, n=1, cutoff=0.6)
         hint = f"; did you mean {near[0]!r}?" if near else "."
         return f"{prefix}{key[:60]!r} is not a key here{hint} Known: {', '.join(known)}."

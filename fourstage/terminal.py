@@ -107,8 +107,9 @@ def libraries_speak_to(log: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # It says goodbye to its temporary server when the process ends, after our own last word.
-        logging.getLogger("prefect").setLevel(logging.WARNING)
+        # When the process ends it says goodbye to its temporary server, and how many events it has
+        # still to send, after our own last word.
+        logging.getLogger("prefect").setLevel(logging.CRITICAL)
         logging.raiseExceptions = False  # nor what its logger could not deliver any more
         sys.stderr.flush()
         os.dup2(kept, 2)

@@ -295,9 +295,10 @@ def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tu
     except FilesLost as error:
         lost = str(error)
     if store_root is None or not found.key:
+        why = "it was not registered by Fourstage" if store_root else "there is no store to ask"
         raise BrokenLineage(
-            f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"
-            " and there is no store to ask."
+            f"{found.name} version {found.number}: MLflow does not know where it comes from"
+            f" ({lost}), and {why}."
         )
     try:
         package = gather(store_root, {"kind": "package", "key": found.key})

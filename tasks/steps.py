@@ -20,6 +20,7 @@ from fourstage.digests import digest
 from tasks.artifacts import Artifact, Missing, Store
 from tasks.code import closure_digest, module_file
 
+WAITS = "waits for "  # so begins why a step is made that others have to be made for first
 MOST_NAMED = 12  # inputs a message names; a recipe may have hundreds
 NUMERIC = ("numpy",)
 TEXT = ("pyarrow", *NUMERIC)
@@ -200,7 +201,7 @@ def why(prospect: Prospect, kin: Kin) -> list[str]:
     if isinstance(prospect.bound, Unbound):
         names = prospect.bound.waits_for
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return [f"waits for {', '.join(names[:MOST_NAMED])}{more}"]
+        return [f"{WAITS}{', '.join(names[:MOST_NAMED])}{more}"]
     if isinstance(prospect.found, Artifact):
         return [f"made {prospect.found.created}, unchanged since"]
     assert prospect.found is not None

@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -202,22 +203,30 @@ def _locks() -> Finding:
 
 def _orphans() -> Finding:
     """Runs that a kill left RUNNING; the next run of a recipe closes them."""
+    from tasks.orphans import PROCESS, alive
+
     database = home() / "mlflow.db"
     if not mlflow_uri().startswith("sqlite:") or not database.is_file():
         return Finding("orphan runs", FINE, "none here")
     try:
-        connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=2)
-        try:
-            (count,) = connection.execute(
-                "select count(*) from runs where status = 'RUNNING'"
-            ).fetchone()
-        finally:
-            connection.close()
+        with closing(
+            sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=2)
+        ) as mlflow:
+            rows = mlflow.execute(
+                "select run_uuid, key, value from runs left join tags using (run_uuid)"
+                " where status = 'RUNNING'"
+            ).fetchall()
     except sqlite3.Error as error:
         return Finding("orphan runs", WARNING, f"{database.name} can't be read: {error}")
-    if not count:
-        return Finding("orphan runs", FINE, "none")
-    return Finding("orphan runs", WARNING, f"{count} RUNNING; the next run closes the dead ones")
+    tags: dict[str, dict[str, str]] = {}
+    for run, key, value in rows:
+        tags.setdefault(run, {})[key] = value
+    dead = [run for run, of_run in tags.items() if PROCESS in of_run and not alive(of_run)]
+    going_on = f"; {len(tags) - len(dead)} going on" if len(tags) > len(dead) else ""
+    if not dead:
+        return Finding("orphan runs", FINE, f"none{going_on}")
+    said = f"{len(dead)} RUNNING without a process; the next run closes them{going_on}"
+    return Finding("orphan runs", WARNING, said)
 
 
 def _servers() -> Iterator[Finding]:

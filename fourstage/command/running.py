@@ -240,7 +240,7 @@ def handle_explain(options: Namespace) -> int:
     """Print what changed, step by step."""
     from tasks.artifacts import Store
     from tasks.plan import plan_recipe
-    from tasks.steps import Kin, look_ahead, why
+    from tasks.steps import WAITS, Kin, look_ahead, why
 
     store = Store(home())
     kin = Kin(store)
@@ -255,10 +255,16 @@ def handle_explain(options: Namespace) -> int:
     if options.json:
         print_json({"recipe": plan.recipe.name, "steps": found})
         return 0
+    follow = [name for name, reasons in found.items() if reasons[0].startswith(WAITS)]
+    if options.step is not None or len(follow) == len(found):
+        follow = []
     for name, reasons in found.items():
-        print_line(name)
-        for reason in reasons:
-            print_line(f"    {reason}")
+        if name not in follow:
+            print_line(name)
+            for reason in reasons:
+                print_line(f"    {reason}")
+    if follow:
+        print_line(f"{len(follow)} more follow from these: {', '.join(follow)}")
     return 0
 
 

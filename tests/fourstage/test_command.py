@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -418,3 +419,27 @@ def test_under_nohup_a_command_goes_on(tmp_path: Path):
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
+
+
+def test_explain_says_a_cause_once_and_what_follows_from_it(fourstage):
+    done = fourstage("explain", "quickstart", "--smoke")
+    assert done.returncode == 0, done.stderr
+    *causes, rest = done.stdout.splitlines()
+    assert "    never made" in causes
+    assert not any("waits for" in line for line in causes)
+    assert re.match(r"\d+ more follow from these: .*stage general, .*evaluation", rest)
+
+
+def test_no_farewell_of_a_library_comes_after_our_last_word(fourstage, tmp_path):
+    code = (
+        "import logging, sys; from pathlib import Path;"
+        "from fourstage.terminal import libraries_speak_to;"
+        "import prefect; from prefect.logging import get_logger\n"
+        f"with libraries_speak_to(Path({str(tmp_path / 'log')!r})): pass\n"
+        "get_logger('EventsWorker').warning('Still processing items: 3 items remaining...')"
+    )
+    environment = {"PYTHONPATH": str(REPOSITORY), "PREFECT_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | environment
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,12 +7,14 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
 from fourstage.command import main
 from fourstage.command.diagnosis import diagnose
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY
+from tasks.orphans import STARTED, identity
 from tests.answering import answering
 
 
@@ -100,16 +102,30 @@ def test_a_lock_that_is_held_names_its_holder(tmp_path):
         assert "stage aaa by process 1 on here" in finding("locks").found
 
 
-def test_runs_left_running_are_counted(tmp_path):
+def test_runs_of_dead_processes_are_counted_and_those_that_go_on_are_not_called_dead(tmp_path):
     (tmp_path / "home").mkdir()
-    connection = sqlite3.connect(tmp_path / "home" / "mlflow.db")
-    connection.execute("create table runs (status text)")
-    connection.execute("insert into runs values ('RUNNING'), ('FINISHED')")
-    connection.commit()
-    connection.close()
-    found = finding("orphan runs")
-    assert found.status == "warning"
-    assert found.found.startswith("1 RUNNING")
+    gone = {**identity(), STARTED: "1.00"}  # its pid is ours now
+    with closing(sqlite3.connect(tmp_path / "home" / "mlflow.db")) as mlflow:
+        mlflow.execute("create table runs (run_uuid text, status text)")
+        mlflow.execute("create table tags (run_uuid text, key text, value text)")
+        for run, status, tags in (
+            ("live", "RUNNING", identity()),
+            ("dead", "RUNNING", gone),
+            ("done", "FINISHED", gone),
+            ("another program's", "RUNNING", {"mlflow.user": "x"}),
+        ):
+            mlflow.execute("insert into runs values (?, ?)", (run, status))
+            mlflow.executemany(
+                "insert into tags values (?, ?, ?)", [(run, *tag) for tag in tags.items()]
+            )
+        mlflow.commit()
+        found = finding("orphan runs")
+        assert found.status == "warning"
+        assert found.found.startswith("1 RUNNING without a process")
+        assert found.found.endswith("; 2 going on")
+        mlflow.execute("delete from runs where run_uuid = 'dead'")
+        mlflow.commit()
+    assert finding("orphan runs").status == "fine"
 
 
 def test_a_home_that_cannot_be_written_is_wrong(monkeypatch, tmp_path):
