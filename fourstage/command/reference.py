@@ -30,7 +30,7 @@ EXITS = """\
 | 2 | wrong usage or recipe; said before any work |
 | 3 | data that cannot be read, or a contract that is broken |
 | 4 | the gate refused, or a version cannot be moved |
-| 130, 143 | interrupted by SIGINT or SIGTERM; the same command goes on |
+| 130, 143 | interrupted by SIGINT, or by SIGTERM or a closed terminal; the same command goes on |
 
 ## Environment
 
