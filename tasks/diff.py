@@ -139,7 +139,7 @@ def _line(found: Diff, change: Change) -> str:
 
 def _side(tracking: Tracking, store: Store, word: str) -> Side:
     if VERSION.fullmatch(word) and not Path(word).exists():
-        way = trace(tracking, word, store.root)
+        way = trace(tracking, word, store.root, every_file=False)
         name = f"{way.version.name} version {way.version.number}"
         manifests = {hop.manifest.key: hop.manifest for hop in way.hops}
         return _of_ancestry(name, Ancestry(way.version.key, manifests))

@@ -57,29 +57,20 @@ def keep_card(tracking: Tracking, version: Version, facts: Facts, evaluation: Ar
 
 @answered
 def read_card(tracking: Tracking, uri: str, store_root: Path) -> tuple[Facts, str]:
-    """What is known of a registered version, and its card.
+    """What is known of a registered version, and its card as its page shows it.
 
     Args:
         tracking: The server.
         uri: ``models:/NAME@alias`` or ``models:/NAME/3``.
         store_root: ``$FOURSTAGE_HOME/store``.
     """
-    import mlflow.artifacts
-    from mlflow.exceptions import MlflowException
-
-    way = trace(tracking, uri, store_root)
+    way = trace(tracking, uri, store_root, every_file=False)
     version = way.version
     facts = facts_of(Ancestry(version.key, {hop.manifest.key: hop.manifest for hop in way.hops}))
     assert facts is not None, "a traced version has a stage"
-    with tempfile.TemporaryDirectory() as temporary:
-        try:
-            place = tracking.client.get_logged_model(str(version.model_id)).artifact_location
-            path = mlflow.artifacts.download_artifacts(
-                artifact_uri=f"{place}/{CARD}", dst_path=temporary, tracking_uri=tracking.uri
-            )
-            return facts, Path(path).read_text(encoding="utf-8")
-        except (MlflowException, OSError):  # lost, or registered before there were cards
-            return facts, model_card(facts, _title(version))
+    # From the database, which is trusted, and not from the file, which anybody may have altered.
+    registered = tracking.client.get_model_version(version.name, str(version.number))
+    return facts, registered.description or model_card(facts, _title(version))
 
 
 def _title(version: Version) -> str:
