@@ -17,7 +17,7 @@ from fourstage.terminal import at_terminal, columns, say, set_foot, tell_listene
 REWRITE_SECONDS = 0.5
 FIRST_LINE_SECONDS = 3
 NEXT_LINE_SECONDS = 60
-BAR = (8, 24)  # characters: a shorter one says nothing, a longer one no more
+BAR = (5, 24)  # characters: a shorter one says nothing, a longer one no more
 
 
 class _Activity:
@@ -62,8 +62,8 @@ class _Activity:
 
     def _parts(self) -> list[str]:
         parts = [self.what]
-        if self.total:
-            parts.append(f"{self.done:,} of {self.total:,}")
+        if self.total:  # then one can see what is being done
+            parts = [self.what.partition(": ")[0], f"{self.done:,} of {self.total:,}"]
         gone, left = time.monotonic() - self.began, self._seconds_left()
         parts.append(_clock(gone) if left is None else f"{_clock(gone)}, {_clock(left)} left")
         if self.told:

@@ -96,7 +96,7 @@ def test_a_terminal_shows_what_is_being_done_and_how_far_it_is(story: Story):
     for step in ("corpus smoke_domain: reading", "measurement task: measuring", "evaluation: "):
         assert step in shown
     for stage in ("general", "domain", "task", "finetune"):
-        assert re.search(rf"stage {stage}: training  [━╌]+  1 of \d+  0:\d\d  loss \d", shown)
+        assert re.search(rf"stage {stage}  [━╌]+  1 of \d+  0:\d\d  loss \d", shown)
     assert "trying it in a process of its own" in shown
 
 

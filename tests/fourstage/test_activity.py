@@ -41,7 +41,7 @@ def test_the_line_says_how_far_and_is_gone_when_it_is_over(screen: Screen):
     say("the end")
     assert shown(screen).lines == ["a checkpoint is passed over", "the end", ""]
     assert screen.feet[0] == "stage 领域: training  0:00"
-    bar = "━" * 6 + "╌" * 18 if screen.columns > 100 else "━" * 3 + "╌" * 11
+    bar = "━" * 6 + "╌" * 18
     assert f"  {bar}  3 of 12  0:00  loss 4.321  9,000 tokens/s" in screen.feet[-1]
 
 
@@ -65,5 +65,5 @@ def test_where_there_is_no_terminal_lines_come_now_and_then(monkeypatch, capsys)
         time.sleep(0.4)
     told = capsys.readouterr().err.splitlines()
     assert len(told) > 1
-    assert all(line.startswith("stage general: training  3 of 12  0:") for line in told)
+    assert all(line.startswith("stage general  3 of 12  0:") for line in told)
     assert told[0].endswith("  loss 4.321")
