@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from fourstage.activity import activity
+from fourstage.command.login import new_login
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import EMBEDDED, TAG, home
 from fourstage.space import no_space
@@ -52,12 +53,13 @@ def bring_prefect() -> Callable[[], None]:
     starting = ExitStack()
     lock = starting.enter_context(starting_prefect())
     port = _free_port()
+    login = new_login()  # other users of the machine can reach it, too
     arguments = ("--host", LOOPBACK, "--port", str(port), "--log-level", "error")
     guard = subprocess.Popen(
         [sys.executable, "-I", str(GUARD), sys.executable, "-m", *SERVER, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        env=os.environ | MARKS,
+        env=os.environ | MARKS | {"PREFECT_SERVER_API_AUTH_STRING": login},
         start_new_session=True,
         pass_fds=(lock.fileno(),),  # where we are killed, it has the lock until the server ends
     )
@@ -65,6 +67,7 @@ def bring_prefect() -> Callable[[], None]:
     atexit.register(_end, guard)
     address = f"http://{LOOPBACK}:{port}/api"
     os.environ["PREFECT_API_URL"] = address
+    os.environ["PREFECT_API_AUTH_STRING"] = login
     os.environ[EMBEDDED] = "1"
 
     def ready() -> None:

@@ -41,7 +41,8 @@ EXITS = """\
 | `FOURSTAGE_MLFLOW_UI` | address of MLflow's pages, for links, where tracking is a local database |
 | `FOURSTAGE_TRACEBACK` | `1` shows the stack trace of an error |
 | `MLFLOW_TRACKING_URI` | an MLflow server; default SQLite under the home |
-| `PREFECT_API_URL` | a Prefect server; default one inside the process |
+| `PREFECT_API_URL` | a Prefect server; default one that the run brings along |
+| `PREFECT_API_AUTH_STRING` | its login, where it wants one |
 | `KERAS_BACKEND` | `tensorflow` (default) or `jax` |
 """
 

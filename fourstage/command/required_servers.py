@@ -63,7 +63,8 @@ PREFECT = Server(
     "PREFECT_API_URL",
     "/admin/version",
     lambda said: isinstance(said, str),
-    "PREFECT_API_AUTH_STRING to its user:password",
+    "PREFECT_API_AUTH_STRING to its user:password; for a server of `fourstage up` by sourcing"
+    " servers.env in its home",
     ("PREFECT_API_AUTH_STRING",),
     "PREFECT_API_KEY",
     "PREFECT_API_SSL_CERT_FILE",

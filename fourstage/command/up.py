@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -15,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fourstage.command.embedded_prefect import starting_prefect
+from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import REPOSITORY, home, make_home, mlflow_uri, project
+from fourstage.settings import REPOSITORY, home, make_home, project
 
 LOOPBACK = "127.0.0.1"
 POOL = "fourstage"  # the work pool of prefect.yaml
@@ -39,7 +41,7 @@ class Servers:
 
     def start(self, name: str, *command: str, environment: dict[str, str], folder: Path) -> None:
         """Start a process in a group of its own, so that Ctrl-C reaches it through us, once."""
-        with open(self.logs / f"{name}.log", "ab") as log:
+        with open(self.logs / f"{name}.log", "ab", opener=_for_us_alone) as log:
             self.running[name] = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -107,6 +109,9 @@ class Servers:
 def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     """Start everything, print the addresses, and stay until a signal comes.
 
+    A worker runs what a deployment says, so whoever may write to the server runs code as this user:
+    the servers want a login, which only this user can read, and answer no page of another site.
+
     Args:
         prefect_port: Port of the Prefect server.
         mlflow_port: Port of MLflow's pages.
@@ -114,6 +119,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     Raises:
         EnvironmentFault: If a port is taken or a server does not start.
     """
+    from tasks.mlflow_pages import LOGIN
     from tasks.tracking import connect
 
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
@@ -122,12 +128,18 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     logs = home() / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     prefect, mlflow = f"http://{LOOPBACK}:{prefect_port}", f"http://{LOOPBACK}:{mlflow_port}"
+    login = login_file().read_text(encoding="utf-8").strip()
     environment = os.environ | {
         "FOURSTAGE_HOME": str(home()),
         "PREFECT_API_URL": f"{prefect}/api",
+        "PREFECT_API_AUTH_STRING": login,
+    }
+    of_prefect = {
         "PREFECT_SERVER_API_HOST": LOOPBACK,
         "PREFECT_UI_API_URL": f"{prefect}/api",
-        "FOURSTAGE_MLFLOW_UI": mlflow,
+        "PREFECT_SERVER_API_AUTH_STRING": login,
+        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": prefect,
     }
     # `prefect deploy` would fill this in; it is the worker's to say where the project lies.
     environment.pop("FOURSTAGE_ROOT", None)
@@ -137,21 +149,23 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         servers = Servers(logs)
         stack.callback(servers.stop)
         _say("starting a Prefect server and MLflow …")
-        connect()  # where there is no database, a server that is killed would leave half of one
-        servers.start(
-            "mlflow",
-            *(python, "-m", "mlflow", "server", "--host", LOOPBACK, "--port", str(mlflow_port)),
-            *("--backend-store-uri", mlflow_uri()),
-            *("--artifacts-destination", str(home() / "mlflow"), "--workers", "1"),
-            environment=environment,
-            folder=project(),
-        )
+        # Where there is no database, a server that is killed would leave half of one.
+        tracking = connect()
+        if tracking.local:
+            environment["FOURSTAGE_MLFLOW_UI"] = mlflow
+            servers.start(
+                "mlflow",
+                *(python, "-m", "uvicorn", "--factory", "tasks.mlflow_pages:pages"),
+                *("--host", LOOPBACK, "--port", str(mlflow_port), "--log-level", "warning"),
+                environment=environment | {LOGIN: login},
+                folder=project(),
+            )
         with starting_prefect():
             servers.start(
                 "prefect-server",
                 *(python, "-m", "prefect", "server", "start"),
                 *("--host", LOOPBACK, "--port", str(prefect_port)),
-                environment=environment,
+                environment=environment | of_prefect,
                 folder=project(),
             )
             servers.wait_for("prefect-server", PREFECT, f"{prefect}/api", environment)
@@ -166,11 +180,19 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             )
 
         start_worker()
-        servers.wait_for("mlflow", MLFLOW, mlflow, environment)
+        joining = write_joining(f"{prefect}/api")
+        if tracking.local:
+            user, password = login.split(":")
+            credentials = {"MLFLOW_TRACKING_USERNAME": user, "MLFLOW_TRACKING_PASSWORD": password}
+            servers.wait_for("mlflow", MLFLOW, mlflow, credentials)
         _say(f"Prefect  {prefect}/v2/dashboard")
-        _say(f"MLflow   {mlflow}")
+        _say(f"MLflow   {mlflow if tracking.local else tracking.address}")
         _say(f"logs     {logs}")
-        _say(f"Runs of this terminal join in with  export PREFECT_API_URL={prefect}/api")
+        _say(f"login    cat {shlex.quote(str(login_file()))}")
+        _say(
+            "         (Prefect's page takes the line whole; MLflow's asks for USER:PASSWORD in two)"
+        )
+        _say(f"Runs of another terminal join in with  . {shlex.quote(str(joining))}")
         _say("Ctrl-C ends all of them.")
         started = time.monotonic()
         while True:
@@ -232,6 +254,10 @@ def _require_free(port: int, option: str) -> None:
                 f"port {port} on {LOOPBACK} is taken ({error.strerror}); end what listens there or"
                 f" choose another with {option}"
             ) from error
+
+
+def _for_us_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _signal_group(process: subprocess.Popen, number: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -29,14 +30,27 @@ class Up:
     mlflow: str
     said: Path
 
+    @property
+    def login(self) -> str:
+        """``user:password``, as its owner can read it."""
+        return (self.person.home / "login").read_text("utf-8").strip()
+
     def ask(self, path: str, body: Any | None = None) -> Any:
-        """Ask Prefect's API."""
+        """Ask Prefect's API, as the client of somebody who is logged in."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            f"{self.prefect}/api/{path}", data, {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json", "Authorization": basic(self.login)}
+        if data is not None:
+            ours = {"Prefect-Csrf-Client": "a-test"}
+            token = self.ask("csrf-token?client=a-test")["token"]
+            headers |= ours | {"Prefect-Csrf-Token": token}
+        request = urllib.request.Request(f"{self.prefect}/api/{path}", data, headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
+
+
+def basic(login: str) -> str:
+    """The header by which a client says who it is."""
+    return f"Basic {base64.b64encode(login.encode()).decode()}"
 
 
 @contextmanager

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import socket
+import subprocess
+import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +19,11 @@ import psutil
 import pytest
 import yaml
 
-from fourstage.settings import REPOSITORY
+from fourstage.settings import REPOSITORY, TAG
 from tests.flows.conftest import Story, free_port
 from tests.flows.own_project import Project
 from tests.flows.person import Person, living
-from tests.flows.started_up import Up, started_up
+from tests.flows.started_up import Up, basic, started_up
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +56,8 @@ def test_up_prints_where_to_look_and_all_of_it_answers(up: Up):
     said = up.said.read_text("utf-8")
     assert f"{up.prefect}/v2" in said
     assert up.mlflow in said
-    assert f"PREFECT_API_URL={up.prefect}/api" in said
+    assert shlex.quote(str(up.person.home / "servers.env")) in said
+    assert up.login.split(":")[1] not in said
     assert "Traceback" not in said
     with urllib.request.urlopen(f"{up.mlflow}/health", timeout=30) as answer:
         assert answer.status == 200
@@ -72,6 +77,79 @@ def test_all_of_it_listens_on_loopback_alone(up: Up):
                 listening.add(connection.laddr.ip)
     assert listening <= {"127.0.0.1", "::1"}
     assert "127.0.0.1" in listening
+
+
+def status(request: urllib.request.Request) -> int:
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_no_other_user_and_no_page_of_another_site_may_write(up: Up):
+    """Who makes a deployment, or moves an alias, chooses what code is run."""
+    own = {"Authorization": basic(up.login)}
+    wrong = {"Authorization": basic("fourstage:guessed")}
+    json_body = {"Content-Type": "application/json"}
+    flow, token = f"{up.prefect}/api/flows/", f"{up.prefect}/api/csrf-token?client=a"
+    experiment = f"{up.mlflow}/api/2.0/mlflow/experiments/create"
+    foreign = {"Origin": "http://a.page.of.another.site"}
+    for address, name, expected in (
+        (flow, {}, 403),  # for want of a token, which only who is logged in can get
+        (flow, wrong, 403),
+        (flow, own | foreign, 403),
+        (experiment, {}, 401),
+        (experiment, wrong, 401),
+        (experiment, own | foreign, 403),
+        (experiment, own, 200),
+    ):
+        body = b'{"name": "by-hand"}'
+        request = urllib.request.Request(address, body, json_body | name, method="POST")
+        assert status(request) == expected, (address, name)
+    request = urllib.request.Request(token, headers=own | foreign)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert answer.headers["Access-Control-Allow-Origin"] is None  # so a browser hands out none
+    for page in (token, f"{up.mlflow}/", f"{up.mlflow}/ajax-api/2.0/mlflow/experiments/search"):
+        assert status(urllib.request.Request(page)) == 401
+
+
+def test_the_login_is_read_by_its_owner_alone(up: Up):
+    home = up.person.home
+    secrets = [home / "login", home / "servers.env", *(home / "logs").glob("*.log")]
+    assert {path.stat().st_mode & 0o777 for path in secrets} == {0o600}
+    password = up.login.split(":")[1]
+    assert not any(password in path.read_text("utf-8", "replace") for path in secrets[1:])
+    for process in living(home):
+        assert password not in " ".join(process.cmdline())
+
+
+def test_a_run_of_another_terminal_joins_in_and_one_without_the_login_is_told_how(up: Up):
+    servers = up.person.home / "servers.env"
+
+    def typed(words: str, joining: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", f"{joining} && exec {sys.executable} -m fourstage.command {words}"],
+            cwd=up.person.folder,
+            env=up.person.variables(SERVERS=str(servers)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+        )
+
+    told = typed("run quickstart --smoke", f"export PREFECT_API_URL={up.prefect}/api")
+    assert told.returncode == 1
+    assert "PREFECT_API_AUTH_STRING" in told.stderr
+    assert "servers.env" in told.stderr
+    joined = typed("run quickstart --smoke --json", '. "$SERVERS"')
+    assert joined.returncode == 0, joined.stderr
+    ours = {"name": {"any_": ["lifecycle-quickstart"]}, "tags": {"all_": [TAG]}}
+    (run,) = up.ask("flow_runs/filter", {"flow_runs": ours})
+    assert run["state_type"] == "COMPLETED"
+    looked = typed("doctor --json", '. "$SERVERS"')
+    found = {each["check"]: each["status"] for each in json.loads(looked.stdout)}
+    assert found["prefect"] == "fine"
 
 
 def test_a_scheduled_run_goes_from_its_cron_to_the_alias(up: Up):

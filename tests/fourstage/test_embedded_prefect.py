@@ -17,12 +17,22 @@ from fourstage.command import embedded_prefect
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY
 
-BRING = (
-    "from fourstage.settings import make_private, make_home;"
-    "make_private(); make_home();"
-    "from fourstage.command.embedded_prefect import bring_prefect;"
-    "bring_prefect()()"
-)
+BRING = """
+import os, sys, urllib.error, urllib.request
+from fourstage.settings import make_private, make_home
+make_private()
+make_home()
+from fourstage.command.embedded_prefect import bring_prefect
+bring_prefect()()
+try:
+    urllib.request.urlopen(os.environ["PREFECT_API_URL"] + "/admin/version")
+    sys.exit("it answers anybody")
+except urllib.error.HTTPError as error:
+    assert error.code == 401
+from prefect.client.orchestration import get_client
+with get_client(sync_client=True) as client:
+    client.read_flow_runs()
+"""
 
 
 @pytest.fixture
@@ -33,7 +43,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def bringing(home: Path) -> subprocess.Popen[bytes]:
-    """A process that ends when its server has answered."""
+    """A process that ends when its server has answered it, and nobody else."""
     environment = {**os.environ, "FOURSTAGE_HOME": str(home)}
     for name in ("PREFECT_API_URL", "PREFECT_HOME"):
         environment.pop(name, None)

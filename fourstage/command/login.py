@@ -1,0 +1,44 @@
+"""The login of the servers that ``fourstage up`` starts: other users of the machine have none."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+from pathlib import Path
+
+from fourstage.digests import write_atomically
+from fourstage.settings import home
+
+USER = "fourstage"
+OTHERS = 0o077  # of a file's mode
+
+
+def new_login() -> str:
+    """``user:password`` that nobody can guess."""
+    return f"{USER}:{secrets.token_urlsafe(24)}"
+
+
+def login_file() -> Path:
+    """The file that holds the login of this home; made anew where others may have read it."""
+    file = home() / "login"
+    if not file.is_file() or file.stat().st_mode & OTHERS or file.stat().st_uid != os.getuid():
+        write_atomically(file, new_login() + "\n", mode=0o600)
+    return file
+
+
+def write_joining(prefect: str) -> Path:
+    """Write the file that another terminal sources to join in; the login stays in its own.
+
+    Args:
+        prefect: Address of Prefect's API.
+    """
+    file = home() / "servers.env"
+    login = shlex.quote(str(login_file()))
+    text = (
+        "# To be sourced: runs of a terminal then join the servers of `fourstage up`.\n"
+        f"export PREFECT_API_URL={prefect}\n"
+        f'export PREFECT_API_AUTH_STRING="$(cat {login})"\n'
+    )
+    write_atomically(file, text, mode=0o600)
+    return file
