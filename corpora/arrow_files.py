@@ -11,6 +11,8 @@ from typing import Any, Self
 import pyarrow
 import pyarrow.parquet
 
+from fourstage.digests import unfinished
+
 BATCH_ROWS = 2048
 BATCH_BYTES = 8 << 20
 
@@ -28,7 +30,7 @@ class TableWriter:
     def __init__(self, path: Path, schema: pyarrow.Schema):
         self.path = path
         self._schema = schema
-        self._temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        self._temporary = unfinished(path)
         self._columns: dict[str, list[Any]] = {name: [] for name in schema.names}
         self._bytes = 0
         self._rows = 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from corpora.snapshot import Snapshot
 from corpora.splits import position
 from data_contracts.records import SPLITS, Rejected, Row, Split
 from data_contracts.sources import Source
-from fourstage.digests import write_atomically
+from fourstage.digests import unfinished, write_atomically
 from fourstage.errors import ContractViolation
 
 Overlap = Literal["drop_from_train", "refuse", "report"]
@@ -114,7 +113,7 @@ class DatasetWriter:
         Raises:
             ContractViolation: Files, labels or overlap are not as they must be.
         """
-        spool = self._folder / f".spool.{os.getpid()}.arrow"
+        spool = unfinished(self._folder / "spool.arrow")
         try:
             with Ledger(self._folder) as ledger:
                 with TableWriter(spool, SPOOL) as writer:

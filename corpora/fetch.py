@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from corpora.files import cache_folder
 from data_contracts.sources import Origin, Source
+from fourstage.digests import unfinished
 from fourstage.errors import ContractViolation, EnvironmentFault
 
 _CHUNK = 1 << 20
@@ -135,7 +136,7 @@ def _compresses(download: Download) -> bool:
 
 def _get(source: Source, download: Download) -> None:
     target = download.target
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = unfinished(target)
     state = hashlib.sha256()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ depends on rows after it.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -31,6 +30,7 @@ from corpora.snapshot import Snapshot
 from corpora.splits import HELDOUT, is_heldout, position
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
+from fourstage.digests import unfinished
 from fourstage.errors import ContractViolation
 
 DOCUMENTS = pyarrow.schema(
@@ -125,7 +125,7 @@ class _CorpusWriter:
         self._heldout_share = heldout_share
 
     def write(self, snapshot: Snapshot) -> Counts:
-        with scratch_database(self._folder / f".met.{os.getpid()}.db") as database:
+        with scratch_database(unfinished(self._folder / "met.db")) as database:
             return self._write(snapshot, database)
 
     def _write(self, snapshot: Snapshot, database: sqlite3.Connection) -> Counts:
@@ -135,7 +135,7 @@ class _CorpusWriter:
         cleaned_away: dict[str, int] = {}
         heldout = 0
         nearest = (1.0, 0)  # place and number of the document that is held out before any other
-        measured = self._folder / f".profile.{os.getpid()}.arrow"
+        measured = unfinished(self._folder / "profile.arrow")
         with ExitStack() as stack:
             ledger = stack.enter_context(Ledger(self._folder))
             # Counts of duplicates are known at the end, so the profile is written twice.

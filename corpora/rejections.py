@@ -13,7 +13,7 @@ from typing import Any
 from corpora.snapshot import Snapshot
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
-from fourstage.digests import write_atomically
+from fourstage.digests import unfinished, write_atomically
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Ledger:
 
     def __init__(self, folder: Path):
         self._path = folder / "rejected.jsonl"
-        self._temporary = folder / f".rejected.jsonl.{os.getpid()}"
+        self._temporary = unfinished(self._path)
         self.counts = Counts()
         self._quarantined: Counter[str] = Counter()
         self._removed: Counter[str] = Counter()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
+import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -89,10 +91,18 @@ def _records(lines: list[str]) -> list[tuple[str, str, str]]:
     return found
 
 
+def unfinished(path: Path) -> Path:
+    """A name beside a file for what is not whole yet.
+
+    No other process uses it: two machines, or containers, that share a folder share process ids.
+    """
+    return path.with_name(f".{path.name}.{socket.gethostname()}-{secrets.token_hex(8)}")
+
+
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a file so that a reader sees the old one or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = unfinished(path)
     with open(temporary, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, mode)) as stream:
         stream.write(text)
         stream.flush()

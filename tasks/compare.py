@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from fourstage.activity import activity
-from fourstage.digests import write_atomically
+from fourstage.digests import unfinished, write_atomically
 from fourstage.settings import home
 from tasks.comparison_report import markdown, plot
 from tasks.entries import Entry, Run
@@ -50,7 +49,7 @@ def compare_runs(
 
 def _keep(folder: Path, table: Mapping[str, Any], picture: bytes) -> None:
     write_atomically(folder / "table.md", markdown(table, PICTURE))
-    temporary = folder / f".{PICTURE}.{os.getpid()}"
+    temporary = unfinished(folder / PICTURE)
     temporary.write_bytes(picture)
     temporary.replace(folder / PICTURE)
     text = json.dumps(table, indent=1, ensure_ascii=False, sort_keys=True, allow_nan=False)

@@ -88,19 +88,32 @@ def _marks() -> Path:
 
 
 def close_orphans(tracking: Tracking) -> list[str]:
-    """Close the RUNNING runs of this machine whose process is gone, MLflow's and Prefect's.
+    """Close the RUNNING runs whose process is gone, MLflow's and Prefect's.
+
+    Whether a process of this machine is gone, the machine knows; of another one, such as a
+    container that is no more, Prefect's server does, where there is one.
 
     Returns:
         Ids of the MLflow runs that became KILLED.
     """
     from tasks.runs import experiment_ids, finish_run
+    from tasks.tracking import every
 
-    running = tracking.client.search_runs(
-        experiment_ids(tracking),
-        filter_string=f"attributes.status = 'RUNNING' AND tags.`{HOST}` = '{socket.gethostname()}'",
-        max_results=1000,
+    running = list(
+        every(
+            tracking.client.search_runs,
+            experiment_ids(tracking),
+            filter_string=f"attributes.status = 'RUNNING' AND tags.`{HOST}` LIKE '%'",
+            max_results=1000,
+        )
     )
     left = [run for run in running if not alive(run.data.tags)]
+    silent = [run for run in running if run.data.tags[HOST] != socket.gethostname()]
+    over = _over({run.data.tags[FLOW_RUN] for run in silent if FLOW_RUN in run.data.tags})
+    ended = {run.info.run_id for run in silent if run.data.tags.get(FLOW_RUN) in over}
+    left += [
+        run for run in silent if {run.info.run_id, run.data.tags.get("mlflow.parentRunId")} & ended
+    ]
     for run in left:
         finish_run(tracking, run.info.run_id, "KILLED")
     crash(run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags)
@@ -149,6 +162,20 @@ def _lives(owner: int, started: float) -> bool:
         return False
 
 
+def _over(flow_runs: set[str]) -> set[str]:
+    """Those of the flow runs that have ended, as the server knows that stays beyond this run."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+    from prefect.settings import PREFECT_API_URL
+
+    if not flow_runs or os.environ.get(EMBEDDED) or not PREFECT_API_URL.value():
+        return set()
+    ids = FlowRunFilterId(any_=[UUID(name) for name in flow_runs])
+    with get_client(sync_client=True) as client:
+        found = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=ids))
+    return {str(run.id) for run in found if run.state is not None and run.state.is_final()}
+
+
 def _lives_by(mark: str) -> bool:
     """Whether the process that a mark names is alive."""
     return alive(dict(zip((HOST, PROCESS, STARTED), mark[len(MARK) :].split("/"), strict=True)))
@@ -187,6 +214,8 @@ def crash(flow_runs: Iterable[str]) -> None:
     from prefect.states import Crashed
 
     ids = sorted(UUID(name) for name in flow_runs)
+    if not ids:
+        return  # a client without a server would start one
     chosen = FlowRunFilter(id=FlowRunFilterId(any_=ids))
     state = Crashed(message="Its process ended without a word; the next start found it gone.")
     left = []

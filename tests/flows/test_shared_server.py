@@ -159,3 +159,32 @@ def test_dead_runs_of_our_resumable_deployments_go_on_and_no_others(client):
     resume_dead_runs(3)
     states = {run: client.read_flow_run(run).state.name for run in (ours, once, others)}
     assert states == {ours: "AwaitingRetry", once: "Crashed", others: "Crashed"}
+
+
+def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
+    client, tmp_path: Path
+):
+    """A container's name is gone with it, so that nobody can look for its process any more."""
+    from tasks.orphans import FLOW_RUN, HOST, close_orphans
+    from tasks.runs import ensure_experiment, stage_run, start_lifecycle
+    from tasks.tracking import connect
+
+    tracking = connect(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
+    crashed = crashed_run(client, "elsewhere", [TAG])
+    running = client.create_flow_run_from_deployment(
+        client.read_flow_run(crashed).deployment_id, state=None
+    ).id
+    elsewhere = {HOST: "a-container-that-is-gone"}
+    over, under_way, unknown = (
+        start_lifecycle(tracking, "demo", tags=elsewhere | {FLOW_RUN: str(run)})
+        for run in (crashed, running, UUID(int=0))
+    )
+    experiment = ensure_experiment(tracking, "demo")
+    keys = {over: "a" * 64, under_way: "b" * 64}
+    stage, other = (
+        stage_run(tracking, experiment, key, stage="general", parent_run_id=run, tags=elsewhere)
+        for run, key in keys.items()
+    )
+    assert set(close_orphans(tracking)) == {over, stage}
+    status = {run: tracking.client.get_run(run).info.status for run in (under_way, unknown, other)}
+    assert set(status.values()) == {"RUNNING"}
