@@ -45,6 +45,9 @@ def make_private() -> None:
     for name, value in PRIVATE_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     _leave_loopback_to_itself()
+    # Prefect and others look for a home as they are imported; a container's user may have none.
+    if os.path.expanduser("~") == "~":
+        os.environ["HOME"] = str(home())
     # What this process starts, and a kill leaves behind, says by this whose it was.
     os.environ[OWNER] = str(os.getpid())
     # Prefect reads its home on import; under ours, one folder holds everything a run leaves behind.

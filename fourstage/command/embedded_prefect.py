@@ -24,15 +24,20 @@ from typing import IO
 from fourstage.activity import activity
 from fourstage.command.login import new_login
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import EMBEDDED, TAG, home
+from fourstage.settings import EMBEDDED, REPOSITORY, TAG, home
 from fourstage.space import no_space
+from fourstage.terminal import new_log
 
 GUARD = Path(__file__).with_name("guard.py")
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 10
+LINES = 4  # of a server's log, which ends with what was wrong
 # What Prefect itself starts, with its marks: no pages, and only the services that a run needs.
 SERVER = ("uvicorn", "--factory", "prefect.server.api.server:create_app", "--lifespan", "on")
+# Not the current folder, whose files may have the names of packages.
+ELSEWHERE = ("--app-dir", str(REPOSITORY))
 MARKS = {
+    "PYTHONSAFEPATH": "1",
     "PREFECT_UI_ENABLED": "0",
     "PREFECT__SERVER_EPHEMERAL": "1",
     "PREFECT__SERVER_FINAL": "1",
@@ -55,23 +60,28 @@ def bring_prefect() -> Callable[[], None]:
     port = _free_port()
     login = new_login()  # other users of the machine can reach it, too
     arguments = ("--host", LOOPBACK, "--port", str(port), "--log-level", "error")
+    log = new_log("prefect")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     guard = subprocess.Popen(
-        [sys.executable, "-I", str(GUARD), sys.executable, "-m", *SERVER, *arguments],
+        [sys.executable, "-I", str(GUARD), sys.executable, "-m", *SERVER, *ELSEWHERE, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
+        stderr=said,
         env=os.environ | MARKS | {"PREFECT_SERVER_API_AUTH_STRING": login},
         start_new_session=True,
         pass_fds=(lock.fileno(),),  # where we are killed, it has the lock until the server ends
     )
+    os.close(said)
     # Registered before Prefect's own, so that it comes last: they still have things to send.
-    atexit.register(_end, guard)
+    atexit.register(_end, guard, log)
     address = f"http://{LOOPBACK}:{port}/api"
     os.environ["PREFECT_API_URL"] = address
     os.environ["PREFECT_API_AUTH_STRING"] = login
     os.environ[EMBEDDED] = "1"
 
     def ready() -> None:
-        _wait_for(guard, f"{address}/health")
+        _wait_for(guard, f"{address}/health", log)
         starting.close()
         _mark_runs()
 
@@ -113,7 +123,7 @@ def starting_prefect() -> Iterator[IO[str]]:
         fcntl.flock(lock, fcntl.LOCK_UN)
 
 
-def _wait_for(guard: subprocess.Popen, address: str) -> None:
+def _wait_for(guard: subprocess.Popen, address: str, log: Path) -> None:
     seconds = float(os.environ["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"])
     deadline = time.monotonic() + seconds
     while guard.poll() is None and time.monotonic() < deadline:
@@ -122,13 +132,15 @@ def _wait_for(guard: subprocess.Popen, address: str) -> None:
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
-    lack = no_space(home())
-    ended = guard.poll() is not None
+    how = "did not start" if guard.poll() is None else "ended as it started"
+    if lack := no_space(home()):
+        why = f": {lack}; make room"
+    elif last := log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LINES:]:
+        why = ". Its last words:\n  " + "\n  ".join(last) + f"\nAll of them are in {log}"
+    else:
+        why = f" within {seconds:.0f} s, without a word" if guard.poll() is None else " silently"
     raise EnvironmentFault(
-        "Prefect's server of this run "
-        + ("ended as it started" if ended else f"did not start within {seconds:.0f} s")
-        + (f": {lack}; make room" if lack else f"; {home() / 'logs'} holds what it said")
-        + ", then run the same command again."
+        f"Prefect's server of this run {how}{why}. Then run the same command again."
     )
 
 
@@ -154,13 +166,15 @@ def _mark_runs() -> None:
     _until_the_end.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))
 
 
-def _end(guard: subprocess.Popen) -> None:
+def _end(guard: subprocess.Popen, log: Path) -> None:
     assert guard.stdin is not None
     guard.stdin.close()
     try:
         guard.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         guard.kill()
+    if not log.stat().st_size:
+        log.unlink()
 
 
 def _free_port() -> int:

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fourstage.command.embedded_prefect import starting_prefect
+from fourstage.command.embedded_prefect import ELSEWHERE, starting_prefect
 from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.errors import EnvironmentFault
@@ -25,6 +25,11 @@ LOOPBACK = "127.0.0.1"
 POOL = "fourstage"  # the work pool of prefect.yaml
 START_SECONDS = 120  # a first start makes two databases
 START_AGAIN_SECONDS = 20  # a worker that lives shorter has a fault that starting does not mend
+# Runs a module that finds flows of the project, but not in the place of packages.
+LAST = (
+    "import os, runpy, sys; sys.path.append(os.getcwd()); del sys.argv[0];"
+    " runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
+)
 STOP_SECONDS = 30  # training writes its checkpoint within 20
 
 
@@ -135,6 +140,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         "PREFECT_API_AUTH_STRING": login,
     }
     of_prefect = {
+        "PYTHONSAFEPATH": "1",  # -P for what it starts in turn
         "PREFECT_SERVER_API_HOST": LOOPBACK,
         "PREFECT_UI_API_URL": f"{prefect}/api",
         "PREFECT_SERVER_API_AUTH_STRING": login,
@@ -143,7 +149,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     }
     # `prefect deploy` would fill this in; it is the worker's to say where the project lies.
     environment.pop("FOURSTAGE_ROOT", None)
-    python = sys.executable
+    # -P: files of the project may have the names of packages.
+    python = (sys.executable, "-P")
     with ExitStack() as stack:
         stack.enter_context(_signals_as_interrupt())
         servers = Servers(logs)
@@ -155,7 +162,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             environment["FOURSTAGE_MLFLOW_UI"] = mlflow
             servers.start(
                 "mlflow",
-                *(python, "-m", "uvicorn", "--factory", "tasks.mlflow_pages:pages"),
+                *(*python, "-m", "uvicorn", "--factory", "tasks.mlflow_pages:pages", *ELSEWHERE),
                 *("--host", LOOPBACK, "--port", str(mlflow_port), "--log-level", "warning"),
                 environment=environment | {LOGIN: login},
                 folder=project(),
@@ -163,7 +170,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         with starting_prefect():
             servers.start(
                 "prefect-server",
-                *(python, "-m", "prefect", "server", "start"),
+                *(*python, "-m", "prefect", "server", "start"),
                 *("--host", LOOPBACK, "--port", str(prefect_port)),
                 environment=environment | of_prefect,
                 folder=project(),
@@ -174,7 +181,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         def start_worker() -> None:
             servers.start(
                 "worker",
-                *(python, "-m", "prefect", "worker", "start", "--pool", POOL, "--type", "process"),
+                *(*python, "-m", "prefect", "worker", "start"),
+                *("--pool", POOL, "--type", "process"),
                 environment=environment | {"FOURSTAGE_ROOT": str(project())},
                 folder=project(),
             )
@@ -218,7 +226,7 @@ def deploy(environment: dict[str, str]) -> None:
         ("tasks.automations", _file("automations.yaml")),
     ):
         done = subprocess.run(
-            [sys.executable, "-m", *arguments],
+            [sys.executable, "-P", "-c", LAST, *arguments],
             env=environment,
             cwd=project(),
             stdin=subprocess.DEVNULL,

@@ -42,12 +42,13 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def bringing(home: Path) -> subprocess.Popen[bytes]:
+def bringing(home: Path, folder: Path = REPOSITORY) -> subprocess.Popen[bytes]:
     """A process that ends when its server has answered it, and nobody else."""
     environment = {**os.environ, "FOURSTAGE_HOME": str(home)}
     for name in ("PREFECT_API_URL", "PREFECT_HOME"):
         environment.pop(name, None)
-    return subprocess.Popen([sys.executable, "-c", BRING], env=environment, cwd=REPOSITORY)
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    return subprocess.Popen([sys.executable, "-P", "-c", BRING], env=environment, cwd=folder)
 
 
 def test_two_first_starts_at_once_make_the_database_one_after_the_other(home: Path):
@@ -83,13 +84,21 @@ def test_a_database_that_a_kill_left_half_made_is_made_anew(home: Path):
 def test_a_server_that_ends_as_it_starts_is_told_from_one_that_is_slow(home, monkeypatch):
     monkeypatch.setenv("FOURSTAGE_HOME", str(home))
     monkeypatch.setenv("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "1")
-    for code, said in (("pass", "ended as it started"), ("input()", "did not start within 1 s")):
+    log = home / "log"
+    log.write_text("a first line\nImportError: no such thing\n")
+    for code, said in (("pass", "ended as it started"), ("input()", "did not start")):
         guard = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
         if code == "pass":
             guard.wait()
-        with pytest.raises(EnvironmentFault, match=said):
-            embedded_prefect._wait_for(guard, "http://127.0.0.1:9")
+        with pytest.raises(EnvironmentFault, match=f"{said}.*\n.*\n.*ImportError: no such thing"):
+            embedded_prefect._wait_for(guard, "http://127.0.0.1:9", log)
         guard.communicate()
+
+
+def test_files_of_the_current_folder_with_names_of_packages_are_not_imported(home, tmp_path):
+    for name in ("prefect.py", "secrets.py", "uvicorn.py"):
+        (tmp_path / name).write_text("raise SystemExit('this is not the package')")
+    assert bringing(home, tmp_path).wait(180) == 0
 
 
 def plant(database: Path) -> None:
