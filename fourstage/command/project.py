@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from fourstage.command.project_deployments import project_deployments
 from fourstage.digests import write_atomically
 from fourstage.errors import RecipeError
 
@@ -25,6 +26,7 @@ README = """\
 | suites/ | contracts of your own, one JSON each |
 | families/ objectives/ heads/ | model parts of your own, one Python file each |
 | data/ | files, where you like them here; sources may name files anywhere |
+| prefect.yaml | deployments of the recipe, for `fourstage up` |
 
 What lies here is searched before what comes with Fourstage. What runs leave behind goes to var/
 (or `$FOURSTAGE_HOME`).
@@ -66,6 +68,7 @@ def make_project(folder: Path, files: Mapping[str, str]) -> list[Path]:
         "README.md": README,
         ".gitignore": "var/\n",
         **files,
+        "prefect.yaml": project_deployments("recipes/first.yaml", "first"),
         # Last: a folder without its marker is not taken for a project.
         MARKER: "This file marks a project folder of Fourstage.\n",
     }

@@ -215,33 +215,42 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
 def deploy(environment: dict[str, str]) -> None:
     """Make the work pool, every deployment of ``prefect.yaml`` and the automations.
 
-    Both files are the project's own where it has one.
+    Both files are the project's own where it has one. Deployments of ours that the first no longer
+    names are removed. The demo's are for the clone: in a project nobody asked for its runs.
 
     Raises:
         EnvironmentFault: With what Prefect says, if it refuses.
     """
-    for arguments in (
-        ("prefect", "work-pool", "create", POOL, "--type", "process", "--overwrite"),
-        ("prefect", "--no-prompt", "deploy", "--all", "--prefect-file", _file("prefect.yaml")),
-        ("tasks.automations", _file("automations.yaml")),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", LAST, *arguments],
-            env=environment,
-            cwd=project(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
+    _module(environment, "prefect", "work-pool", "create", POOL, "--type", "process", "--overwrite")
+    own = project() / "prefect.yaml"
+    files = (str(own),) if own.is_file() else ()
+    for file in files:
+        _module(environment, "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", file)
+    if not files:
+        _say(f"there is no {own}, so nothing is deployed; `fourstage new` makes one")
+    for removed in _module(environment, "tasks.deployments", *files).splitlines():
+        _say(f"removed the deployment {removed}, which {own} does not name")
+    automations = project() / "automations.yaml"
+    shipped = REPOSITORY / automations.name
+    file = automations if automations.is_file() else shipped
+    _module(environment, "tasks.automations", str(file))
+
+
+def _module(environment: dict[str, str], *arguments: str) -> str:
+    """Run a module of Prefect's or ours; what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", LAST, *arguments],
+        env=environment,
+        cwd=project(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise EnvironmentFault(
+            f"`{' '.join(arguments[:3])}` failed: {(done.stderr or done.stdout)[-800:]}"
         )
-        if done.returncode:
-            raise EnvironmentFault(
-                f"`{' '.join(arguments[:3])}` failed: {(done.stderr or done.stdout)[-800:]}"
-            )
-
-
-def _file(name: str) -> str:
-    own = project() / name
-    return str(own if own.is_file() else REPOSITORY / name)
+    return done.stdout
 
 
 def _signals_as_interrupt() -> ExitStack:

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
+from fourstage.command.project_deployments import KEPT, project_deployments
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
 
 FILE = REPOSITORY / "prefect.yaml"
@@ -219,6 +220,27 @@ def test_no_path_of_a_machine_is_in_it(raw):
     assert step == {
         "prefect.deployments.steps.set_working_directory": {"directory": "{{ $FOURSTAGE_ROOT }}"}
     }
+
+
+def test_a_new_project_deploys_its_own_recipe_and_schedules_no_run(strict_file):
+    text = project_deployments("recipes/mine.yaml", "mine")
+    values = yaml.safe_load(text)
+    values.pop("definitions")
+    assert strict_file.model_validate(values)
+    deployments = values["deployments"]
+    entrypoints = [deployment["entrypoint"] for deployment in deployments]
+    assert len(set(entrypoints)) == len(entrypoints) == len(KEPT)
+    for deployment in deployments:
+        assert deployment["name"] == "mine"
+        assert TAG in deployment["tags"]
+        flow_of(deployment).validate_parameters(deployment["parameters"])
+    named = [d["parameters"] for d in deployments if "most_starts" not in d["parameters"]]
+    assert {tuple(each.items()) for each in named} == {
+        (("recipe", "recipes/mine.yaml"),),
+        (("model", "mine"),),
+    }
+    active = [d["entrypoint"] for d in deployments for s in d.get("schedules", []) if s["active"]]
+    assert active == ["flows.janitor:janitor"]
 
 
 def test_names_are_unique(deployments):

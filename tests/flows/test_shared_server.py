@@ -188,3 +188,26 @@ def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
     assert set(close_orphans(tracking)) == {over, stage}
     status = {run: tracking.client.get_run(run).info.status for run in (under_way, unknown, other)}
     assert set(status.values()) == {"RUNNING"}
+
+
+def test_our_deployments_that_a_file_no_longer_names_are_removed_and_no_others(client, tmp_path):
+    from prefect.client.schemas.filters import DeploymentFilter
+
+    from tasks.deployments import remove_left_over
+
+    def there() -> set[str]:
+        names = {"any_": ["named", "left-over", "another-teams"]}
+        chosen = DeploymentFilter.model_validate({"name": names})
+        return {each.name for each in client.read_deployments(deployment_filter=chosen)}
+
+    flow = client.create_flow_from_name("some-flow")
+    for name, tag in (("named", TAG), ("left-over", TAG), ("another-teams", "another-team")):
+        client.create_deployment(
+            flow, name, tags=[tag], entrypoint="flows.a:a", enforce_parameter_schema=False
+        )
+    file = tmp_path / "prefect.yaml"
+    file.write_text("deployments: [{name: named, entrypoint: 'flows.a:a'}]", "utf-8")
+    assert "flows.a:a left-over" in remove_left_over(file)
+    assert there() == {"named", "another-teams"}
+    remove_left_over(None)
+    assert there() == {"another-teams"}

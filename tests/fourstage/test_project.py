@@ -83,7 +83,7 @@ def test_rows_are_split_without_overlap_and_every_label_is_in_every_split(tmp_pa
 def test_two_projects_are_equal(tmp_path):
     first, second = _new(tmp_path / "a"), _new(tmp_path / "b")
     files = [path.relative_to(first) for path in first.rglob("*") if path.is_file()]
-    assert len(files) == 10
+    assert len(files) == 11
     for file in files:
         assert (first / file).read_bytes() == (second / file).read_bytes()
 

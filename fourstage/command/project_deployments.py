@@ -1,0 +1,36 @@
+"""The ``prefect.yaml`` of a project: our deployments, about its own recipe and model."""
+
+from __future__ import annotations
+
+from fourstage.settings import REPOSITORY
+
+KEPT = ("weekly", "refresh", "promote", "rollback", "janitor")  # a recipe's stages are its own
+ENTRY = "\n  - name: "
+
+
+def project_deployments(recipe: str, model: str) -> str:
+    """The text of the file, made from the one that comes with Fourstage.
+
+    Deployments are named after the model, so that several projects find room on one server. No run
+    is scheduled until somebody asks for it.
+
+    Args:
+        recipe: Path of the recipe, relative to the project.
+        model: Name in the registry of what the recipe makes.
+    """
+    head, *entries = (REPOSITORY / "prefect.yaml").read_text(encoding="utf-8").split(ENTRY)
+    kept = [entry.split("\n", 1) for entry in entries if entry.split("\n", 1)[0] in KEPT]
+    text = head + "".join(f"{ENTRY}{model}\n{rest}" for _, rest in kept)
+    for old, new in (
+        ("# Deployments of Fourstage.", "# Deployments of this project."),
+        ("recipes/quickstart.yaml", recipe),
+        ("python-libraries", model),
+        (
+            '      - { cron: "0 2',
+            '      # With `active: true` a run comes each Sunday at two.\n      - { cron: "0 2',
+        ),
+        ("slug: weekly, active: true", "slug: weekly, active: false"),
+    ):
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
