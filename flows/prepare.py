@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prefect import flow
 
+from tasks.events import announce_amber
 from tasks.failures import says_what_next
 from tasks.naming import named
 from tasks.pages import show_contracts
@@ -25,4 +26,5 @@ def prepare(recipe: str, overrides: list[str] | None = None, smoke: bool = False
     """
     with work_on(recipe, overrides or [], smoke) as work:
         work.make_all("dataset", "corpus", "contract", "tokenizer", "tokens", "rows")
+        announce_amber(work)
         return show_contracts(work)

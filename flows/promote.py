@@ -5,6 +5,7 @@ from __future__ import annotations
 from prefect import flow
 from prefect.client.schemas.objects import State
 
+from tasks.events import announce_promotion
 from tasks.failures import refused, says_what_next
 from tasks.naming import named
 from tasks.pages import show_gate, show_lineage
@@ -29,6 +30,7 @@ def promote(model: str, version: int | None = None, force: bool = False) -> dict
     number = challenger_of(tracking, model) if version is None else version
     gate = hold_gate(tracking, model, number)
     outcome = promote_model(tracking, gate, force)
+    announce_promotion(outcome)
     decision = show_gate(tracking, gate, outcome)
     show_lineage(tracking, model, number)
     if decision["decision"] == "refuse":

@@ -14,6 +14,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 OWNER = "FOURSTAGE_OWNER"
 TAG = "fourstage"  # of our runs on a Prefect server, and of all our deployments there
+WEBHOOK = "FOURSTAGE_WEBHOOK"  # where notifications.yaml sends its messages
 EMBEDDED = "FOURSTAGE_EMBEDDED_PREFECT"  # set where PREFECT_API_URL is the server a run brought
 
 # The word `true`: Prefect accepts 1/true/yes, MLflow only `true`.

@@ -47,7 +47,7 @@ def resume_dead_runs(most_starts: int) -> list[str]:
                 state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
                 tags=FlowRunFilterTags(all_=[TAG]),
                 parent_task_run_id=FlowRunFilterParentTaskRunId(is_null_=True),
-                start_time=FlowRunFilterStartTime(after_=now - OLDEST),
+                start_time=FlowRunFilterStartTime.model_validate({"after_": now - OLDEST}),
             ),
             sort=FlowRunSort.START_TIME_DESC,
         )

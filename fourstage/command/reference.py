@@ -39,6 +39,7 @@ EXITS = """\
 | `FOURSTAGE_HOME` | folder of everything that is written; default `var/` in the project |
 | `FOURSTAGE_DATA` | folders of data, separated like `PATH`; looked in after the project |
 | `FOURSTAGE_MLFLOW_UI` | address of MLflow's pages, for links, where tracking is a local database |
+| `FOURSTAGE_WEBHOOK` | where `fourstage up` has notifications sent to; default nowhere |
 | `FOURSTAGE_TRACEBACK` | `1` shows the stack trace of an error |
 | `MLFLOW_TRACKING_URI` | an MLflow server; default SQLite under the home |
 | `PREFECT_API_URL` | a Prefect server; default one that the run brings along |

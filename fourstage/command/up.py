@@ -19,7 +19,7 @@ from fourstage.command.embedded_prefect import ELSEWHERE, starting_prefect
 from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import REPOSITORY, home, make_home, project
+from fourstage.settings import REPOSITORY, WEBHOOK, home, make_home, project
 
 LOOPBACK = "127.0.0.1"
 POOL = "fourstage"  # the work pool of prefect.yaml
@@ -143,6 +143,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         "PYTHONSAFEPATH": "1",  # -P for what it starts in turn
         "PREFECT_SERVER_API_HOST": LOOPBACK,
         "PREFECT_UI_API_URL": f"{prefect}/api",
+        "PREFECT_UI_URL": prefect,  # in notifications
         "PREFECT_SERVER_API_AUTH_STRING": login,
         "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": prefect,
@@ -230,10 +231,10 @@ def deploy(environment: dict[str, str]) -> None:
         _say(f"there is no {own}, so nothing is deployed; `fourstage new` makes one")
     for removed in _module(environment, "tasks.deployments", *files).splitlines():
         _say(f"removed the deployment {removed}, which {own} does not name")
-    automations = project() / "automations.yaml"
-    shipped = REPOSITORY / automations.name
-    file = automations if automations.is_file() else shipped
-    _module(environment, "tasks.automations", str(file))
+    for name in ("automations.yaml", *(["notifications.yaml"] if os.environ.get(WEBHOOK) else [])):
+        file = project() / name
+        shipped = REPOSITORY / name
+        _module(environment, "tasks.automations", str(file if file.is_file() else shipped))
 
 
 def _module(environment: dict[str, str], *arguments: str) -> str:

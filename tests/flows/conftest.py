@@ -52,7 +52,9 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 *(sys.executable, "-m", "prefect", "server", "start"),
                 *("--host", "127.0.0.1", "--port", str(port)),
             ],
-            env=os.environ | PRIVATE_ENVIRONMENT | {"PREFECT_HOME": str(home)},
+            env=os.environ
+            | PRIVATE_ENVIRONMENT
+            | {"PREFECT_HOME": str(home), "PREFECT_UI_URL": f"http://127.0.0.1:{port}"},
             cwd=home,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -24,6 +24,7 @@ from tests.flows.conftest import Story, free_port
 from tests.flows.own_project import Project
 from tests.flows.person import Person, living
 from tests.flows.started_up import Up, basic, started_up
+from tests.flows.webhook import Webhook, webhook
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +33,13 @@ TERMINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
 @pytest.fixture(scope="module")
-def up(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+def heard() -> Iterator[Webhook]:
+    with webhook() as heard:
+        yield heard
+
+
+@pytest.fixture(scope="module")
+def up(story: Story, heard: Webhook, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """The servers with a project's own deployments, the lifecycle each minute.
 
     They share the home of the smoke runs, so that its text need not be read again.
@@ -48,7 +55,8 @@ def up(story: Story, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     weekly["parameters"] = {"recipe": "recipes/scheduled.yaml", "smoke": True}
     weekly["schedules"][0]["cron"] = "* * * * *"
     (folder / "prefect.yaml").write_text(yaml.safe_dump(deployments), "utf-8")
-    with started_up(Person(story.person.home, folder), tmp_path_factory.mktemp("up")) as up:
+    user = Person(story.person.home, folder, {"FOURSTAGE_WEBHOOK": heard.address})
+    with started_up(user, tmp_path_factory.mktemp("up")) as up:
         yield up
 
 
@@ -152,7 +160,7 @@ def test_a_run_of_another_terminal_joins_in_and_one_without_the_login_is_told_ho
     assert found["prefect"] == "fine"
 
 
-def test_a_scheduled_run_goes_from_its_cron_to_the_alias(up: Up):
+def test_a_scheduled_run_goes_from_its_cron_to_the_alias_and_is_told(up: Up, heard: Webhook):
     (weekly,) = up.ask("deployments/filter", {"deployments": {"name": {"any_": ["weekly"]}}})
     assert weekly["parameters"] == {"recipe": "recipes/scheduled.yaml", "smoke": True}
     runs = {"deployments": {"id": {"any_": [weekly["id"]]}}, "sort": "EXPECTED_START_TIME_ASC"}
@@ -173,6 +181,10 @@ def test_a_scheduled_run_goes_from_its_cron_to_the_alias(up: Up):
     traced = up.person.types("trace", "models:/scheduled-smoke@champion", "--json")
     assert traced.code == 0, traced.told()
     assert traced.json["model"]["version"] == 1
+    (told,) = [each for each in heard.told if each["event"] == "fourstage.promoted"]
+    assert told["name"] == "scheduled-smoke"
+    assert told["numbers"] == {"version": 1, "replaced": None}
+    assert told["page"].startswith(f"{up.prefect}/runs/flow-run/")
 
 
 def test_a_taken_port_is_told_before_anything_starts(up: Up, tmp_path: Path):

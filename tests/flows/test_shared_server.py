@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,8 +15,10 @@ from uuid import UUID
 import pytest
 import yaml
 
+from fourstage.errors import EnvironmentFault
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
 from tests.flows.person import end
+from tests.flows.webhook import webhook
 
 AUTOMATIONS = REPOSITORY / "automations.yaml"
 SHORTEST = 10  # seconds, of Prefect's triggers that wait for what does not come
@@ -211,3 +214,65 @@ def test_our_deployments_that_a_file_no_longer_names_are_removed_and_no_others(c
     assert there() == {"named", "another-teams"}
     remove_left_over(None)
     assert there() == {"another-teams"}
+
+
+TELLER = """
+from prefect import flow, tags
+from prefect.states import Completed, Failed
+from tasks.events import announce
+
+@flow(flow_run_name="{name}")
+def tells(name: str):
+    if name == "refused":
+        return Completed(name="Refused", message="a text nobody is to read")
+    if name == "failed":
+        return Failed(message="a text nobody is to read")
+    announce("fourstage.drift", "source", "notes", score=0.5)
+    announce("fourstage.contract.amber", "contract", "notes", recipe="small", quarantined=3)
+    announce("fourstage.promoted", "model", "small", version=2, replaced=1)
+
+with tags("fourstage"):
+    for name in ("refused", "failed", "well"):
+        tells(name, return_state=True)
+tells("failed", return_state=True)  # another team's
+"""
+
+
+def test_a_webhook_is_told_of_what_happened_in_names_numbers_and_links(
+    client, prefect_server: str, tmp_path: Path, monkeypatch
+):
+    from tasks.automations import put_automations
+
+    file = REPOSITORY / "notifications.yaml"
+    with pytest.raises(EnvironmentFault, match="FOURSTAGE_WEBHOOK"):
+        put_automations(file)
+    with webhook() as heard:
+        monkeypatch.setenv("FOURSTAGE_WEBHOOK", heard.address)
+        names = put_automations(file)
+        assert len(names) == 5
+        monkeypatch.delenv("FOURSTAGE_WEBHOOK")
+        put_automations(file)  # the server has kept the address
+        subprocess.run(
+            [sys.executable, "-c", TELLER],
+            cwd=tmp_path,
+            env=os.environ
+            | PRIVATE_ENVIRONMENT
+            | {"PREFECT_API_URL": prefect_server, "PREFECT_HOME": str(tmp_path)}
+            | {"PYTHONPATH": str(REPOSITORY)},
+            check=True,
+            timeout=120,
+        )
+        wait_until("the last message", lambda: len(heard.told) >= 5, 90)
+        time.sleep(2)  # no others come
+    told = {message["event"]: message for message in heard.told}
+    assert len(heard.told) == 5
+    assert {name: message["name"] for name, message in told.items()} == {
+        "prefect.flow-run.Refused": "refused",
+        "prefect.flow-run.Failed": "failed",
+        "fourstage.drift": "notes",
+        "fourstage.contract.amber": "notes",
+        "fourstage.promoted": "small",
+    }
+    assert told["fourstage.promoted"]["numbers"] == {"version": 2, "replaced": 1}
+    assert all("/runs/flow-run/" in message["page"] for message in heard.told)
+    assert "nobody is to read" not in json.dumps(heard.told)
