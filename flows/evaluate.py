@@ -26,4 +26,4 @@ def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = Fals
     with work_on(recipe, overrides or [], smoke) as work:
         work.make_all("package", "evaluation")
         show_evaluation(work)
-        return dict(work.made["evaluation"].details["metrics"])
+        return dict(work.made["evaluation"].facts["metrics"])

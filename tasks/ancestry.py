@@ -15,7 +15,7 @@ from typing import Any
 from fourstage.digests import digest
 from fourstage.errors import EnvironmentFault
 from models.stage_format import NETWORK
-from tasks.artifacts import MANIFEST, Artifact, outputs_digest
+from tasks.artifacts import MANIFEST, Artifact, content_digest
 
 FILE = "lineage/manifests.json"  # where a logged model keeps its ancestry
 
@@ -31,10 +31,12 @@ class Manifest:
     Attributes:
         kind: Kind of the artifact.
         key: Its key, 64 hex digits.
-        digest: Digest of its outputs.
+        digest: Digest of its outputs and facts.
         name: Its step's name.
         outputs: sha256 of each file.
-        details: Facts its maker wrote down; ``inputs`` names its parents by role.
+        facts: What its maker wrote down of it.
+        notes: What its maker wrote down of the making.
+        inputs: Each parent's kind, key, digest and name by the role it plays.
         preimage: What the key is the digest of.
         created: UTC time, ISO 8601.
     """
@@ -44,14 +46,11 @@ class Manifest:
     digest: str
     name: str
     outputs: Mapping[str, str]
-    details: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    notes: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, str]]
     preimage: Mapping[str, Any]
     created: str
-
-    @property
-    def inputs(self) -> dict[str, Mapping[str, str]]:
-        """Each parent's kind, key, digest and name by the role it plays."""
-        return dict(self.details.get("inputs", {}))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -63,24 +62,24 @@ class Manifest:
         """Name of the stage, where it is one."""
         if self.kind != "stage":
             return None
-        return str(self.settings.get("name") or self.details.get("stage") or self.name)
+        return str(self.settings.get("name") or self.notes.get("stage") or self.name)
 
     @property
     def weights_digest(self) -> str | None:
         """Digest of the network's weights, where it has any."""
-        return self.details.get("weights_digest") or self.outputs.get(NETWORK)
+        return self.facts.get("weights_digest") or self.outputs.get(NETWORK)
 
     @property
     def source(self) -> Mapping[str, Any]:
         """The source a corpus or dataset comes from: its name, language, licence and origins."""
-        return self.details.get("source", {})
+        return self.notes.get("source", {})
 
     def faults(self) -> list[str]:
         """What in it contradicts itself."""
         found = []
         if digest(dict(self.preimage)) != self.key:
             found.append(f"{self.kind} {self.key[:12]}: its preimage does not give its key")
-        if outputs_digest(self.outputs) != self.digest:
+        if content_digest(self.kind, self.outputs, self.facts) != self.digest:
             found.append(f"{self.kind} {self.key[:12]}: its outputs do not give its digest")
         return found
 
@@ -116,7 +115,7 @@ class Ancestry:
 
     def verdicts(self) -> dict[str, str]:
         """Verdict of every contract on the way, for the gate."""
-        return {m.name: str(m.details.get("verdict", "red")) for m in self.of_kind("contract")}
+        return {m.name: str(m.facts.get("verdict", "red")) for m in self.of_kind("contract")}
 
     def parent_stage(self) -> Manifest | None:
         """The stage that a stage goes on from, or that a package or an evaluation is of."""

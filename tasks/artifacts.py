@@ -31,28 +31,60 @@ NOTES = "notes/"  # what a run says of itself (seconds, speed): kept and checked
 
 
 @dataclass(frozen=True)
-class Artifact:
-    """One finished entry of the store.
+class Findings:
+    """What a maker writes down beside the files.
+
+    Attributes:
+        facts: Of what was made (counts, labels, scores): the same whenever it is made again. The
+            digest covers them, so a later step may read them.
+        notes: Of the making (seconds, speed, names, addresses): in no digest, for people alone.
+    """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A finished entry as a later step may read it: what its digest covers, and no more.
 
     Attributes:
         kind: What it is: ``corpus``, ``tokenizer``, ``stage``…
-        key: Digest of everything that decided it (its preimage).
-        digest: Digest of its outputs; equal outputs of different keys share it.
+        digest: Digest of kind, outputs and facts; equal ones of different keys share it.
         folder: Where the outputs are.
-        name: Its step's name in the recipe that made it.
         outputs: sha256 of each file by its path in the folder.
-        details: Plain facts its maker wrote down (counts, metrics, seconds).
+        facts: As in `Findings`.
+    """
+
+    kind: str
+    digest: str
+    folder: Path
+    outputs: Mapping[str, str]
+    facts: Mapping[str, Any]
+
+    def path(self, name: str) -> Path:
+        """An output's file; its absence is a fault of ours, not of the user."""
+        assert name in self.outputs or any(o.startswith(f"{name}/") for o in self.outputs), name
+        return self.folder / name
+
+
+@dataclass(frozen=True)
+class Artifact(Input):
+    """One finished entry of the store, whole.
+
+    Attributes:
+        key: Digest of everything that decided it (its preimage).
+        name: Its step's name in the recipe that made it.
+        notes: As in `Findings`, and the commit and the process that made it.
+        inputs: Kind, key, digest and name of what it was made from, by role.
         preimage: What the key is the digest of.
         created: UTC time, ISO 8601.
     """
 
-    kind: str
     key: str
-    digest: str
-    folder: Path
     name: str
-    outputs: Mapping[str, str]
-    details: Mapping[str, Any]
+    notes: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, str]]
     preimage: Mapping[str, Any]
     created: str
 
@@ -61,10 +93,10 @@ class Artifact:
         """What Prefect records and other steps' keys hold."""
         return {"kind": self.kind, "key": self.key, "digest": self.digest}
 
-    def path(self, name: str) -> Path:
-        """An output's file; its absence is a fault of ours, not of the user."""
-        assert name in self.outputs or any(o.startswith(f"{name}/") for o in self.outputs), name
-        return self.folder / name
+    def as_input(self) -> Input:
+        """The part of it that a step may read whose key holds its digest."""
+        outputs = {name: value for name, value in self.outputs.items() if _is_output(name)}
+        return Input(self.kind, self.digest, self.folder, outputs, self.facts)
 
 
 @dataclass(frozen=True)
@@ -113,7 +145,9 @@ class Store:
         try:
             artifact = Artifact(folder=folder, **_fields(json.loads(text)))
             whole = artifact.key == key == digest(dict(artifact.preimage))
-            whole = whole and artifact.digest == outputs_digest(artifact.outputs)
+            whole = whole and artifact.digest == content_digest(
+                artifact.kind, artifact.outputs, artifact.facts
+            )
         except (ValueError, KeyError, TypeError, AttributeError):
             artifact, whole = None, False
         if artifact is None or not whole:
@@ -135,8 +169,8 @@ class Store:
         found = []
         for manifest in (self.root / kind).glob(f"*/{MANIFEST}"):
             try:
-                facts = json.loads(manifest.read_text(encoding="utf-8"))
-                found.append(Artifact(folder=manifest.parent, **_fields(facts)))
+                written = json.loads(manifest.read_text(encoding="utf-8"))
+                found.append(Artifact(folder=manifest.parent, **_fields(written)))
             except (ValueError, KeyError, TypeError):
                 self.say(f"unreadable manifest {self._short(manifest)}: passed over")
         yield from sorted(found, key=lambda artifact: artifact.created)
@@ -146,7 +180,8 @@ class Store:
         kind: str,
         name: str,
         preimage: Mapping[str, Any],
-        work: Callable[[Path], Mapping[str, Any]],
+        work: Callable[[Path], Findings],
+        inputs: Mapping[str, Artifact] | None = None,
     ) -> tuple[Artifact, bool]:
         """Find an entry or make it; one writer a key, the others wait and reuse.
 
@@ -154,7 +189,8 @@ class Store:
             kind: Kind of the entry.
             name: Its step's name.
             preimage: Plain JSON that decides the outputs.
-            work: Writes the outputs into the folder it is given and returns the entry's details.
+            work: Writes the outputs into the folder it is given; what it returns is written down.
+            inputs: What it is made from, by role, for lineage.
 
         Returns:
             The artifact, and whether this call made it.
@@ -165,28 +201,35 @@ class Store:
         key = digest(dict(preimage))
         folder = self.folder(kind, key)
         with self._only_writer(kind, key) as still_ours:
-            found = self.find(kind, key)
-            if isinstance(found, Artifact):
-                return found, False
-            if found.reason not in ("never made", "unfinished"):
-                self.say(f"{name}: {found.reason}; made again")
+            there = self.find(kind, key)
+            if isinstance(there, Artifact):
+                return there, False
+            if there.reason not in ("never made", "unfinished"):
+                self.say(f"{name}: {there.reason}; made again")
                 shutil.rmtree(folder)
             self._clear_unfinished(folder)
             folder.mkdir(parents=True, exist_ok=True)
-            details = work(folder)
+            found = work(folder)
             checkpoints = folder / UNFINISHED
             outputs = {
                 str(path.relative_to(folder)): self.digests.of(path)
                 for path in sorted(folder.rglob("*"))
                 if path.is_file() and checkpoints not in path.parents
             }
-            facts = {
+            # As it is read back, so that the digest of facts is the same then.
+            facts = json.loads(json.dumps(dict(found.facts)))
+            manifest = {
                 "kind": kind,
                 "key": key,
-                "digest": outputs_digest(outputs),
+                "digest": content_digest(kind, outputs, facts),
                 "name": name,
                 "outputs": outputs,
-                "details": dict(details),
+                "facts": facts,
+                "notes": dict(found.notes),
+                "inputs": {
+                    role: {**artifact.reference, "name": artifact.name}
+                    for role, artifact in (inputs or {}).items()
+                },
                 "preimage": dict(preimage),
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
             }
@@ -195,9 +238,9 @@ class Store:
                     f"{name}: the lock of {kind} {key[:12]} was taken away while it was being"
                     " made, so it is not committed; run again"
                 )
-            write_atomically(folder / MANIFEST, json.dumps(facts, indent=1, ensure_ascii=False))
+            write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False))
             shutil.rmtree(checkpoints, ignore_errors=True)
-        return Artifact(folder=folder, **_fields(facts)), True
+        return Artifact(folder=folder, **_fields(manifest)), True
 
     def _clear_unfinished(self, folder: Path) -> None:
         """Take away what a killed writer left, its checkpoints apart."""
@@ -259,11 +302,15 @@ def _is_file_at(stream: TextIO, path: Path) -> bool:
         return False
 
 
-def _fields(facts: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("kind", "key", "digest", "name", "outputs", "details", "preimage", "created")
-    return {name: facts[name] for name in names}
+def _fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: manifest[name] for name in Artifact.__dataclass_fields__ if name != "folder"}
 
 
-def outputs_digest(outputs: Mapping[str, str]) -> str:
+def content_digest(kind: str, outputs: Mapping[str, str], facts: Mapping[str, Any]) -> str:
     """Digest of what was made, without the notes on how it was made."""
-    return digest({name: value for name, value in outputs.items() if not name.startswith(NOTES)})
+    files = {name: value for name, value in outputs.items() if _is_output(name)}
+    return digest({"kind": kind, "outputs": files, "facts": dict(facts)})
+
+
+def _is_output(name: str) -> bool:
+    return not name.startswith(NOTES)

@@ -39,7 +39,7 @@ def dataset_input(text: Manifest, context: str) -> DatasetInput:
             digest=digest,
             source_type=kind,
             source=json.dumps(source, ensure_ascii=False),
-            profile=json.dumps(text.details.get("counts", {})),
+            profile=json.dumps(text.facts.get("counts", {})),
         ),
         [InputTag(name, value[:NAME_LENGTH]) for name, value in tags.items()],
     )

@@ -178,8 +178,8 @@ def _of_run(tracking: Tracking, run_id: str) -> Side:
 def _of_ancestry(name: str, whole: Ancestry) -> Side:
     facts = facts_of(whole)
     scores = {each.name: float(each.value) for each in figures(facts)} if facts else {}
-    made = [(m.name, m.preimage, m.details) for m in whole.manifests.values()]
-    return _of_steps(name, made, whole.artifact.details.get("git", {}), scores)
+    made = [(m.name, m.preimage, m.facts) for m in whole.manifests.values()]
+    return _of_steps(name, made, whole.artifact.notes.get("git", {}), scores)
 
 
 def _of_recipe(tracking: Tracking, store: Store, word: str) -> Side:
@@ -196,7 +196,7 @@ def _of_recipe(tracking: Tracking, store: Store, word: str) -> Side:
     found = {each.step.name: each.found for each in look_ahead(list(plan.steps.values()), store)}
     there = {name: each for name, each in found.items() if isinstance(each, Artifact)}
     made = [
-        (name, Bound(step, {}).preimage, there[name].details if name in there else {})
+        (name, Bound(step, {}).preimage, there[name].facts if name in there else {})
         for name, step in plan.steps.items()
     ]
     scores: Mapping[str, float] = {}
@@ -215,10 +215,10 @@ def _of_steps(
     settings: dict[str, Any] = {}
     data: dict[str, Any] = {}
     code: dict[str, Any] = {"commit": git.get("commit"), "edited": git.get("dirty")}
-    for step, preimage, details in made:
+    for step, preimage, facts in made:
         plain = json.loads(json.dumps(preimage["settings"]))
         if preimage["kind"] in TEXTS:
-            counts = details.get("counts", {})
+            counts = facts.get("counts", {})
             known = {count: counts[count] for count in COUNTS if count in counts}
             data[step] = {**plain, **known}
         elif preimage["kind"] in DECIDING:

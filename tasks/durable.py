@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,11 @@ from fourstage.errors import EnvironmentFault
 from fourstage.settings import home
 from fourstage.space import FULL, taken, too_many_open_files
 from fourstage.terminal import say
-from tasks.artifacts import Artifact, Missing, Store
+from tasks.artifacts import Artifact, Findings, Missing, Store
 from tasks.provenance import git_state
 from tasks.steps import Bound
 
-Work = Callable[..., Mapping[str, Any]]
+Work = Callable[..., Findings]
 
 _results: dict[str, dict[str, str]] = {}  # the very objects: Prefect knows them by their identity
 
@@ -39,7 +40,7 @@ def store() -> Store:
 
 
 def durable(**options: Any) -> Callable[[Work], Task]:
-    """Turn ``work(step: Bound, folder: Path, **extra) -> details`` into a Prefect task.
+    """Turn ``work(step: Bound, folder: Path, **extra) -> Findings`` into a Prefect task.
 
     Args:
         **options: Passed on to Prefect's ``Task`` (retries…).
@@ -47,21 +48,18 @@ def durable(**options: Any) -> Callable[[Work], Task]:
 
     def decorate(work: Work) -> Task:
         def run(step: Bound, **extra: Any) -> dict[str, str]:
-            def make(folder: Path) -> dict[str, Any]:
-                details = work(step, folder, **extra)
-                inputs = {
-                    role: {**artifact.reference, "name": artifact.name}
-                    for role, artifact in step.inputs.items()
-                }
-                return {**details, "inputs": inputs, "git": git_state(), "made_by": this_process()}
+            def make(folder: Path) -> Findings:
+                found = work(step, folder, **extra)
+                by = {"git": git_state(), "made_by": this_process()}
+                return replace(found, notes={**found.notes, **by})
 
             kind = step.step.kind
             try:
-                artifact, _ = store().make(kind, step.step.name, step.preimage, make)
+                made = store().make(kind, step.step.name, step.preimage, make, step.made_from)
             except OSError as error:
                 folder = store().folder(kind, step.key)
                 raise _environment_fault(step, folder, error) from error
-            return artifact.reference
+            return made[0].reference
 
         run.__name__ = run.__qualname__ = work.__name__
         run.__doc__ = work.__doc__
@@ -91,14 +89,14 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
     runner = durable_task.with_options(refresh_cache=isinstance(before, Missing))
     runner.version = step.preimage["code"][:12]
     # Quoted: Prefect would look into every part of the step for futures, 5 s a quickstart.
-    _results[key] = runner(quote(step), wait_for=results_of(*step.inputs.values()), **extra)
+    _results[key] = runner(quote(step), wait_for=results_of(*step.made_from.values()), **extra)
     after = store().find(kind, key)
     if isinstance(after, Missing):
         raise EnvironmentFault(
             f"{step.step.name}: {after.reason} right after it was made; run again"
         )
     store().mark_used(after)
-    ours = isinstance(before, Missing) and after.details.get("made_by") == this_process()
+    ours = isinstance(before, Missing) and after.notes.get("made_by") == this_process()
     return after, "made" if ours else "reused"
 
 

@@ -77,7 +77,7 @@ class Run:
         fits the network. Empty where there is none.
         """
         guessed = [
-            (stage.name, dict(found.details["heldout_loss"]))
+            (stage.name, dict(found.facts["heldout_loss"]))
             for stage, _, found in self.stages
             if stage.kind != "finetune" and (GUESSER in stage.objectives or stage.init)
         ]
@@ -91,7 +91,8 @@ class Run:
             stages: All of the recipe where None, the teachers' among them.
         """
         counted = self.plan.recipe.stages if stages is None else stages
-        return sum(self.made[f"stage {stage.name}"].details[what] for stage in counted)
+        made = (self.made[f"stage {stage.name}"] for stage in counted)
+        return sum((stage.notes if what == "seconds" else stage.facts)[what] for stage in made)
 
 
 def pretraining_stages(recipe: Any) -> list[Any]:
@@ -266,7 +267,7 @@ def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:
         return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
     # A pass lasts until the corpus that takes longest has been read once.
     return amount * max(
-        made[f"tokens {name}"].details["tokens"]["train"] / share
+        made[f"tokens {name}"].facts["tokens"]["train"] / share
         for name, share in stage.corpora.items()
     )
 
@@ -276,4 +277,4 @@ def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
     short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
     with work_on(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0]) as work:
         made = {name: work.make(f"stage {name}") for name in stages}
-    return {name: artifact.details["tokens_per_second"] for name, artifact in made.items()}
+    return {name: artifact.notes["tokens_per_second"] for name, artifact in made.items()}

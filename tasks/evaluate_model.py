@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.artifacts import Artifact
+from tasks.artifacts import Findings, Input
 from tasks.durable import durable
 from tasks.steps import Bound
 from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
@@ -21,7 +21,7 @@ GUESSER = "masked_lm"  # the head under which held-out text is measured
 
 
 @durable()
-def measure_stage(step: Bound, folder: Path) -> dict:
+def measure_stage(step: Bound, folder: Path) -> Findings:
     """Held-out loss on every corpus of the recipe, and what the network knows of the labels.
 
     Before the finetune stage the task metric is a linear probe's on frozen features; after it, the
@@ -45,7 +45,7 @@ def measure_stage(step: Bound, folder: Path) -> dict:
     heldout = {
         name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
         for name, artifact in tokens.items()
-        if measurable and artifact.details["tokens"].get("heldout")
+        if measurable and artifact.facts["tokens"].get("heldout")
     }
     losses: Mapping[str, Mapping[str, float]] = {}
     if heldout:
@@ -64,7 +64,7 @@ def measure_stage(step: Bound, folder: Path) -> dict:
     if settings["dataset"]:
         rows = tokens[settings["dataset"]]
         dev = TokenisedRows(rows.path(ROWS), "dev")
-        num_labels, metric = len(rows.details["labels"]), settings["metric"]
+        num_labels, metric = len(rows.facts["labels"]), settings["metric"]
         if settings["stage"] == "finetune":
             said = predict(stage.folder, tokenizer, dev, folders=folders)
             score = evaluate(dev.labels, said.label_ids, num_labels, [metric])
@@ -75,11 +75,11 @@ def measure_stage(step: Bound, folder: Path) -> dict:
             )
         found["task_metric"] = {"name": metric, "value": score[metric]}
     (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
-    return found
+    return Findings(found)
 
 
 @durable()
-def evaluate_model(step: Bound, folder: Path) -> dict:
+def evaluate_model(step: Bound, folder: Path) -> Findings:
     """Score the model on the gate's rows beside the cheap baseline; keep every prediction.
 
     Predictions hold ids and labels and no text, so that a later model can be compared with this one
@@ -97,7 +97,7 @@ def evaluate_model(step: Bound, folder: Path) -> dict:
     split, metrics = settings["split"], settings["metrics"]
     tokenized, tokenizer = step.inputs["rows"], load_tokenizer(step.inputs["tokenizer"])
     rows = TokenisedRows(tokenized.path(ROWS), split)
-    names = tokenized.details["labels"]
+    names = tokenized.facts["labels"]
     said = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
     texts = {row.id: row for row in prepared_rows(step.inputs["dataset"].folder)}
     train = TokenisedRows(tokenized.path(ROWS), "train")
@@ -118,12 +118,12 @@ def evaluate_model(step: Bound, folder: Path) -> dict:
     grouped = slices_of(settings["slices"], np.asarray(rows.lengths), rows.labels, names)
     unseen = _unseen(step.inputs["dataset"], rows.ids)
     losses = [
-        measured.details["heldout_loss"]
+        measured.facts["heldout_loss"]
         for role, measured in step.inputs.items()
         if role.startswith("measurement ")
     ]
     package = step.inputs["package"]
-    return {
+    facts = {
         "split": split,
         "rows": len(rows),
         "metrics": score(said.label_ids),
@@ -133,9 +133,10 @@ def evaluate_model(step: Bound, folder: Path) -> dict:
         "majority": score(rivals["majority"]),
         "slices": {name: score(said.label_ids, which) for name, which in grouped.items()},
         "forgetting": forgetting(losses, settings["forgetting_on"]),
-        "latency_ms": _latency(package, [row for row in texts.values() if row.split == split]),
-        "size_mb": package.details["size_mb"],
+        "size_mb": package.facts["size_mb"],
     }
+    latency = _latency(package, [row for row in texts.values() if row.split == split])
+    return Findings(facts, {"latency_ms": latency})
 
 
 def _baselines(texts: Mapping[str, Any], train: Any, rows: Any) -> dict[str, np.ndarray]:
@@ -155,7 +156,7 @@ def _baselines(texts: Mapping[str, Any], train: Any, rows: Any) -> dict[str, np.
     }
 
 
-def _unseen(dataset: Artifact, ids: Sequence[str]) -> np.ndarray:
+def _unseen(dataset: Input, ids: Sequence[str]) -> np.ndarray:
     """Numbers of the rows whose text stands in no training row."""
     import pandas
 
@@ -164,7 +165,7 @@ def _unseen(dataset: Artifact, ids: Sequence[str]) -> np.ndarray:
     return np.flatnonzero([not seen.get(i, False) for i in ids])
 
 
-def _latency(package: Artifact, rows: Sequence[Any]) -> dict[str, float]:
+def _latency(package: Input, rows: Sequence[Any]) -> dict[str, float]:
     """Milliseconds of one row through the served model, one call at a time, in this process."""
     from models.interchange.saved_model import load_text_model
 

@@ -28,20 +28,20 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
     import pandas
 
     table = pandas.read_parquet(evaluation.path(PREDICTIONS))
-    details = evaluation.details
+    facts = evaluation.facts
     return Evidence(
         version=version,
-        metrics=details["metrics"],
+        metrics=facts["metrics"],
         predictions=Predictions(
             ids=tuple(table["id"]),
             labels=tuple(table["label"]),
             predicted=tuple(table["predicted"]),
         ),
-        baseline=details["baseline"],
-        slices=details["slices"],
-        forgetting=details["forgetting"],
-        latency_ms=details["latency_ms"],
-        size_mb=details["size_mb"],
+        baseline=facts["baseline"],
+        slices=facts["slices"],
+        forgetting=facts["forgetting"],
+        latency_ms=evaluation.notes["latency_ms"],
+        size_mb=facts["size_mb"],
     )
 
 

@@ -43,7 +43,9 @@ class Facts:
     @property
     def scores(self) -> Mapping[str, Any]:
         """What the evaluation found; empty where there is none."""
-        return self.evaluation.details if self.evaluation else {}
+        if self.evaluation is None:
+            return {}
+        return {**self.evaluation.facts, "latency_ms": self.evaluation.notes.get("latency_ms", {})}
 
     @property
     def package(self) -> Manifest | None:
@@ -63,11 +65,11 @@ class Facts:
             Each with the loss of guessing by frequency, None where it was not measured.
         """
         found = {}
-        for name in measurement.details["heldout_loss"]:
+        for name in measurement.facts["heldout_loss"]:
             tokens = self._input(measurement, f"tokens {name}")
             text = self._input(tokens, "data") if tokens else None
             if tokens and text:
-                found[name] = text, tokens.details.get("unigram_loss")
+                found[name] = text, tokens.facts.get("unigram_loss")
         return found
 
     def _input(self, manifest: Manifest, role: str) -> Manifest | None:
@@ -88,7 +90,7 @@ def facts_in_store(store: Store, stage: Mapping[str, str]) -> Facts | None:
     whole = gather(store.root, stage)
     for kind in ("measurement", "evaluation"):
         for entry in store.entries(kind):
-            if entry.details.get("inputs", {}).get("stage", {}).get("key") in whole.manifests:
+            if entry.inputs.get("stage", {}).get("key") in whole.manifests:
                 whole = join(whole, gather(store.root, entry))
     return facts_of(whole)
 

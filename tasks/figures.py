@@ -53,17 +53,17 @@ def figures(facts: Facts) -> Iterator[Figure]:
 def _by_stage(facts: Facts) -> Iterator[Figure]:
     """Losses, cost and the task metric of each stage."""
     for number, stage in enumerate(facts.stages, 1):
-        yield Figure(f"tokens/{stage.stage}", stage.details.get("tokens", 0), stage=stage.key)
-        yield Figure(f"seconds/{stage.stage}", stage.details.get("seconds", 0), stage=stage.key)
+        yield Figure(f"tokens/{stage.stage}", stage.facts.get("tokens", 0), stage=stage.key)
+        yield Figure(f"seconds/{stage.stage}", stage.notes.get("seconds", 0), stage=stage.key)
         measured = facts.measurements.get(stage.key)
         if measured is None:
             continue
         for name, (text, guessed) in facts.corpora(measured).items():
             if number == 1 and guessed is not None:
                 yield Figure(f"heldout_loss/{name}", guessed, 0, text)
-            loss = measured.details["heldout_loss"][name]
+            loss = measured.facts["heldout_loss"][name]
             yield Figure(f"heldout_loss/{name}", loss, number, text, stage.key)
-        if metric := measured.details.get("task_metric"):
+        if metric := measured.facts.get("task_metric"):
             labelled = stage.settings.get("stage") == "finetune"
             name = f"dev/{metric['name']}" if labelled else f"probe/{metric['name']}"
             step = 0 if labelled else number

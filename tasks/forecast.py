@@ -90,9 +90,9 @@ def tokens_per_second(
         stages: Finished stages, oldest first.
     """
     speeds = [
-        stage.details["tokens_per_second"]
+        stage.notes["tokens_per_second"]
         for stage in stages
-        if stage.details.get("tokens_per_second") and _is_alike(stage, family, network)
+        if stage.notes.get("tokens_per_second") and _is_alike(stage, family, network)
     ]
     if speeds:
         return median(speeds[-LATEST:]), True
@@ -159,7 +159,7 @@ def _source_tokens(prospects: Sequence[Prospect], store: Store) -> dict[str, flo
             if not counted or isinstance(counted, Missing):
                 counted = next(reversed(kin.of(step)), None)
             if counted is not None:
-                found[name] = float(counted.details["tokens"].get("train", 0))
+                found[name] = float(counted.facts["tokens"].get("train", 0))
         elif not step.given["source"].packages:
             found[name] = _by_files(step)
     return found

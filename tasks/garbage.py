@@ -63,7 +63,7 @@ def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste
         names[folder] = str(facts.get("name", ""))
         parents[folder] = [
             store.folder(parent["kind"], parent["key"])
-            for parent in facts.get("details", {}).get("inputs", {}).values()
+            for parent in facts.get("inputs", {}).values()
         ]
         if _last_used(folder) >= since:
             wanted.append(folder)

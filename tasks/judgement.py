@@ -81,14 +81,14 @@ def judge(
     }
     majority = majority_predictions(ids(seen), len(labels))
     baselines = [(CHEAP, contenders[0].predictions[0]), (MAJORITY, majority)]
-    details = a_run.evaluation.details
+    facts = a_run.evaluation.facts
     recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
     return {
         "digest": comparison_digest(entries, runs, equal, contrasts),
         "dataset": a_run.plan.recipe.finetune.dataset,
-        "split": details["split"],
-        "rows": details["rows"],
-        "rows_clean": details["rows_clean"],
+        "split": facts["split"],
+        "rows": facts["rows"],
+        "rows_clean": facts["rows_clean"],
         "texts": contests[metrics[0]].groups,
         "metrics": metrics,
         "equal": equal,
@@ -154,7 +154,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         metric: next(s for s in found.scores if s.name == entry.name)
         for metric, found in contests.items()
     }
-    last = [run.stages[-1][2].details["heldout_loss"] for run in runs]
+    last = [run.stages[-1][2].facts["heldout_loss"] for run in runs]
     guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
     recipe = runs[0].plan.recipe
     stages, pretraining = recipe.stages, pretraining_stages(recipe)
@@ -169,7 +169,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
             metric: {k: v for k, v in asdict(score).items() if k != "name"}
             for metric, score in scores.items()
         },
-        "metrics_clean": _means([run.evaluation.details["metrics_clean"] for run in runs]),
+        "metrics_clean": _means([run.evaluation.facts["metrics_clean"] for run in runs]),
         **_spent(runs),
         "pretraining": _spent(runs, pretraining),
         "finetuning": _spent(runs, [recipe.finetune]),

@@ -60,7 +60,7 @@ class Hop:
     @property
     def commit(self) -> str | None:
         """Commit of the code that made it, None where that was no git checkout."""
-        return self.manifest.details.get("git", {}).get("commit")
+        return self.manifest.notes.get("git", {}).get("commit")
 
     def to_json(self) -> dict[str, Any]:
         """As ``trace --json`` prints it."""
@@ -73,10 +73,10 @@ class Hop:
             "digest": manifest.digest,
             "weights_digest": manifest.weights_digest,
             "commit": self.commit,
-            "dirty": manifest.details.get("git", {}).get("dirty"),
+            "dirty": manifest.notes.get("git", {}).get("dirty"),
             "created": manifest.created,
             "inputs": {role: parent["key"] for role, parent in manifest.inputs.items()},
-            "init": manifest.details.get("init"),
+            "init": manifest.notes.get("init"),
             "run_id": self.run_id,
             "model_id": self.model_id,
             "held_by": list(self.held_by),

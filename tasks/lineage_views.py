@@ -28,7 +28,7 @@ def text(trace: Trace) -> str:
     for hop in trace.hops:
         manifest = hop.manifest
         commit = (hop.commit or "no git")[:12] + (
-            "+" if manifest.details.get("git", {}).get("dirty") else ""
+            "+" if manifest.notes.get("git", {}).get("dirty") else ""
         )
         lines.append(
             f"  {manifest.name:<{width}}  key {manifest.key[:12]}  digest {manifest.digest[:12]}"
@@ -137,7 +137,7 @@ def _of_kind(hop: Hop) -> str:
         snapshot = str(manifest.settings.get("snapshot", ""))[:12]
         return f"  {source.get('licence', 'no licence named')}, snapshot {snapshot}"
     if hop.run_id:
-        start = f"  from {manifest.details['init']}," if "init" in manifest.details else ""
+        start = f"  from {manifest.notes['init']}," if "init" in manifest.notes else ""
         return f"{start}  run {hop.run_id[:12]}, model {(hop.model_id or 'none')[:14]}"
     return ""
 

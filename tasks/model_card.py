@@ -71,7 +71,7 @@ def _what_it_is(facts: Facts, answers: Answers | None) -> str:
     size = ", ".join(f"{name} {value}" for name, value in network.items())
     said = ["A", facts.family, "network", f"({size})" if size else ""]
     for tokenizer in facts.ancestry.of_kind("tokenizer")[:1]:
-        pieces = tokenizer.details.get("vocabulary_size")
+        pieces = tokenizer.facts.get("vocabulary_size")
         said.append(f"with a vocabulary of {pieces:,} pieces" if pieces else "")
     way = " → ".join(str(stage.stage) for stage in facts.stages)
     sentences = [f"{' '.join(filter(None, said))}, by the stages {way}."]
@@ -80,7 +80,7 @@ def _what_it_is(facts: Facts, answers: Answers | None) -> str:
         listed = ", ".join(names[:MOST_NAMED])
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         sentences.append(f"It gives a text one of {len(names)} labels: {listed}{more}.")
-    commit = last.details.get("git", {}).get("commit")
+    commit = last.notes.get("git", {}).get("commit")
     sentences.append(f"Made by Fourstage{f', commit `{commit[:12]}`' if commit else ''}.")
     return " ".join(sentences)
 
@@ -94,7 +94,7 @@ def _data(facts: Facts) -> str:
             texts[text.key] = text
             read_by.setdefault(text.key, []).append(str(stage.stage))
     for key, text in texts.items():
-        source, counts = text.source, text.details.get("counts", {})
+        source, counts = text.source, text.facts.get("counts", {})
         rows.append(
             (
                 str(source.get("name", text.name)),
@@ -176,8 +176,8 @@ def _stages(facts: Facts) -> str:
     before: Mapping[str, float] = {}
     for number, stage in enumerate(facts.stages):
         measured = facts.measurements.get(stage.key)
-        losses: Mapping[str, float] = measured.details["heldout_loss"] if measured else {}
-        found = (measured.details.get("task_metric") if measured else None) or {}
+        losses: Mapping[str, float] = measured.facts["heldout_loss"] if measured else {}
+        found = (measured.facts.get("task_metric") if measured else None) or {}
         metric = found.get("name", metric)
         now = {f"loss on {corpus}": loss for corpus, loss in losses.items()}
         if found:
@@ -189,8 +189,8 @@ def _stages(facts: Facts) -> str:
             StageRow(
                 str(stage.stage),
                 made_as(stage),
-                stage.details.get("steps"),
-                stage.details.get("tokens_per_second"),
+                stage.facts.get("steps"),
+                stage.notes.get("tokens_per_second"),
                 losses,
                 found.get("value"),
                 {name: now[name] - before[name] for name in now if name in before},
@@ -210,7 +210,7 @@ def _limits(facts: Facts, labels: Sequence[LabelScore]) -> list[str]:
             f"A text is read up to {max(phase[0] for phase in phases)} pieces; what comes after"
             " that decides nothing."
         )
-    trained = sum(stage.details.get("tokens", 0) for stage in facts.stages)
+    trained = sum(stage.facts.get("tokens", 0) for stage in facts.stages)
     lines.append(f"Its network was trained on {trained:,} tokens in all.")
     if labels:
         weak = sorted((s for s in labels if s.rows), key=lambda score: score.f1)[:WEAKEST]

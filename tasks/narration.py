@@ -137,10 +137,10 @@ def _parts_that_fit(
 
 
 def _result(artifact: Artifact) -> str:
-    details = artifact.details
+    facts, notes = artifact.facts, artifact.notes
     match artifact.kind:
         case "corpus" | "dataset":
-            counts = details["counts"]
+            counts = facts["counts"]
             gone = {**counts["quarantined"], **counts["removed"]}
             parts = [f"{number:,} {reason}" for reason, number in gone.items()]
             what = "documents" if artifact.kind == "corpus" else "rows"
@@ -150,26 +150,26 @@ def _result(artifact: Artifact) -> str:
                 said += "; none is held out: its loss, and forgetting it, can't be measured"
             return said
         case "contract":
-            if details["verdict"] == "green":
+            if facts["verdict"] == "green":
                 return "green"
             more = shlex.join(["fourstage", "report", artifact.name.removeprefix("contract ")])
-            return f"{details['verdict']}: {details['reason']} More: {more}"
+            return f"{facts['verdict']}: {facts['reason']} More: {more}"
         case "tokenizer":
-            return f"{details['vocabulary_size']:,} pieces"
+            return f"{facts['vocabulary_size']:,} pieces"
         case "tokens" | "rows":
-            return f"{sum(details['tokens'].values()):,} tokens"
-        case "stage" if "init" in details:
-            return f"from {details['init']}"
+            return f"{sum(facts['tokens'].values()):,} tokens"
+        case "stage" if "init" in notes:
+            return f"from {notes['init']}"
         case "stage":
-            said = f"{details['steps']:,} steps, {details['tokens_per_second']:,.0f} tokens/s"
-            return f"{said} ({_turns(details['turns'])})" if details.get("turns") else said
+            said = f"{facts['steps']:,} steps, {notes['tokens_per_second']:,.0f} tokens/s"
+            return f"{said} ({_turns(facts['turns'])})" if facts.get("turns") else said
         case "measurement":
-            losses = details["heldout_loss"].items()
+            losses = facts["heldout_loss"].items()
             return "loss " + ", ".join(f"{name} {value:.3f}" for name, value in losses)
         case "evaluation":
-            return ", ".join(f"{name} {value:.4f}" for name, value in details["metrics"].items())
+            return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
         case "package":
-            return f"{details['size_mb']:.1f} MB"
+            return f"{facts['size_mb']:.1f} MB"
     return ""
 
 

@@ -47,7 +47,7 @@ def stage_note(ancestry: Ancestry, tags: Mapping[str, str], before: LoggedModel 
 
 
 def _text(text: Manifest) -> str:
-    counts = text.details.get("counts", {})
+    counts = text.facts.get("counts", {})
     kept = f", {counts['kept']:,} kept of {counts['read']:,}" if "kept" in counts else ""
     return f"{text.name}{kept}"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tasks.artifacts import Findings
 from tasks.durable import durable
 from tasks.steps import Bound
 
 
 @durable()
-def package_model(step: Bound, folder: Path) -> dict:
+def package_model(step: Bound, folder: Path) -> Findings:
     """A SavedModel that holds tokenizer, network and head."""
     from models.interchange.saved_model import export_text_model
 
@@ -22,4 +23,4 @@ def package_model(step: Bound, folder: Path) -> dict:
         folders=step.step.given["folders"],
     )
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return {"size_mb": size / 1e6, "stage": stage.details["stage"]}
+    return Findings({"size_mb": size / 1e6})

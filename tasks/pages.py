@@ -47,18 +47,18 @@ def show_contracts(work: Work) -> dict[str, str]:
     rows = [
         (
             name.removeprefix("contract "),
-            artifact.details["verdict"],
-            *(f"{artifact.details[name]:,}" for name in ("read", "kept", "quarantined", "removed")),
-            artifact.details["reason"],
+            artifact.facts["verdict"],
+            *(f"{artifact.facts[name]:,}" for name in ("read", "kept", "quarantined", "removed")),
+            artifact.facts["reason"],
         )
         for name, artifact in contracts
     ]
     head = ("data", "verdict", "read", "kept", "quarantined", "removed", "why")
     parts = ["## Contracts", markdown_table(head, rows)]
-    parts += [contract_card(a) for _, a in contracts if a.details["verdict"] != "green"]
+    parts += [contract_card(a) for _, a in contracts if a.facts["verdict"] != "green"]
     about = "What the data promise, and whether they keep it"
     _post_for(work, "contracts", "\n\n".join(parts), about)
-    return {name: artifact.details["verdict"] for name, artifact in contracts}
+    return {name: artifact.facts["verdict"] for name, artifact in contracts}
 
 
 def show_stage(work: Work, stage: str) -> None:
@@ -75,7 +75,7 @@ def show_stage(work: Work, stage: str) -> None:
         work.status[f"stage {stage}"] == "reused",
         links,
         _losses_before(work, stage),
-        measured.details["heldout_loss"],
+        measured.facts["heldout_loss"],
         _labelled_counts(work, stage),
     )
     _post_for(work, f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
@@ -87,22 +87,22 @@ def _losses_before(work: Work, stage: str) -> dict[str, float]:
     place = [one.name for one in stages].index(stage)
     goes_on = place and not stages[place].starts_network
     measured = work.made.get(f"measurement {stages[place - 1].name}") if goes_on else None
-    return dict(measured.details["heldout_loss"]) if measured else {}
+    return dict(measured.facts["heldout_loss"]) if measured else {}
 
 
 def _labelled_counts(work: Work, stage: str) -> dict[str, Any] | None:
     """What became of the rows of a stage's dataset."""
     (dataset,) = (one.dataset for one in work.plan.recipe.stages if one.name == stage)
     made = work.made.get(f"dataset {dataset}")  # not there where an older stage is taken as it is
-    return made.details["counts"] if made else None
+    return made.facts["counts"] if made else None
 
 
 def show_evaluation(work: Work) -> None:
     """The model's scores beside its cheap rivals'."""
-    details = work.made["evaluation"].details
+    facts = work.made["evaluation"].facts
     rows = [
-        (name, *(f"{details[who][name]:.4f}" for who in ("metrics", "baseline", "majority")))
-        for name in details["metrics"]
+        (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", "baseline", "majority")))
+        for name in facts["metrics"]
     ]
     head = ("metric", "this model", "TF-IDF + logistic regression", "majority class")
     # Among rows of one label only the share of hits says something.
@@ -114,16 +114,16 @@ def show_evaluation(work: Work) -> None:
                 for metric, value in scores.items()
             ),
         )
-        for name, scores in details["slices"].items()
+        for name, scores in facts["slices"].items()
     ]
     parts = [
-        f"## {details['rows']:,} {details['split']} rows",
+        f"## {facts['rows']:,} {facts['split']} rows",
         markdown_table(head, rows),
-        f"On the {details['rows_clean']:,} rows whose text is in no training row: "
-        + ", ".join(f"{name} {value:.4f}" for name, value in details["metrics_clean"].items()),
+        f"On the {facts['rows_clean']:,} rows whose text is in no training row: "
+        + ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics_clean"].items()),
     ]
     if slices:
-        parts.append(markdown_table(("slice", *details["metrics"]), slices))
+        parts.append(markdown_table(("slice", *facts["metrics"]), slices))
     _post_for(work, "evaluation", "\n\n".join(parts), "Scores on the gate's rows")
 
 

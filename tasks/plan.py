@@ -158,7 +158,8 @@ class _Layout:
         overlap = finetune.overlap if finetune is not None and own else "report"
         settings = {**self._source(name), "overlap": overlap}
         self._add(f"dataset {name}", "dataset", settings, **self._reading(name))
-        self._contract(name, f"dataset {name}")
+        allowed = overlap == "report"
+        self._contract(name, f"dataset {name}", overlap_free=0.0 if allowed else 1.0)
 
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
         settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
@@ -166,15 +167,16 @@ class _Layout:
         self._add(f"corpus {name}", "corpus", settings, inputs, **self._reading(name))
         self._contract(name, f"corpus {name}")
 
-    def _contract(self, name: str, data: str) -> None:
-        suite = self.suites[name]
-        self._add(
-            f"contract {name}",
-            "contract",
-            {"suite": _suite_digest(suite)},
-            {"data": data},
-            given={"suite": suite},
-        )
+    def _contract(self, name: str, data: str, **parameters: float) -> None:
+        self._promises(f"contract {name}", self.suites[name], data, **parameters)
+
+    def _promises(self, name: str, suite: Any, data: str, **parameters: float) -> None:
+        settings = {
+            "suite": _suite_digest(suite),
+            "subject": data,  # stands in the report, which is an output
+            "parameters": parameters,
+        }
+        self._add(name, "contract", settings, {"data": data}, given={"suite": suite})
 
     def _tokenizer(self) -> None:
         spec = self.recipe.tokenizer
@@ -248,14 +250,7 @@ class _Layout:
         )
 
     def _contract_of_tokens(self, name: str) -> None:
-        suite = self.suites["tokens"]
-        self._add(
-            f"contract tokens {name}",
-            "contract",
-            {"suite": _suite_digest(suite)},
-            {"data": f"tokens {name}"},
-            given={"suite": suite},
-        )
+        self._promises(f"contract tokens {name}", self.suites["tokens"], f"tokens {name}")
 
     def _stage(self, stage: Any, before: str | None) -> str:
         given = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from tasks.artifacts import Artifact
+from tasks.artifacts import Findings, Input
 from tasks.durable import durable
 from tasks.steps import Bound
 
@@ -14,7 +15,7 @@ EVALUATION = "evaluation"  # role prefix of the datasets whose rows may be in no
 
 
 @durable()
-def prepare_corpus(step: Bound, folder: Path) -> dict:
+def prepare_corpus(step: Bound, folder: Path) -> Findings:
     """Unlabelled text: one document a line of ``documents.arrow``."""
     from corpora.preparation import prepare_corpus as prepare
 
@@ -25,11 +26,11 @@ def prepare_corpus(step: Bound, folder: Path) -> dict:
         evaluation_texts=_evaluation_texts(step.inputs),
         heldout_share=step.step.settings["heldout_share"],
     )
-    return {"counts": counts.to_json(), **_facts(step)}
+    return Findings({"counts": counts.to_json()}, _notes(step))
 
 
 @durable()
-def prepare_dataset(step: Bound, folder: Path) -> dict:
+def prepare_dataset(step: Bound, folder: Path) -> Findings:
     """Labelled rows: one row a line of ``rows.arrow``."""
     from corpora.preparation import prepare_dataset as prepare
 
@@ -40,10 +41,10 @@ def prepare_dataset(step: Bound, folder: Path) -> dict:
         overlap=step.step.settings["overlap"],
     )
     labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
-    return {"counts": counts.to_json(), "labels": labels, **_facts(step)}
+    return Findings({"counts": counts.to_json(), "labels": labels}, _notes(step))
 
 
-def _evaluation_texts(inputs: Mapping[str, Artifact]) -> Iterator[str]:
+def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:
     from corpora.prepared import prepared_rows
 
     for role, dataset in sorted(inputs.items()):
@@ -53,8 +54,8 @@ def _evaluation_texts(inputs: Mapping[str, Artifact]) -> Iterator[str]:
                     yield row.whole
 
 
-def _facts(step: Bound) -> dict[str, str | None]:
+def _notes(step: Bound) -> dict[str, Any]:
     """What lineage has to know of a source beside its digest."""
     source = step.step.given["source"]
-    facts = source.model_dump(mode="json", include={"name", "licence", "language", "origin"})
-    return {"source": facts}
+    said = source.model_dump(mode="json", include={"name", "licence", "language", "origin"})
+    return {"source": said}

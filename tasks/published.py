@@ -113,7 +113,7 @@ def publish_stage(
         model = _log_model(tracking, run_id, ancestry, marks)
     outputs = tracking.client.get_run(run_id).outputs
     if not outputs or all(out.model_id != model.model_id for out in outputs.model_outputs):
-        step = int(stage.details.get("steps", 0))
+        step = int(stage.facts.get("steps", 0))
         tracking.client.log_outputs(run_id, [LoggedModelOutput(model.model_id, step)])
     marks = {**tracking.client.get_run(run_id).data.tags, **(tags or {})}
     facts = {
@@ -160,7 +160,7 @@ def ensure_published(
             tags={
                 "fourstage.published_from": "store",
                 # Not those of this process, which trained nothing.
-                "git.commit": str(stage.details.get("git", {}).get("commit") or "none"),
+                "git.commit": str(stage.notes.get("git", {}).get("commit") or "none"),
                 **(tags or {}),
             },
         )
@@ -198,7 +198,7 @@ def stages_of(tags: Mapping[str, str]) -> dict[str, Published]:
 def model_tags(ancestry: Ancestry) -> dict[str, str]:
     """What a model says of itself: keys, digests, licences and the commit, never a text."""
     artifact = ancestry.artifact
-    git = artifact.details.get("git", {})
+    git = artifact.notes.get("git", {})
     tags = {
         KEY: artifact.key,
         KIND: artifact.kind,
@@ -291,7 +291,7 @@ def _log_model(
     stage = ancestry.artifact
 
     def fill(model: LoggedModel, place: Path) -> None:
-        weights = [name for name in stage.outputs if not name.startswith("notes/")]
+        weights = [name for name in stage.outputs if not name.startswith(NOTES)]
         link_files(ancestry.folders[stage.key], weights, place)
         # Its own: text that was tokenised before by an equal one names another of the same bytes.
         if tokenizer := ancestry.manifests.get(stage.inputs.get("tokenizer", {}).get("key", "")):

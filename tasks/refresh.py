@@ -89,4 +89,4 @@ def _fresh_tokens(work: Work, corpus: str, seen: Artifact) -> str:
 
 
 def _train_tokens(tokens: Artifact) -> int:
-    return tokens.details["tokens"].get("train", 0)
+    return tokens.facts["tokens"].get("train", 0)

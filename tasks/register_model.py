@@ -257,7 +257,7 @@ def _log_package(
 def _version_tags(whole: Ancestry, evaluation: Ancestry | None, smoke: bool) -> dict[str, str]:
     tags = {**model_tags(whole), SMOKE_TAG: str(smoke).lower()}
     if evaluation:
-        metrics = dict(evaluation.artifact.details.get("metrics", {}))
+        metrics = dict(evaluation.artifact.facts.get("metrics", {}))
         tags[METRICS_TAG] = json.dumps(metrics)
         tags[EVALUATION_TAG] = evaluation.root
     return tags

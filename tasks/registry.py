@@ -68,7 +68,7 @@ def register_model(work: Work) -> Version:
         assert facts is not None, "what was evaluated was measured"
         keep_card(work.tracking, version, facts, evaluation)
     contracts = {
-        name: artifact.details["verdict"]
+        name: artifact.facts["verdict"]
         for name, artifact in work.made.items()
         if artifact.kind == "contract"
     }

@@ -63,8 +63,8 @@ def stage_card(
         after: The same after it.
         labelled: Counts of its dataset; None where it has none.
     """
-    details = artifact.details
-    git = details.get("git", {})
+    made, notes = artifact.facts, artifact.notes
+    git = notes.get("git", {})
     commit = str(git.get("commit") or "no git checkout")[:12] + (
         " and edits" if git.get("dirty") else ""
     )
@@ -72,10 +72,10 @@ def stage_card(
         "status": "reused" if reused else made_as(artifact),
         "key": f"`{artifact.key[:12]}`",
         "weights": f"`{artifact.outputs.get(NETWORK, artifact.digest)[:12]}`",
-        "steps": _number(details.get("steps")),
-        "tokens": _number(details.get("tokens")),
-        "seconds": _number(details.get("seconds"), 1),
-        "tokens/s": _number(details.get("tokens_per_second") or None),
+        "steps": _number(made.get("steps")),
+        "tokens": _number(made.get("tokens")),
+        "seconds": _number(notes.get("seconds"), 1),
+        "tokens/s": _number(notes.get("tokens_per_second") or None),
         "code": commit,
     }
     if labelled:
@@ -143,18 +143,18 @@ def lineage_diagram(trace: Trace) -> str:
 
 def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = None) -> str:
     """A contract's verdict, its figures and its report."""
-    details = contract.details
-    facts = {
-        "verdict": f"**{details.get('verdict')}**",
-        **{name: _number(details.get(name)) for name in ("read", "kept", "quarantined", "removed")},
+    facts = contract.facts
+    shown = {
+        "verdict": f"**{facts.get('verdict')}**",
+        **{name: _number(facts.get(name)) for name in ("read", "kept", "quarantined", "removed")},
     }
-    parts = [f"### {contract.name}", _pairs(facts)]
-    if details.get("reason"):
-        parts.append(str(details["reason"]))
+    parts = [f"### {contract.name}", _pairs(shown)]
+    if facts.get("reason"):
+        parts.append(str(facts["reason"]))
     if "report.md" in contract.outputs:
         parts.append(contract.path("report.md").read_text(encoding="utf-8"))
-    if shown := _links(links):
-        parts.append(shown)
+    if addresses := _links(links):
+        parts.append(addresses)
     return "\n\n".join(parts) + "\n"
 
 

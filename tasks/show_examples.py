@@ -52,7 +52,7 @@ def show_examples(
             "the first stage"
         )
     tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
-    context = Context(tokenizer, stage.sequence_length, tuple(tokens.details.get("labels", ())))
+    context = Context(tokenizer, stage.sequence_length, tuple(tokens.facts.get("labels", ())))
     head = {stage.head: stage.head_settings} if stage.head else None
     made_objectives = build_objectives(stage.objectives, head, context, plan.folders)
     groups = [tuple(made_objectives)]

@@ -69,4 +69,4 @@ def made_as(artifact: Artifact | Manifest) -> str:
     """How an artifact came to be: ``trained``, ``imported`` or ``made``."""
     if artifact.kind != "stage":
         return "made"
-    return "imported" if "init" in artifact.details else "trained"
+    return "imported" if "init" in artifact.notes else "trained"

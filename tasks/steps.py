@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.digests import digest
-from tasks.artifacts import Artifact, Missing, Store
+from tasks.artifacts import Artifact, Input, Missing, Store
 from tasks.code import closure_digest, module_file
 
 WAITS = "waits for "  # so begins why a step is made that others have to be made for first
@@ -74,10 +74,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Bound:
-    """A step whose inputs are finished, so that its key is known."""
+    """A step whose inputs are finished, so that its key is known.
+
+    Attributes:
+        step: The step.
+        made_from: Its inputs by role, whole, for lineage.
+    """
 
     step: Step
-    inputs: Mapping[str, Artifact]
+    made_from: Mapping[str, Artifact]
+
+    @cached_property
+    def inputs(self) -> dict[str, Input]:
+        """Its inputs by role as its work may read them: nothing that the key does not cover."""
+        return {role: artifact.as_input() for role, artifact in self.made_from.items()}
 
     @cached_property
     def preimage(self) -> dict[str, Any]:

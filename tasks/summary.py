@@ -27,17 +27,17 @@ def summarise(work: Work) -> dict[str, Any]:
             stages.insert(at, {"stage": kind, "kind": kind, "status": "skipped"})
     _add_gains(stages, {stage.name for stage in recipe.stages if stage.starts_network})
     evaluation = work.made.get("evaluation")
-    details: Mapping[str, Any] = evaluation.details if evaluation else {}
-    facts = ("split", "rows", "metrics", "metrics_clean", "rows_clean", "baseline", "majority")
+    facts: Mapping[str, Any] = evaluation.facts if evaluation else {}
+    scores = ("split", "rows", "metrics", "metrics_clean", "rows_clean", "baseline", "majority")
     return {
         "recipe": recipe.name,
         "stages": stages,
-        **({name: details[name] for name in facts} if details else {"metrics": {}}),
-        "slices": details.get("slices", {}),
-        "forgetting": details.get("forgetting", {}),
-        "latency_ms": details.get("latency_ms", {}),
+        **({name: facts[name] for name in scores} if facts else {"metrics": {}}),
+        "slices": facts.get("slices", {}),
+        "forgetting": facts.get("forgetting", {}),
+        "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
         "contracts": {
-            name: artifact.details["verdict"]
+            name: artifact.facts["verdict"]
             for name, artifact in work.made.items()
             if artifact.kind == "contract"
         },
@@ -65,22 +65,22 @@ def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
 
 
 def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
-    details, losses = made.details, measured.details["heldout_loss"]
+    facts, notes, losses = made.facts, made.notes, measured.facts["heldout_loss"]
     return {
         "stage": stage.name,
         "kind": stage.kind,
         "status": made_as(made) if work.status[f"stage {stage.name}"] == "made" else "reused",
         "key": made.key,
-        "weights_digest": details["weights_digest"],
-        "steps": details["steps"],
-        "tokens": details["tokens"],
-        "seconds": round(details["seconds"], 3),
-        "tokens_per_second": details["tokens_per_second"],
-        "passes": details["passes"],
-        **({"turns": details["turns"]} if "turns" in details else {}),
+        "weights_digest": facts["weights_digest"],
+        "steps": facts["steps"],
+        "tokens": facts["tokens"],
+        "seconds": round(notes["seconds"], 3),
+        "tokens_per_second": notes["tokens_per_second"],
+        "passes": facts["passes"],
+        **({"turns": facts["turns"]} if "turns" in facts else {}),
         "heldout_loss": losses,
         "unigram_loss": unigram_losses(work.made, losses),
-        "task_metric": measured.details.get("task_metric"),
+        "task_metric": measured.facts.get("task_metric"),
     }
 
 

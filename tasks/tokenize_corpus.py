@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tasks.artifacts import Artifact
+from tasks.artifacts import Artifact, Findings, Input
 from tasks.durable import durable
 from tasks.steps import Bound
 from tasks.train_tokenizer import kept_texts
@@ -22,18 +22,18 @@ BATCH = 1000  # documents tokenised at a time: memory stays flat, tensorflow-tex
 
 
 @durable()
-def tokenize_corpus(step: Bound, folder: Path) -> dict:
+def tokenize_corpus(step: Bound, folder: Path) -> Findings:
     """Tokenise a corpus by sentence; quarantined documents stay out, and those ``seen`` before."""
     corpus = step.inputs["data"]
     kept = kept_texts(corpus, step.inputs["contract"])
     if "seen" in step.inputs:
         kept = _new_texts(kept, corpus, step.inputs["seen"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    return tokenize(folder, tokenizer, _pieces(step, tokenizer), kept)
+    return Findings(tokenize(folder, tokenizer, _pieces(step, tokenizer), kept))
 
 
 @durable()
-def tokenize_dataset(step: Bound, folder: Path) -> dict:
+def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     """Tokenise labelled rows, and once more their distinct texts as a corpus for the task stage.
 
     Training rows' text becomes training documents, dev rows' text held-out ones, labels dropped;
@@ -45,7 +45,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
     dataset = step.inputs["data"]
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
     quarantined = json.loads(step.inputs["contract"].path("quarantined.json").read_text("utf-8"))
-    labels = {name: i for i, name in enumerate(dataset.details["labels"])}
+    labels = {name: i for i, name in enumerate(dataset.facts["labels"])}
     rows = [row for row in prepared_rows(dataset.folder) if row.id not in quarantined]
     with RowWriter(folder / ROWS) as writer:
         for some in batches(rows, BATCH):
@@ -60,11 +60,12 @@ def tokenize_dataset(step: Bound, folder: Path) -> dict:
         for row in rows:
             if row.split == split and row.whole not in documents:
                 documents[row.whole] = (row.id, row.whole, role)
-    details = tokenize(folder, tokenizer, _pieces(step, tokenizer), documents.values())
-    return {**details, "rows": len(rows), "labels": dataset.details["labels"]}
+    facts = tokenize(folder, tokenizer, _pieces(step, tokenizer), documents.values())
+    # Rows hold numbers of labels; whose names these are, the digest has to cover.
+    return Findings({**facts, "rows": len(rows), "labels": dataset.facts["labels"]})
 
 
-def load_tokenizer(artifact: Artifact) -> Any:
+def load_tokenizer(artifact: Input) -> Any:
     """The tokenizer of an artifact."""
     from models.tokenizers import loading
 
@@ -79,7 +80,7 @@ def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict
         corpora: Names of corpora and datasets.
     """
     tokens = {name: made.get(f"tokens {name}") for name in corpora}
-    losses = {name: found.details["unigram_loss"] for name, found in tokens.items() if found}
+    losses = {name: found.facts["unigram_loss"] for name, found in tokens.items() if found}
     return {name: loss for name, loss in losses.items() if loss is not None}
 
 
@@ -244,24 +245,24 @@ def tokenize(
                 np.add.at(often[split], ids, 1)
     tokens = {split: int(times.sum()) for split, times in often.items() if times.any()}
     total = max(1, sum(tokens.values()))
-    details = {
+    facts: dict[str, Any] = {
         "documents": count,
         "tokens": dict(sorted(tokens.items())),
         "unknown_share": unknown / total,
         "unigram_loss": unigram_loss(often["train"], often["heldout"]),
     }
     if pieces.gazetteer is not None:
-        details["coverage"] = {kind: inside / total for kind, inside in in_names.items()}
-    return details
+        facts["coverage"] = {kind: inside / total for kind, inside in in_names.items()}
+    return facts
 
 
 def _new_texts(
-    texts: Iterable[tuple[str, str, str]], corpus: Artifact, seen: Artifact
+    texts: Iterable[tuple[str, str, str]], corpus: Input, seen: Input
 ) -> Iterator[tuple[str, str, str]]:
     """Those whose text an earlier version of the corpus had not."""
     import pandas
 
-    def digests(artifact: Artifact) -> dict[str, str]:
+    def digests(artifact: Input) -> dict[str, str]:
         profile = pandas.read_parquet(artifact.path(PROFILE), columns=["id", "digest"])
         return dict(zip(profile["id"], profile["digest"], strict=True))
 

@@ -11,7 +11,7 @@ from fourstage.digests import hash_file
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
 from models.stage_format import HISTORY, METRICS, NETWORK
-from tasks.artifacts import NOTES
+from tasks.artifacts import NOTES, Findings
 from tasks.durable import durable
 from tasks.progress import StageReport
 from tasks.start import brought_network, has_start
@@ -27,7 +27,7 @@ def train_stage(
     lifecycle_run: str | None = None,
     seconds_left: float | None = None,
     bytes_left: float | None = None,
-) -> dict:
+) -> Findings:
     """Train from the stage before, or from nothing; go on from a checkpoint, if there is one.
 
     A stage that starts from a network trained elsewhere is that network.
@@ -45,24 +45,26 @@ def train_stage(
                 say(str(interruption))
                 _die_of(interruption.signal_number)
             raise
-    notes = folder / NOTES
-    notes.mkdir()
+    (folder / NOTES).mkdir()
     for name in (HISTORY, METRICS):
-        (folder / name).rename(notes / name)
-    return {
-        "stage": stage.name,
-        "kind": stage.kind,
+        (folder / name).rename(folder / NOTES / name)
+    facts = {
         "steps": outcome.steps,
         "tokens": outcome.tokens,
+        "passes": dict(outcome.passes),
+        **({"turns": outcome.turns} if outcome.turns else {}),
+        "weights_digest": hash_file(folder / NETWORK),
+    }
+    notes = {
+        "stage": stage.name,
+        "kind": stage.kind,
         "seconds": outcome.seconds,
         "tokens_per_second": outcome.tokens_per_second,
         "metrics": dict(outcome.metrics),
-        "passes": dict(outcome.passes),
-        **({"turns": outcome.turns} if outcome.turns else {}),
         **({"init": stage.init} if stage.init else {}),
-        "weights_digest": hash_file(folder / NETWORK),
         "run_id": report.run_id,
     }
+    return Findings(facts, notes)
 
 
 def _trained(job: Any, folder: Path, report: Any) -> Any:

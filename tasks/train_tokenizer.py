@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.artifacts import Artifact
+from tasks.artifacts import Findings, Input
 from tasks.durable import durable
 from tasks.start import brought_tokenizer, has_start
 from tasks.steps import Bound
 
 
 @durable()
-def train_tokenizer(step: Bound, folder: Path) -> dict:
+def train_tokenizer(step: Bound, folder: Path) -> Findings:
     """Learned from training documents only; held-out text has no say in the vocabulary.
 
     A network that was trained elsewhere brings its own, which may be given more words.
@@ -23,7 +23,7 @@ def train_tokenizer(step: Bound, folder: Path) -> dict:
     make = brought_tokenizer if has_start(step.step) else _learned
     tokenizer = make(step, texts)
     tokenizer.save(folder)
-    return {"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest}
+    return Findings({"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest})
 
 
 def _learned(step: Bound, texts: Iterable[str]) -> Any:
@@ -41,7 +41,7 @@ def _learned(step: Bound, texts: Iterable[str]) -> Any:
 class _TrainingTexts:
     """Every text a vocabulary may be learned from, as often as they are asked for."""
 
-    def __init__(self, inputs: Mapping[str, Artifact]):
+    def __init__(self, inputs: Mapping[str, Input]):
         self._inputs = inputs
 
     def __iter__(self) -> Iterator[str]:
@@ -53,7 +53,7 @@ class _TrainingTexts:
                         yield text
 
 
-def kept_texts(data: Artifact, contract: Artifact) -> Iterator[tuple[str, str, str]]:
+def kept_texts(data: Input, contract: Input) -> Iterator[tuple[str, str, str]]:
     """(id, text, split) of each document, or row, that its contract did not send to quarantine."""
     from corpora.prepared import prepared_documents, prepared_rows
 

@@ -31,7 +31,7 @@ def training_job(
     if stage.dataset:
         dataset = step.inputs[f"tokens {stage.dataset}"]
         rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
-        label_names = tuple(dataset.details["labels"])
+        label_names = tuple(dataset.facts["labels"])
     return TrainingJob(
         stage=stage.kind,
         family=stage.family,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from fourstage.digests import write_atomically
 from fourstage.errors import ContractViolation
-from tasks.artifacts import Artifact
+from tasks.artifacts import Findings, Input
 from tasks.durable import durable
 from tasks.steps import Bound
 
 
 @durable()
-def validate_data(step: Bound, folder: Path) -> dict:
+def validate_data(step: Bound, folder: Path) -> Findings:
     """Check a profile against its suite; keep the report whatever it says.
 
     The verdict is recorded, not raised: a report of broken data has to be readable after the run it
@@ -27,11 +27,11 @@ def validate_data(step: Bound, folder: Path) -> dict:
     data = step.inputs["data"]
     profile = pandas.read_parquet(data.path("profile.parquet"))
     suite = step.step.given["suite"]
-    counts = data.details.get("counts") or {}
+    counts = data.facts.get("counts") or {}
     report = check(
         profile,
         suite,
-        subject=data.name,
+        subject=step.step.settings["subject"],
         parameters=_parameters(step),
         unread=_unread(data),
         removed=counts.get("removed"),
@@ -45,18 +45,20 @@ def validate_data(step: Bound, folder: Path) -> dict:
         json.dumps({row: list(reasons) for row, reasons in sorted(report.quarantined.items())}),
         mode=0o600,
     )
-    return {
-        "verdict": report.verdict,
-        "reason": report.reason,
-        "rows": report.rows,
-        "read": report.num_read,
-        "kept": report.num_kept,
-        "quarantined": report.num_quarantined_rows,
-        "removed": report.num_removed,
-    }
+    return Findings(
+        {
+            "verdict": report.verdict,
+            "reason": report.reason,
+            "rows": report.rows,
+            "read": report.num_read,
+            "kept": report.num_kept,
+            "quarantined": report.num_quarantined_rows,
+            "removed": report.num_removed,
+        }
+    )
 
 
-def _unread(data: Artifact) -> dict[str, str]:
+def _unread(data: Input) -> dict[str, str]:
     """Why a record could not be read, by its location; a corpus of tokens has none."""
     if "rejected.jsonl" not in data.outputs:
         return {}
@@ -74,19 +76,18 @@ def _unread(data: Artifact) -> dict[str, str]:
 
 
 def _parameters(step: Bound) -> dict:
-    """What a suite leaves open: the label set, and whether overlap is allowed.
+    """What a suite leaves open: the label set, and what the recipe says of overlap.
 
     Raises:
         ContractViolation: The labels are no set of names.
     """
-    data = step.inputs["data"]
+    data, settings = step.inputs["data"], step.step.settings
     if data.kind != "dataset":
         return {}
-    if not data.details["labels"]:
+    if not data.facts["labels"]:
         raise ContractViolation(
-            f"{data.name}: expected one label a row, text or a number, got lists or mappings, "
-            "which no head learns yet; name another column in the source's 'fields', or give each "
-            "row one label."
+            f"{settings['subject']}: expected one label a row, text or a number, got lists or "
+            "mappings, which no head learns yet; name another column in the source's 'fields', or "
+            "give each row one label."
         )
-    allowed = data.preimage["settings"]["overlap"] == "report"
-    return {"labels": data.details["labels"], "overlap_free": 0.0 if allowed else 1.0}
+    return {"labels": data.facts["labels"], **settings["parameters"]}

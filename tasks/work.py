@@ -281,7 +281,7 @@ def raise_if_broken(contract: Artifact) -> None:
     Raises:
         ContractViolation: With what was promised, what was found, and where the report lies.
     """
-    if contract.details["verdict"] == "red":
+    if contract.facts["verdict"] == "red":
         report = json.loads(contract.path("report.json").read_text(encoding="utf-8"))
         raise_if_red(Report.from_json(report), where=str(contract.path("report.html")))
 

@@ -119,7 +119,7 @@ def _tokenizer_in_store(stage: Path) -> Path | None:
     """The folder of a stage's tokenizer where both are entries of one store."""
     try:
         manifest = json.loads((stage / "manifest.json").read_text("utf-8"))
-        key = manifest["details"]["inputs"]["tokenizer"]["key"]
+        key = manifest["inputs"]["tokenizer"]["key"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return stage.parent.parent / "tokenizer" / str(key)

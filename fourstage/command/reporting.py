@@ -81,7 +81,7 @@ def _folder(named: str, there: dict[str, Artifact]) -> Path:
 def _print_verdicts(there: dict[str, Artifact], as_json: bool) -> int:
     facts = ("verdict", "reason", "read", "kept", "quarantined", "removed")
     rows = [
-        {"name": name, **{fact: artifact.details[fact] for fact in facts}}
+        {"name": name, **{fact: artifact.facts[fact] for fact in facts}}
         for name, artifact in sorted(there.items())
     ]
     if as_json:

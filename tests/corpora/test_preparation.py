@@ -9,14 +9,18 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from corpora.preparation import prepare_corpus, prepare_dataset
+from corpora.snapshot import take_snapshot
+from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
-from tests.corpora.conftest import Prepare
-from tests.corpora.made_up import chinese, documents, write
+from tests.corpora.conftest import Prepare, source_of
+from tests.corpora.made_up import chinese, documents, rows, write
 
 
 def test_documents_profile_and_counts_agree(tmp_path: Path, corpus: Prepare):
@@ -200,3 +204,27 @@ def test_memory_grows_neither_with_long_documents_nor_with_many(tmp_path: Path):
     assert long - small < 40_000
     # Ids, digests and signatures of 36,000 documents more would be 140 MB in memory.
     assert many - small < 40_000
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_what_preparation_reads_of_a_source_is_in_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labelled: bool
+):
+    file = write(tmp_path / "some.jsonl", rows(60) if labelled else documents(30))
+    fields = {"text": "text", **({"label": "label"} if labelled else {})}
+    source = source_of(files=str(file), fields=fields)
+    snapshot = take_snapshot(source)
+    (tmp_path / "prepared").mkdir()
+    read: set[str] = set()
+    plain = Source.__getattribute__
+
+    def noted(source: Source, name: str) -> Any:
+        read.add(name)
+        return plain(source, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "__getattribute__", noted)
+        (prepare_dataset if labelled else prepare_corpus)(source, snapshot, tmp_path / "prepared")
+    assert {"language", "fields", "minimum_words"} <= read
+    # `files` says which splits are listed; the snapshot's digest has those of each file.
+    assert (read & set(Source.model_fields)) - {"files"} <= set(source.settings())

@@ -56,6 +56,27 @@ def test_a_label_that_only_test_rows_have_is_named_by_id(desk: Desk):
     put_right(desk)
 
 
+def test_a_renamed_label_reaches_the_model_that_is_served(desk: Desk):
+    """Rows are stored by numbers of labels; the names of these numbers decide as much."""
+    good = desk.on_rows(GOOD)
+    train, test = (
+        lines({**one, "label": one["label"].replace("kitchen", "galley")} for one in some)
+        for some in (TRAIN, TEST)
+    )
+    answer = desk.on_rows(train, test)
+    desk.holds(answer, 0)
+    before, after = good.json["stages"][-1], answer.json["stages"][-1]
+    assert after["status"] == "trained"
+    assert after["key"] != before["key"]
+    config = json.loads((desk.newest("stage finetune") / "config.json").read_text("utf-8"))
+    assert config["label_names"] == ["galley", "weather"]
+    assert json.loads((desk.newest("package") / "labels.json").read_text("utf-8")) == [
+        "galley",
+        "weather",
+    ]
+    put_right(desk)
+
+
 def test_the_same_text_with_two_labels_is_listed_by_id_and_counted(desk: Desk):
     """S15."""
     text = f"exactly this {CANARY} was long"

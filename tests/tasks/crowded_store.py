@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from fourstage.digests import digest
-from tasks.artifacts import MANIFEST, Artifact, Store
+from tasks.artifacts import MANIFEST, Artifact, Findings, Store
 from tasks.steps import Bound, Step, bind
 from tests.flows.own_project import Project, document, recipe, stages
 
@@ -32,9 +31,9 @@ def make_small(store: Store, steps: Sequence[Step]) -> dict[str, Artifact]:
         bound = bind(step, made)
         assert isinstance(bound, Bound)
 
-        def work(folder: Path, key: str = bound.key) -> Mapping[str, Any]:
+        def work(folder: Path, key: str = bound.key) -> Findings:
             (folder / "counts.json").write_text(key)
-            return {}
+            return Findings()
 
         made[step.name], _ = store.make(step.kind, step.name, bound.preimage, work)
     return made

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
 
-from tasks.artifacts import Artifact, Store
+from tasks.artifacts import Artifact, Findings, Store
 
 STAGES = ("general", "domain", "task", "finetune")
 LABELS = ["alpha", "beta", "gamma"]
@@ -126,7 +127,8 @@ class Lifecycle:
             "snapshot": ("cd" if kind == "corpus" else "ef") * 32,
         }
         write = _write("documents.arrow", f"{source} zqxcanary")
-        self._make(kind, name, settings, {}, lambda folder: {**write(folder), "source": described})
+        notes = {"source": described}
+        self._make(kind, name, settings, {}, lambda folder: replace(write(folder), notes=notes))
 
     def _make(
         self,
@@ -134,7 +136,7 @@ class Lifecycle:
         name: str,
         settings: Mapping[str, Any],
         inputs: Mapping[str, str],
-        work: Callable[[Path], Mapping[str, Any]],
+        work: Callable[[Path], Findings],
     ) -> None:
         parents = {role: self.made[parent] for role, parent in inputs.items()}
         preimage = {
@@ -144,35 +146,32 @@ class Lifecycle:
             "code": "0" * 64,
             "versions": {"numpy": np.__version__},
         }
-        references = {r: {**parent.reference, "name": parent.name} for r, parent in parents.items()}
+        git = {"commit": "1234567" * 5 + "12345", "dirty": False}
 
-        def make(folder: Path) -> dict[str, Any]:
-            return {
-                **work(folder),
-                "inputs": references,
-                "git": {"commit": "1234567" * 5 + "12345", "dirty": False},
-            }
+        def make(folder: Path) -> Findings:
+            found = work(folder)
+            return replace(found, notes={**found.notes, "git": git})
 
-        self.made[name], _ = self.store.make(kind, name, preimage, make)
+        self.made[name], _ = self.store.make(kind, name, preimage, make, parents)
 
 
-def _write(name: str, text: str) -> Callable[[Path], dict[str, Any]]:
-    def work(folder: Path) -> dict[str, Any]:
+def _write(name: str, text: str) -> Callable[[Path], Findings]:
+    def work(folder: Path) -> Findings:
         (folder / name).write_text(text, encoding="utf-8")
-        return {"counts": {"read": 3, "kept": 3}}
+        return Findings({"counts": {"read": 3, "kept": 3}})
 
     return work
 
 
-def _report(folder: Path) -> dict[str, Any]:
+def _report(folder: Path) -> Findings:
     (folder / "report.html").write_text("<p>green</p>")
     (folder / "report.md").write_text("green")
     (folder / "report.json").write_text("{}")
-    return {"verdict": "green", "reason": "", "rows": 3, "quarantined": 0}
+    return Findings({"verdict": "green", "reason": "", "rows": 3, "quarantined": 0})
 
 
-def _train(stage: str, seed: int, machine: int) -> Callable[[Path], dict[str, Any]]:
-    def work(folder: Path) -> dict[str, Any]:
+def _train(stage: str, seed: int, machine: int) -> Callable[[Path], Findings]:
+    def work(folder: Path) -> Findings:
         rng = np.random.default_rng([STAGES.index(stage), seed if stage == "finetune" else 0])
         weights = rng.normal(size=(4, 4)).astype(np.float32) * np.float32(machine)
         save_file({"embedding": weights}, folder / "network.safetensors")
@@ -181,15 +180,13 @@ def _train(stage: str, seed: int, machine: int) -> Callable[[Path], dict[str, An
         (folder / "config.json").write_text(json.dumps({"family": "bert"}))
         (folder / "notes").mkdir()
         (folder / "notes" / "history.json").write_text(json.dumps(history(20)))
-        return {
+        notes = {
             "stage": stage,
-            "steps": 20,
-            "tokens": 20480,
             "seconds": 2.0,
             "tokens_per_second": 10240.0,
             "metrics": {"heldout_loss/trials": 3.2},
-            "passes": {"trials": 0.5},
         }
+        return Findings({"steps": 20, "tokens": 20480, "passes": {"trials": 0.5}}, notes)
 
     return work
 
@@ -204,16 +201,16 @@ def history(steps: int) -> list[dict[str, float]]:
     return rows
 
 
-def _package(package: Path) -> Callable[[Path], dict[str, Any]]:
-    def work(folder: Path) -> dict[str, Any]:
+def _package(package: Path) -> Callable[[Path], Findings]:
+    def work(folder: Path) -> Findings:
         shutil.copytree(package, folder, dirs_exist_ok=True)
-        return {"labels": LABELS}
+        return Findings({"labels": LABELS})
 
     return work
 
 
-def _evaluate(correct: float, rows: int, seed: int) -> Callable[[Path], dict[str, Any]]:
-    def work(folder: Path) -> dict[str, Any]:
+def _evaluate(correct: float, rows: int, seed: int) -> Callable[[Path], Findings]:
+    def work(folder: Path) -> Findings:
         labels = np.random.default_rng(0).integers(0, 3, rows)
         wrong = np.random.default_rng(seed).random(rows) >= correct
         predictions = np.where(wrong, (labels + 1) % 3, labels)
@@ -222,8 +219,8 @@ def _evaluate(correct: float, rows: int, seed: int) -> Callable[[Path], dict[str
     return work
 
 
-def write_predictions(folder: Path, labels: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
-    """Stored predictions as the evaluation step leaves them, and its details."""
+def write_predictions(folder: Path, labels: np.ndarray, predictions: np.ndarray) -> Findings:
+    """Stored predictions as the evaluation step leaves them, and its facts."""
     facts = {
         "ids": [f"r{i}" for i in range(len(labels))],
         "labels": [LABELS[label] for label in labels],
@@ -231,4 +228,4 @@ def write_predictions(folder: Path, labels: np.ndarray, predictions: np.ndarray)
     }
     (folder / "predictions.json").write_text(json.dumps(facts))
     accuracy = float((labels == predictions).mean())
-    return {"metrics": {"accuracy": accuracy}, "baseline": {"accuracy": 0.5}}
+    return Findings({"metrics": {"accuracy": accuracy}, "baseline": {"accuracy": 0.5}})

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 from fourstage.digests import digest
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY
-from tasks.artifacts import MANIFEST, Artifact, Missing, Store
+from tasks.artifacts import MANIFEST, Artifact, Findings, Missing, Store
 
 PREIMAGE = {"kind": "corpus", "settings": {"source": "notes"}}
 KEY = digest(PREIMAGE)
@@ -25,7 +24,7 @@ KEY = digest(PREIMAGE)
 WRITER = """
 import json, sys, time
 from pathlib import Path
-from tasks.artifacts import Store
+from tasks.artifacts import Findings, Store
 
 def work(folder):
     with open(sys.argv[2], "a") as log:
@@ -33,7 +32,7 @@ def work(folder):
     (folder / "half").write_text("half")
     time.sleep(float(sys.argv[3]))
     (folder / "words.txt").write_text("one two")
-    return {}
+    return Findings()
 
 store = Store(Path(sys.argv[1]), say=lambda line: print(line, flush=True))
 artifact, ours = store.make("corpus", "corpus notes", json.loads(sys.argv[4]), work)
@@ -51,11 +50,11 @@ def store(tmp_path: Path, said: list[str]) -> Store:
     return Store(tmp_path / "我的 home", say=said.append)
 
 
-def write_words(folder: Path) -> Mapping[str, Any]:
+def write_words(folder: Path) -> Findings:
     (folder / "words.txt").write_text("one two", encoding="utf-8")
     (folder / "inner").mkdir()
     (folder / "inner" / "more.txt").write_text("three", encoding="utf-8")
-    return {"words": 3}
+    return Findings({"words": 3})
 
 
 def made(store: Store) -> Artifact:
@@ -94,9 +93,9 @@ def test_an_entry_is_found_again_as_it_was_made(store: Store):
 def test_the_manifest_is_written_after_every_output(store: Store):
     there: list[bool] = []
 
-    def work(folder: Path) -> dict[str, Any]:
+    def work(folder: Path) -> Findings:
         there.append((folder / MANIFEST).exists())
-        return dict(write_words(folder))
+        return write_words(folder)
 
     artifact, _ = store.make("corpus", "corpus notes", PREIMAGE, work)
     assert there == [False]
@@ -201,9 +200,9 @@ def test_what_a_killed_writer_left_is_cleared_but_its_checkpoints(store: Store):
     (folder / "inner").mkdir()
     seen: list[list[str]] = []
 
-    def work(folder: Path) -> dict[str, Any]:
+    def work(folder: Path) -> Findings:
         seen.append(sorted(str(p.relative_to(folder)) for p in folder.rglob("*")))
-        return dict(write_words(folder))
+        return write_words(folder)
 
     artifact, _ = store.make("corpus", "corpus notes", PREIMAGE, work)
     assert seen == [["checkpoints", "checkpoints/step-10"]]
@@ -212,7 +211,7 @@ def test_what_a_killed_writer_left_is_cleared_but_its_checkpoints(store: Store):
 
 
 def test_work_that_fails_leaves_an_unfinished_entry(store: Store):
-    def work(folder: Path) -> dict[str, Any]:
+    def work(folder: Path) -> Findings:
         (folder / "half").write_text("half")
         raise ZeroDivisionError
 
@@ -224,10 +223,10 @@ def test_work_that_fails_leaves_an_unfinished_entry(store: Store):
 
 def test_notes_are_kept_and_checked_but_change_no_digest(store: Store):
     def with_note(seconds: str):
-        def work(folder: Path) -> dict[str, Any]:
+        def work(folder: Path) -> Findings:
             (folder / "notes").mkdir()
             (folder / "notes" / "speed.json").write_text(seconds)
-            return dict(write_words(folder))
+            return write_words(folder)
 
         return work
 
@@ -244,7 +243,7 @@ def test_notes_are_kept_and_checked_but_change_no_digest(store: Store):
 def test_equal_outputs_of_different_keys_share_a_digest_and_others_do_not(store: Store):
     first = made(store)
     second, _ = store.make("corpus", "corpus notes", {"other": True}, write_words)
-    third, _ = store.make("corpus", "corpus notes", {"third": True}, lambda folder: {})
+    third, _ = store.make("corpus", "corpus notes", {"third": True}, lambda folder: Findings())
     assert first.digest == second.digest != third.digest
     assert len({first.key, second.key, third.key}) == 3
 
@@ -289,9 +288,9 @@ def test_a_killed_writer_holds_nobody_up(store: Store, tmp_path: Path):
 
 
 def test_a_writer_that_lost_its_lock_does_not_commit(store: Store):
-    def work(folder: Path) -> dict[str, Any]:
+    def work(folder: Path) -> Findings:
         (store.root / "corpus" / f"{KEY}.lock").unlink()
-        return dict(write_words(folder))
+        return write_words(folder)
 
     with pytest.raises(EnvironmentFault, match="lock of corpus"):
         store.make("corpus", "corpus notes", PREIMAGE, work)

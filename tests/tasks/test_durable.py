@@ -20,6 +20,7 @@ from fourstage.settings import make_private
 make_private()
 import flows  # makes the home
 from prefect import flow
+from tasks.artifacts import Findings
 from tasks.durable import durable, perform, store
 from tasks.steps import Step, bind
 from fourstage.errors import EnvironmentFault
@@ -32,7 +33,7 @@ def prepare_corpus(step, folder, **extra):
     (folder / "words.txt").write_text(step.step.settings["words"])
     if "fails" in extra:
         raise OSError(28, "No space left on device")
-    return {"words": 2}
+    return Findings({"words": 2})
 
 def bound(words="one two"):
     return bind(Step("corpus notes", "corpus", {"words": words}), {})

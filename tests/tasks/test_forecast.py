@@ -18,8 +18,8 @@ MINI = {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 
 
 def _stage(network: dict, speed: float) -> Artifact:
     preimage = {"settings": {"family": "bert", "network": network}}
-    details = {"tokens_per_second": speed}
-    return Artifact("stage", "", "", Path(), "stage general", {}, details, preimage, "")
+    notes = {"tokens_per_second": speed}
+    return Artifact("stage", "", Path(), {}, {}, "", "stage general", notes, {}, preimage, "")
 
 
 def test_speed_is_that_of_the_same_network_here():

@@ -10,9 +10,9 @@ from tasks.artifacts import Artifact
 from tasks.narration import tell_step
 
 
-def _line(capsys, name: str, **details: object) -> str:
+def _line(capsys, name: str, **facts: object) -> str:
     kind = name.split()[0]
-    tell_step(Artifact(kind, "", "", Path(), name, {}, details, {}, ""), "made", 0.1)
+    tell_step(Artifact(kind, "", Path(), {}, facts, "", name, {}, {}, {}, ""), "made", 0.1)
     return capsys.readouterr().err
 
 

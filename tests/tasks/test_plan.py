@@ -40,7 +40,9 @@ def plan(project: Project) -> Plan:
 def key(plan: Plan, name: str, outputs: dict[str, str]) -> str:
     """A step's key, each input being an entry of a fixed digest unless another one is given."""
     made = {
-        step: Artifact(kind.kind, "", digest(outputs.get(step, step)), Path(), step, {}, {}, {}, "")
+        step: Artifact(
+            kind.kind, digest(outputs.get(step, step)), Path(), {}, {}, "", step, {}, {}, {}, ""
+        )
         for step, kind in plan.steps.items()
     }
     return bind(plan.steps[name], made).key

@@ -16,7 +16,8 @@ import yaml
 
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
-from tasks.artifacts import Artifact, Store
+from models.recipe.resolved import NEUTRAL
+from tasks.artifacts import Artifact, Findings, Input, Store
 from tasks.code import closure, module_file
 from tasks.plan import plan_recipe
 from tasks.steps import (
@@ -31,7 +32,7 @@ from tasks.steps import (
     made_by_other_code,
     why,
 )
-from tests.flows.own_project import Project, recipe
+from tests.flows.own_project import Project, recipe, stages
 
 # Every step's key, its inputs being entries of fixed digests: nothing has to be made for it.
 KEYS = """
@@ -47,7 +48,8 @@ for path in sys.argv[1:]:
     for name, step in plan_recipe(path).steps.items():
         bound = bind(step, made)
         keys[name] = bound.key
-        made[name] = Artifact(step.kind, bound.key, digest(name), Path(), name, {}, {}, {}, "")
+        rest = (bound.key, name, {}, {}, {}, "")
+        made[name] = Artifact(step.kind, digest(name), Path(), {}, {}, *rest)
     print(json.dumps(keys))
 """
 
@@ -119,6 +121,12 @@ CHANGES: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, ...] | None]] = 
         {"evaluate": {"metrics": ["accuracy", "macro_f1"]}},
         ("evaluation",),
         ("stage finetune", "package"),
+    ),
+    # The inputs' digests are the same here: what a contract asks of overlap is its own setting.
+    (
+        {"stages": stages(finetune={"overlap": "report"})},
+        ("dataset rows", "contract rows"),
+        ("contract notes", "tokens rows"),
     ),
 ]
 
@@ -242,13 +250,67 @@ def run(store: Store, chain: list[Step], output: str = "same") -> dict[str, tupl
         assert isinstance(bound, Bound)
         text = output if step.kind == "corpus" else step.name
 
-        def work(folder: Path, text: str = text) -> dict[str, Any]:
+        def work(folder: Path, text: str = text) -> Findings:
             (folder / "out").write_text(text)
-            return {}
+            return Findings()
 
         told[step.name] = store.make(step.kind, step.name, bound.preimage, work)
         made[step.name] = told[step.name][0]
     return told
+
+
+# What of a stage its work reads and its settings leave out, and what covers it instead.
+COVERED_OTHERWISE = {
+    "batch_size": "each of `phases` has its own",
+    "dataset": "the role of an input names it",
+    "teachers": "each is an input",
+}
+
+
+def attributes(file: str, of: str, function: str | None = None) -> set[str]:
+    """What a file's code, or one function's, reads of a name."""
+    tree = ast.parse((REPOSITORY / file).read_text("utf-8"))
+    places = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
+    return {
+        node.attr
+        for place in (places or [tree])
+        for node in ast.walk(place)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == of
+    }
+
+
+def test_what_training_reads_of_a_stage_is_in_its_key():
+    read = attributes("tasks/training_job.py", "stage")
+    keyed = attributes("models/recipe/resolved.py", "stage", "stage_spec") | set(NEUTRAL)
+    assert {"optimizer", "seed"} <= read
+    assert read - keyed == set(COVERED_OTHERWISE)
+
+
+def test_a_step_can_read_of_its_inputs_only_what_its_key_covers(tmp_path: Path):
+    """Files and facts change the key; the rest a step's work does not even see."""
+    store = Store(tmp_path)
+
+    def key(text: str, facts: dict[str, Any], notes: dict[str, Any]) -> tuple[str, Input]:
+        def work(folder: Path) -> Findings:
+            (folder / "rows").write_text(text)
+            (folder / "notes").mkdir()
+            (folder / "notes" / "speed").write_text(json.dumps(notes))
+            return Findings(facts, notes)
+
+        preimage = {"made": [text, facts, notes]}
+        artifact, _ = store.make("rows", "tokens rows", preimage, work)
+        bound = bind(Step("stage finetune", "stage", {}, {"tokens": "rows"}), {"rows": artifact})
+        assert isinstance(bound, Bound)
+        return bound.key, bound.inputs["tokens"]
+
+    before, seen = key("0 1", {"labels": ["neg", "pos"]}, {"seconds": 1.0})
+    assert key("0 1", {"labels": ["neg", "pos"]}, {"seconds": 2.0})[0] == before
+    assert key("0 1", {"labels": ["nay", "pos"]}, {"seconds": 1.0})[0] != before
+    assert key("1 0", {"labels": ["neg", "pos"]}, {"seconds": 1.0})[0] != before
+    assert set(vars(seen)) == {"kind", "digest", "folder", "outputs", "facts"}
+    assert set(seen.outputs) == {"rows"}
 
 
 def test_a_step_waits_for_its_inputs():
@@ -325,9 +387,9 @@ def test_what_differs_in_code_alone_is_found(tmp_path: Path):
     made = run(store, steps())["stage general"][0]
     bound = Bound(steps()[2], {"tokens": run(store, steps())["tokens notes"][0]})
     preimage = {**made.preimage, "code": "0" * 64}
-    older, _ = store.make("stage", "stage general", preimage, lambda folder: {})
+    older, _ = store.make("stage", "stage general", preimage, lambda folder: Findings())
     assert older.key == digest(dict(preimage)) != bound.key
     found = made_by_other_code(bound, store)
     assert found is not None
     assert found.key in (older.key, made.key)
-    assert made_by_other_code(Bound(steps(seed=5)[2], bound.inputs), store) is None
+    assert made_by_other_code(Bound(steps(seed=5)[2], bound.made_from), store) is None

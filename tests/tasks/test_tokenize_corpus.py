@@ -18,8 +18,8 @@ TOKENIZER = WordPiece([*SPECIAL_TOKENS, "new", "in", ".", "。", *"我在北大�
 
 
 def written(folder: Path, pieces: Pieces, text: str) -> tuple[dict, np.ndarray]:
-    details = tokenize(folder, TOKENIZER, pieces, [("a", text, "train")])
-    return details, TokenisedCorpus(folder / "documents.arrow").document(0)[2]
+    facts = tokenize(folder, TOKENIZER, pieces, [("a", text, "train")])
+    return facts, TokenisedCorpus(folder / "documents.arrow").document(0)[2]
 
 
 def test_without_units_a_chinese_character_is_a_word(tmp_path: Path):
@@ -47,11 +47,11 @@ def test_names_are_read_as_the_tokenizer_reads_text(tmp_path: Path):
     names = tmp_path / "names.tsv"
     names.write_text("New York\tentity\nin New York\tphrase\n", "utf-8")
     pieces = Pieces(TOKENIZER, "en", gazetteer=names)
-    details, starts = written(tmp_path, pieces, "In New York. in new")
+    facts, starts = written(tmp_path, pieces, "In New York. in new")
     assert (starts & WORD > 0).tolist() == [True] * 6
     assert (starts & PHRASE > 0).tolist() == [True, False, False, True, True, True]
     assert (starts & ENTITY > 0).tolist() == [True, True, False, True, True, True]
-    assert details["coverage"] == {"phrase": 0.5, "entity": 2 / 6}
+    assert facts["coverage"] == {"phrase": 0.5, "entity": 2 / 6}
 
 
 def test_case_is_that_of_the_text_before_it_was_folded(tmp_path: Path):
@@ -131,10 +131,10 @@ def test_case_is_found_in_bytes():
 
 def test_what_is_told_of_the_tokens(tmp_path: Path):
     documents = [("a", "new. new york", "train"), ("b", "in", "heldout"), ("c", "new.", "heldout")]
-    details = tokenize(tmp_path, TOKENIZER, Pieces(TOKENIZER, "en"), documents)
-    assert details["tokens"] == {"heldout": 3, "train": 4}
-    assert details["unknown_share"] == 1 / 7
-    assert details["unigram_loss"] == pytest.approx(
+    facts = tokenize(tmp_path, TOKENIZER, Pieces(TOKENIZER, "en"), documents)
+    assert facts["tokens"] == {"heldout": 3, "train": 4}
+    assert facts["unknown_share"] == 1 / 7
+    assert facts["unigram_loss"] == pytest.approx(
         -np.log([1, 3, 2]).mean() + np.log(4 + TOKENIZER.vocabulary_size)
     )
     pieces, unheard = Pieces(TOKENIZER, "en"), documents[:1]
