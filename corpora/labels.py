@@ -8,9 +8,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from corpora.cleaning import clean
+from corpora.limits import MAX_LABEL_CHARACTERS
 from fourstage.errors import ContractViolation
 
 _SHOWN = 20
+# Line ends, tabs and other control characters, and those that turn the direction of writing.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def why_no_name(label: str) -> str:
+    """Why a label cannot be the name of a class, with nothing of it; empty where it can."""
+    if len(label) > MAX_LABEL_CHARACTERS:
+        return f"a label of more than {MAX_LABEL_CHARACTERS} characters"
+    if _STEERING.search(label):
+        return "a label with a line end or another control character"
+    return ""
 
 
 def check_kinds(source: str, kinds: Mapping[str, int], first: Mapping[str, str]) -> None:

@@ -9,3 +9,4 @@ MAX_RATIO = 200
 RATIO_FLOOR_BYTES = 8 * MEBIBYTE  # below this much output the ratio is nobody's business
 MAX_MEMBERS = 2_000_000  # of one archive
 MAX_ID_CHARACTERS = 200
+MAX_LABEL_CHARACTERS = 100  # a longer one is a text in the wrong column

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from corpora.archives import Content, contents
+from corpora.labels import why_no_name
 from corpora.limits import MAX_ID_CHARACTERS
 from corpora.readers import Raw, format_by_name, reader, unknown_format
 from corpora.snapshot import FileState, Snapshot
@@ -83,6 +84,8 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
     label, kind = label_of(raw.values[fields.label])
     if not label.strip():
         return Rejected(identity, location, "no label", detail=kind)
+    if kind != "structure" and (reason := why_no_name(label)):
+        return Rejected(identity, location, reason, detail=f"{len(label):,} characters")
     group = None
     if fields.group is not None:
         value = raw.values.get(fields.group)

@@ -207,6 +207,24 @@ def test_rows_without_text_or_label_are_set_aside(tmp_path: Path, dataset: Prepa
     assert prepared.counts.quarantined == {"no label": 2, "no field 'label'": 1}
 
 
+@pytest.mark.parametrize(
+    ("label", "reason"),
+    [
+        ("x" * 5000, "a label of more than 100 characters"),
+        ("pos\nitive", "a label with a line end or another control character"),
+        ("pos\u202eitive", "a label with a line end or another control character"),
+    ],
+)
+def test_a_label_that_is_no_name_is_set_aside_by_its_place_alone(
+    tmp_path: Path, dataset: Prepare, label: str, reason: str
+):
+    prepared = dataset(write(tmp_path / "t.jsonl", [*rows(50), {"text": "a", "label": label}]))
+    (rejected,) = prepared.rejected()
+    assert (rejected["location"], rejected["reason"]) == ("t.jsonl:51", reason)
+    assert rejected["detail"] == f"{len(label):,} characters"
+    assert prepared.labels() == ["neg", "pos"]
+
+
 ROWS = st.lists(
     st.fixed_dictionaries(
         {"text": st.sampled_from(["a b", "A  b", "c d e", "", "\u200b", "e f g h"])},
