@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from corpora.files import ARCHIVES
 from corpora.limits import MAX_MEMBERS
 from corpora.snapshot import FileState
 from corpora.streams import RatioGuard, ReadsBytes, decompressed, open_file
@@ -87,6 +88,11 @@ def _checked(state: FileState, members: Iterator[Content]) -> Iterator[Content]:
     found = False
     for content in members:
         found = True
+        if content.name.lower().endswith(ARCHIVES):
+            raise ContractViolation(
+                f"{content.where}: an archive in an archive; archives are read one level deep: "
+                "unpack it, or name the members wanted, as 'archive.zip!*.jsonl'."
+            )
         yield content
     if not found:
         wanted = f"member that matches {state.members!r}" if state.members else "member to read"

@@ -30,7 +30,15 @@ from data_contracts.suite import (
     suite_names,
     with_parameters,
 )
-from data_contracts.verdict import NUM_SHOWN_IDS, Report, Result, judge, percent, raise_if_red
+from data_contracts.verdict import (
+    NO_ROW_LEFT,
+    NUM_SHOWN_IDS,
+    Report,
+    Result,
+    judge,
+    percent,
+    raise_if_red,
+)
 from data_contracts.vocabulary import FORMS, expected_text, number_text
 
 if TYPE_CHECKING:
@@ -206,7 +214,7 @@ def _cannot_be_evaluated(
             computed = f", which is computed from {of}" if of else ""
             return f"the profile has no column {name!r}{computed}"
     if table.empty:
-        return "there is no row to look at"
+        return NO_ROW_LEFT
     if expectation.type not in _LOOK_AT_MISSING:
         for name in _columns(kwargs):
             if bool(_column(table, name).isna().all()):
@@ -327,7 +335,7 @@ def _observed(
             return _set_text(
                 expectation.type, _column(table, kwargs["column"]), kwargs["value_set"]
             )
-        return number_text(float(outcome.value))
+        return number_text(float(outcome.value)) + _rare_labels(kwargs, table, outcome)
     if not outcome.positions:
         return f"all {len(table):,} rows keep it" if len(table) != 1 else "the one row keeps it"
     broken = table.iloc[list(outcome.positions)]
@@ -342,6 +350,15 @@ def _observed(
         counts = _column(broken, "split").value_counts().sort_index()
         text += "; " + ", ".join(f"{count:,} in {split}" for split, count in counts.items())
     return text
+
+
+def _rare_labels(kwargs: Mapping[str, Any], table: pd.DataFrame, outcome: _Outcome) -> str:
+    """Which labels fall short of a promise about how many rows carry each."""
+    if outcome.kept or kwargs.get("column") not in ("label_share", "label_rows"):
+        return ""
+    carried = _column(table, kwargs["column"])
+    rare = table.loc[(carried < kwargs.get("min_value", 0)) & (_column(table, "split") == "train")]
+    return f": {_labels_text(_column(rare, 'label'))} of the training rows" if len(rare) else ""
 
 
 def _labels_text(column: pd.Series) -> str:

@@ -2,6 +2,7 @@
 
 - `label_share` (of `label`, `split`): share of the training rows that carry this row's label, 0-1;
   absent for a label that no training row carries.
+- `label_rows` (of `label`, `split`): how many training rows carry this row's label.
 - `label_spellings` (of `label`): in how many spellings (case, width, blanks) the table has it.
 - `duplicate_share` (of `num_duplicates`): share of the documents that repeated a kept one and were
   removed, 0-1; the same in every row.
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DERIVED = {
     "label_share": ("label", "split"),
+    "label_rows": ("label", "split"),
     "label_spellings": ("label",),
     "duplicate_share": ("num_duplicates",),
     "empty_text_pair": ("text_pair_chars",),
@@ -49,6 +51,12 @@ def _label_share(profile: pd.DataFrame) -> pd.Series:
     return label.map(shares.to_dict())
 
 
+def _label_rows(profile: pd.DataFrame) -> pd.Series:
+    label = _column(profile, "label")
+    in_train = _column(profile, "split") == "train"
+    return label.map(label.loc[in_train].value_counts().to_dict())
+
+
 def _label_spellings(profile: pd.DataFrame) -> pd.Series:
     label = _column(profile, "label")
     labels = [str(value) for value in label.dropna().unique()]
@@ -72,6 +80,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 
 _COMPUTE = {
     "label_share": _label_share,
+    "label_rows": _label_rows,
     "label_spellings": _label_spellings,
     "duplicate_share": _duplicate_share,
     "empty_text_pair": _empty_text_pair,

@@ -25,13 +25,14 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from data_contracts.records import SPLITS, Split
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.errors import RecipeError, UnknownNameError, look_alikes
 from fourstage.strict_yaml import kind_of, read_document
 
 BUILT_IN = Path(__file__).parent / "sources"
 ALL = "all"  # the key of `Source.patterns` where the files are not listed by split
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+_LONGEST_NAME = 80
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{_LONGEST_NAME - 1}}}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
@@ -217,10 +218,15 @@ class Source(_Strict):
 
     @model_validator(mode="after")
     def _check(self) -> Source:
+        if len(self.name) > _LONGEST_NAME:
+            raise _wrong(
+                f"name: expected at most {_LONGEST_NAME} characters (it names files), "
+                f"got {len(self.name):,}"
+            )
         if not _NAME.fullmatch(self.name):
             raise _wrong(
                 "name: expected letters, digits, '-' and '_' (it names files), "
-                f"got {self.name[:60]!r}"
+                f"got {self.name[:60]!r}{look_alikes(self.name)}"
             )
         if not _LANGUAGE.fullmatch(self.language):
             raise _wrong(f"language: expected a code such as en or zh, got {self.language[:60]!r}")
@@ -434,7 +440,10 @@ def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:
             return f"{prefix}{key}: {NOT_YET[key]}."
         near = get_close_matches(key, known, n=1, cutoff=0.6)
         hint = f"; did you mean {near[0]!r}?" if near else "."
-        return f"{prefix}{key[:60]!r} is not a key here{hint} Known: {', '.join(known)}."
+        return (
+            f"{prefix}{key[:60]!r} is not a key here{look_alikes(key)}{hint} "
+            f"Known: {', '.join(known)}."
+        )
     if kind == "missing":
         example = {
             "name": "the file's own name",

@@ -21,6 +21,7 @@ Status = Literal["passed", "failed", "not_evaluated"]
 Verdict = Literal["green", "amber", "red"]
 
 NUM_SHOWN_IDS = 20
+NO_ROW_LEFT = "there is no row to look at"
 _NUM_SHOWN_RESULTS = 8
 
 
@@ -176,8 +177,12 @@ def judge(
         reasons.append(f"{share} are quarantined where at most {tolerated} may be")
     if tables:
         reasons.append(f"broken for the table as a whole: {_names(tables)}")
+    without_rows = [result for result in unknown if result.observed == NO_ROW_LEFT]
+    unknown = [result for result in unknown if result.observed != NO_ROW_LEFT]
     if unknown:
         reasons.append(f"could not be evaluated: {_names(unknown)}")
+    if without_rows:
+        reasons.append(f"no row is left to hold {len(without_rows)} further promises against")
     if reasons:
         return "red", _sentence("; ".join(reasons))
     aside = f"; {share} quarantined, up to {tolerated} may be" if num_quarantined_rows else ""
@@ -205,7 +210,9 @@ def raise_if_red(report: Report, where: str = "") -> None:
         if reason not in promises and report.beyond_tolerance:
             places = [place for place, why in report.quarantined.items() if reason in why]
             lines.append(f"  {reason}: {ids_text(places[:NUM_SHOWN_IDS], count, shown=5)}")
-    for result in report.broken[:_NUM_SHOWN_RESULTS]:
+    # What put all rows into quarantine is the news; that nothing was left for the rest follows.
+    broken = [result for result in report.broken if result.observed != NO_ROW_LEFT]
+    for result in broken[:_NUM_SHOWN_RESULTS]:
         state = "could not be evaluated" if result.status == "not_evaluated" else "broken"
         lines.append(f"  {result.id} ({result.severity}, {state}): {result.says}")
         lines.append(f"    expected: {result.expected}")
@@ -216,8 +223,8 @@ def raise_if_red(report: Report, where: str = "") -> None:
             lines.append("    do: give the source the contract that fits it ('contract: NAME').")
         elif result.remedy:
             lines.append(f"    do: {result.remedy}")
-    if len(report.broken) > _NUM_SHOWN_RESULTS:
-        lines.append(f"  … and {len(report.broken) - _NUM_SHOWN_RESULTS} more in the report")
+    if len(broken) > _NUM_SHOWN_RESULTS:
+        lines.append(f"  … and {len(broken) - _NUM_SHOWN_RESULTS} more in the report")
     if where:
         lines.append(f"  The whole report: {where}")
     lines.append(

@@ -5,6 +5,7 @@ Every message says where, what was expected, what came and what to do; none cont
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -30,7 +31,7 @@ class UnknownNameError(RecipeError):
     def __init__(self, where: str, name: str, kind: str, known: Iterable[str], hint: str = ""):
         known = sorted(known)
         self.name = name
-        message = f"{where}: {name[:80]!r} is not {kind}"
+        message = f"{where}: {name[:80]!r} is not {kind}{look_alikes(name)}"
         by_folded = {candidate.casefold(): candidate for candidate in known}
         near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
         if near:
@@ -40,6 +41,24 @@ class UnknownNameError(RecipeError):
         shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
         message += f" Known: {shown or 'none'}."
         super().__init__(f"{message} {hint}".strip())
+
+
+def look_alikes(name: str) -> str:
+    """Which letters of a name are not the Latin ones they look like; nothing where all are.
+
+    Example:
+        >>> look_alikes("n\u0430me")
+        ' (its letter 2 is U+0430, CYRILLIC SMALL LETTER A)'
+    """
+    foreign = [
+        f"letter {place} is U+{ord(letter):04X}, {unicodedata.name(letter, 'of no name')}"
+        for place, letter in enumerate(name[:80], 1)
+        if not letter.isascii()
+    ]
+    # A name in another script throughout was meant so; one letter in a Latin one was not seen.
+    if not foreign or not any(letter.isascii() and letter.isalpha() for letter in name):
+        return ""
+    return f" (its {'; '.join(foreign[:3])})"
 
 
 class ContractViolation(ValueError):

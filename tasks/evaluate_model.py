@@ -89,7 +89,7 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
 
     from corpora.prepared import prepared_rows
     from corpora.shards import TokenisedRows
-    from models.evaluation.classification import evaluate
+    from models.evaluation.classification import evaluate, left_out
     from models.evaluation.predict import predict
     from models.evaluation.slices import forgetting, slices_of
 
@@ -127,6 +127,7 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
         "split": split,
         "rows": len(rows),
         "metrics": score(said.label_ids),
+        "labels_left_out": [names[i] for i in left_out(rows.labels, said.label_ids, len(names))],
         "metrics_clean": score(said.label_ids, unseen),
         "rows_clean": len(unseen),
         "baseline": score(rivals["cheap_baseline"]),

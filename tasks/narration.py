@@ -8,12 +8,13 @@ from io import StringIO
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 
 from fourstage.columns import padded, width, wrapped
 from fourstage.terminal import at_terminal, columns, say, terminal
 from tasks.artifacts import Artifact
-from tasks.report import StageRow, brackets, stage_table_for_terminal
+from tasks.report import StageRow, brackets, left_out, stage_table_for_terminal
 from tasks.start import made_as
 from tasks.steps import Step
 
@@ -110,6 +111,8 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
                 f"  (TF-IDF + logistic regression {summary['baseline'][name]:.4f},"
                 f" majority class {summary['majority'][name]:.4f})"
             )
+        if said := left_out(summary):
+            console.print(f"[dim]{escape(said)}[/]")
     gate, model = summary["gate"], summary["model"]
     if gate and model:
         said = "promoted to champion" if gate["decision"] == "promote" else "not promoted"

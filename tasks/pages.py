@@ -24,6 +24,7 @@ from tasks.report import (
     brackets,
     contract_card,
     gate_report,
+    left_out,
     lineage_diagram,
     markdown_table,
     stage_card,
@@ -122,6 +123,8 @@ def show_evaluation(work: Work) -> None:
         f"On the {facts['rows_clean']:,} rows whose text is in no training row: "
         + ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics_clean"].items()),
     ]
+    if said := left_out(facts):
+        parts.append(f"{said}.")
     if slices:
         parts.append(markdown_table(("slice", *facts["metrics"]), slices))
     _post_for(work, "evaluation", "\n\n".join(parts), "Scores on the gate's rows")

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from data_contracts.verdict import printable
 from models.stage_format import HISTORY, NETWORK
 from tasks.artifacts import NOTES, Artifact
 from tasks.gate import Gate
 from tasks.start import made_as
+from tasks.steps import MOST_NAMED
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -126,6 +128,16 @@ def gate_report(gate: Gate, outcome: str = "", reason: str = "") -> str:
         *(f"> Warning: {warning}" for warning in gate.warnings),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def left_out(facts: Mapping[str, Any]) -> str:
+    """Which labels an evaluation's macro-F1 leaves out; empty where it has none or leaves none."""
+    if "macro_f1" not in facts["metrics"] or not facts["labels_left_out"]:
+        return ""
+    names = facts["labels_left_out"]
+    shown = ", ".join(map(printable, names[:MOST_NAMED]))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"macro_f1 leaves out labels that no {facts['split']} row has or got: {shown}{more}"
 
 
 def lineage_diagram(trace: Trace) -> str:

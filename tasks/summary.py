@@ -28,7 +28,16 @@ def summarise(work: Work) -> dict[str, Any]:
     _add_gains(stages, {stage.name for stage in recipe.stages if stage.starts_network})
     evaluation = work.made.get("evaluation")
     facts: Mapping[str, Any] = evaluation.facts if evaluation else {}
-    scores = ("split", "rows", "metrics", "metrics_clean", "rows_clean", "baseline", "majority")
+    scores = (
+        "split",
+        "rows",
+        "metrics",
+        "metrics_clean",
+        "rows_clean",
+        "baseline",
+        "majority",
+        "labels_left_out",
+    )
     return {
         "recipe": recipe.name,
         "stages": stages,

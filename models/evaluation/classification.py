@@ -38,6 +38,12 @@ def label_f1(counts: np.ndarray) -> np.ndarray:
     return 2 * _hits(counts) / np.maximum(_true(counts) + _said(counts), 1)
 
 
+def left_out(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
+    """Ids of the labels that `macro_f1` leaves out: no row has them and nobody predicted them."""
+    counts = confusion(labels, predicted, num_labels)
+    return np.flatnonzero(_true(counts) + _said(counts) == 0)
+
+
 def macro_f1(counts: np.ndarray) -> np.ndarray:
     """Mean of the labels' F1, over labels that occur in the rows or in the predictions."""
     occurs = (_true(counts) + _said(counts)) > 0

@@ -29,6 +29,7 @@ from models.interchange.architectures import (
 from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
 from models.interchange.weight_files import FLOATS, WeightFiles, write_tensors
+from models.interchange.wordpiece_files import VOCABULARY
 
 CONFIG = "config.json"
 LARGEST_FILE = 5_000_000_000  # bytes of tensors, as transformers has long cut them
@@ -194,6 +195,7 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> Checkpoint:
         raise RecipeError(
             f"{folder}: the tokenizer has {tokenizer.vocabulary_size} pieces, the network"
             f" {settings['vocabulary_size']} rows (vocab_size); they must be equal"
+            f"{_other_lines(folder, tokenizer.vocabulary_size, settings['vocabulary_size'])}"
         )
     read = network if weights else []
     arrays = {link.ours.removeprefix("network/"): found.array(link) for link in read}
@@ -288,6 +290,15 @@ def _checked(path: Path, key: str, argument: str, value: Any) -> Any:
             f"{path}: {key}: expected a whole number from 1 to {largest:,}, got {str(value)[:80]}"
         )
     return value
+
+
+def _other_lines(folder: Path, pieces: int, rows: int) -> str:
+    """Which lines of a vocabulary's file are too many or too few for a network's rows."""
+    if not (folder / VOCABULARY).is_file():
+        return ""
+    first, last = min(pieces, rows) + 1, max(pieces, rows)
+    lines = f"line {first}" if first == last else f"lines {first} to {last}"
+    return f". {VOCABULARY}: {lines} {'too many' if pieces > rows else 'missing'}"
 
 
 def _is_whole(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
 from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece
 
 VOCABULARY = "vocab.txt"
+_SHOWN = 5
 
 
 def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) -> WordPiece:
@@ -43,6 +44,7 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
         # Only \n ends a piece: splitlines would also cut at U+2028 and the like.
         text = (folder / VOCABULARY).read_bytes().decode("utf-8").replace("\r\n", "\n")
         listed = text.removesuffix("\n").split("\n")
+        _check_lines(folder / VOCABULARY, listed)
         if vocabulary is not None and listed != vocabulary:
             raise ContractViolation(
                 f"{folder}: {VOCABULARY} and {WHOLE} hold different pieces; which one was the"
@@ -51,6 +53,28 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
         vocabulary = listed
     assert vocabulary is not None
     return WordPiece(vocabulary, lowercase)
+
+
+def _check_lines(path: Path, listed: Sequence[str]) -> None:
+    """Refuse a vocabulary that is none, by the lines that are wrong."""
+    first: dict[str, int] = {}
+    doubled = [
+        f"{number} (as {first[piece]})"
+        for number, piece in enumerate(listed, 1)
+        if first.setdefault(piece, number) != number
+    ]
+    if doubled:
+        more = f" and {len(doubled) - _SHOWN} more" if len(doubled) > _SHOWN else ""
+        raise RecipeError(
+            f"{path}: expected each token once, got it again in line "
+            f"{', '.join(doubled[:_SHOWN])}{more}; is it the file the network was trained with?"
+        )
+    missing = [token for token in SPECIAL_TOKENS if token not in first]
+    if missing:
+        raise RecipeError(
+            f"{path}: none of its {len(listed):,} lines is {' or '.join(missing)}; is it the file "
+            "the network was trained with?"
+        )
 
 
 def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
@@ -9,12 +10,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.errors import RecipeError, UnknownNameError, look_alikes
 from fourstage.strict_yaml import kind_of
 from models.recipe.paths import Path, path_text
 from models.recipe.schema import Part, Recipe
 
 _NUMBER_WITHOUT_POINT = re.compile(r"([-+]?\d+)[eE]([-+]?)(\d+)\Z")
+_LONGEST = re.compile(r"\{0,(\d+)\}\$\Z")  # of a pattern: how many may follow the first one
 _LIMITS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -116,7 +118,10 @@ def _fault(
         )
     if kind == "string_pattern_mismatch":
         wanted = _PATTERNS.get(str(path[-1]), f"text like {context.get('pattern')}")
-        return RecipeError(f"{at}: expected {wanted}; got {kind_of(got)}")
+        longest = _LONGEST.search(str(context.get("pattern")))
+        if longest and len(got) > (most := int(longest[1]) + 1):
+            return RecipeError(f"{at}: expected at most {most} characters, got {len(got):,}")
+        return RecipeError(f"{at}: expected {wanted}; got {kind_of(got)}{look_alikes(got)}")
     if kind in ("too_short", "too_long"):
         bound = context.get("min_length", context.get("max_length"))
         words = "at least" if kind == "too_short" else "at most"
@@ -148,6 +153,8 @@ def _advice(kind: str, value: Any, path: Path, spellings: Mapping[Path, str]) ->
             return f"; quote it: '{spellings.get(path, str(value).lower())}'"
         return f"; quote it: '{value}'" if isinstance(value, (int, float)) else ""
     if kind in ("int_type", "float_type") and isinstance(value, str):
+        if _is_number(value) and math.isinf(float(value)) and any(c.isdigit() for c in value):
+            return "; it is too large for a number"
         number = _NUMBER_WITHOUT_POINT.match(value)
         if number:
             mantissa, sign, exponent = number.groups()

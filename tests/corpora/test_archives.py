@@ -37,6 +37,15 @@ def read_all(path: Path) -> None:
             pass
 
 
+@pytest.mark.parametrize("inner", ["inner.zip", "inner.tar.gz"])
+def test_an_archive_in_an_archive_is_refused_by_name(tmp_path: Path, corpus: Prepare, inner: str):
+    path = tmp_path / "c.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(inner, b"PK")
+    with pytest.raises(ContractViolation, match=rf"c\.zip!{inner}: .* read one level deep"):
+        corpus(path)
+
+
 def test_a_link_in_a_tar_is_refused_by_name_and_nothing_is_written(tmp_path: Path, corpus: Prepare):
     escape = tmp_path / "escape"
     escape.mkdir()

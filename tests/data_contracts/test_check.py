@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -632,6 +633,27 @@ class TestVerdict:
         ):
             assert part in message
         assert "warned" not in message
+
+    def test_what_all_rows_break_is_not_buried_under_what_was_then_not_looked_at(self):
+        rest = [between(f"mean{i}", "n", level="table", max_value=1) for i in range(10)]
+        rest = [replace(one, type="expect_column_mean_to_be_between") for one in rest]
+        report = check(profile(), suite(between("script", "n", max_value=-1), *rest), subject="s")
+        assert report.reason == (
+            "10 of 10 rows (100 %) are quarantined where at most 10 % may be; no row is left to "
+            "hold 10 further promises against."
+        )
+        with pytest.raises(ContractViolation) as caught:
+            raise_if_red(report)
+        assert "script (critical, broken)" in str(caught.value)
+        assert "mean" not in str(caught.value)
+        assert str(caught.value).count("\n") == 6
+
+    def test_labels_of_few_rows_are_named_with_their_number(self):
+        table = profile(split=["train"] * 8 + ["test"] * 2, label=["a"] * 7 + ["b", "b", "c"])
+        rare = between("rare", "label_rows", "warning", "table", min_value=2)
+        rare = replace(rare, type="expect_column_min_to_be_between")
+        (result,) = check(table, suite(rare), subject="s").results
+        assert result.observed == "1: 'b' × 1 of the training rows"
 
     def test_ids_cannot_steer_a_terminal(self):
         table = profile().assign(id=[f"\x1b[2J\u202e{i}" for i in range(10)])

@@ -42,6 +42,7 @@ def test_the_smallest_corpus_and_dataset_work_as_they_are():
         ("name: other", "name: expected the file's own, 'mine', got 'other'"),
         ("name: ../mine", "name: expected letters, digits"),
         ("language: no", "language: expected text, got `false`"),
+        (f"name: {'x' * 81}", "name: expected at most 80 characters (it names files), got 81"),
         ("language: English", "language: expected a code such as en or zh, got 'English'"),
         ("licence: ''", "licence: expected an SPDX name"),
         ("licence: 3", "licence: expected text, got the number 3"),
@@ -58,6 +59,11 @@ def test_the_smallest_corpus_and_dataset_work_as_they_are():
         ("fields: {question: q}", "question: questions answered from a text are not supported yet"),
         ("fields: text", "fields: expected a mapping, got the text 'text'"),
         ("licens: x", "licens: 'licens' is not a key here; did you mean 'licence'?"),
+        (
+            "licen\u0441e: x",
+            "'licen\u0441e' is not a key here (its letter 6 is U+0441, CYRILLIC SMALL LETTER ES); "
+            "did you mean 'licence'?",
+        ),
         ("encoding: utf-9", "encoding: 'utf-9' is not an encoding"),
         ("encoding: rot13", "is not an encoding of text files"),
         ("document: lines", "document: expected 'file', 'line'"),

@@ -164,6 +164,7 @@ FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
         "label_spelling_one": (put("label", "pos itive"), put("label", "Ｐos ")),
         "labels_balanced": (_rare_label(4, 400), _rare_label(3, 400)),
         "labels_learnable": (_rare_label(1, 5_000), _rare_label(1, 5_001)),
+        "labels_repeated": (_rare_label(2, 400), _rare_label(1, 400)),
         "overlap_none": (as_it_is, put("duplicate_of_train", "d0", row=3)),
         "overlap_seen": (as_it_is, put("duplicate_of_train", "d0", row=3)),
         "contradictions_bounded": (
@@ -296,6 +297,7 @@ def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
             "decoding_clean_overall",
             "script_right_overall",
             "labels_balanced",
+            "labels_repeated",
             "overlap_seen",
             "contradictions_none",
             "texts_varied",

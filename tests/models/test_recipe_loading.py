@@ -84,6 +84,23 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
             "x.yaml: stages[0].optimizer.adamw.peak_learning_rate: expected a number, got the text "
             "'1e-3'; YAML 1.1 reads 1e-3 as text: write 1.0e-3",
         ),
+        (
+            "1.0e-3",
+            "1e400",
+            "x.yaml: stages[0].optimizer.adamw.peak_learning_rate: expected a number, got the text "
+            "'1e400'; it is too large for a number",
+        ),
+        (
+            "^name:.*",
+            f"name: {'x' * 101}",
+            "x.yaml: name: expected at most 100 characters, got 101",
+        ),
+        (
+            "^name:",
+            "n\u0430me: y\nname:",
+            "x.yaml: 'n\u0430me' is not a key of a recipe (its letter 2 is U+0430, CYRILLIC SMALL "
+            "LETTER A); did you mean 'name'?",
+        ),
         ("seed: 17", "seed: -1", "x.yaml: seed: expected at least 0, got -1"),
         ("seed: 17", "seed: 1.5", "x.yaml: seed: expected a whole number, got the number 1.5"),
         (

@@ -16,6 +16,7 @@ from tasks.report import (
     StageRow,
     brackets,
     contract_card,
+    left_out,
     lineage_diagram,
     markdown_table,
     stage_card,
@@ -119,3 +120,10 @@ def test_a_lineage_diagram_is_a_picture_and_mermaid(
     assert "```mermaid\nflowchart TD" in diagram
     assert "stage finetune" in diagram
     assert len(diagram) < LARGEST
+
+
+def test_the_labels_that_macro_f1_leaves_out_are_named():
+    facts = {"metrics": {"macro_f1": 0.5}, "split": "test", "rows": 60, "labels_left_out": ["rare"]}
+    assert left_out(facts) == "macro_f1 leaves out labels that no test row has or got: rare"
+    assert left_out(facts | {"labels_left_out": []}) == ""
+    assert left_out(facts | {"metrics": {"accuracy": 0.5}}) == ""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fourstage.errors import UnknownNameError
-from models.evaluation.classification import METRICS, evaluate
+from models.evaluation.classification import METRICS, evaluate, left_out
 
 
 def test_metrics_equal_scikit_learn():
@@ -34,6 +34,7 @@ def test_a_label_that_nobody_has_or_predicts_does_not_count_and_rows_without_lab
     found = evaluate(labels, predicted, 4, ["macro_f1", "accuracy"])
     assert found["accuracy"] == pytest.approx(2 / 3)
     assert found["macro_f1"] == pytest.approx((2 / 3 + 2 / 3) / 2)
+    assert left_out(labels, predicted, 4).tolist() == [2, 3]
 
 
 def test_no_rows_give_numbers_and_no_warning():

@@ -287,7 +287,25 @@ def test_a_tokenizer_goes_both_ways(lowercase, tmp_path):
 def test_a_tokenizer_of_another_size_is_refused(tmp_path):
     folder = copy(tmp_path)
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n", "utf-8")
-    with pytest.raises(RecipeError, match=r"tokenizer has 11 pieces, the network 97 rows"):
+    with pytest.raises(RecipeError, match=r"has 11 pieces, the network 97 rows.*lines 12 to 97 m"):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([*WORDS, WORDS[6], WORDS[7]], r"vocab\.txt: .* again in line 12 \(as 7\), 13 \(as 8\)"),
+        (
+            [word for word in WORDS if word != "[SEP]"],
+            r"vocab\.txt: none of its 10 lines is \[SEP\]",
+        ),
+        ([*WORDS, *(f"w{i}" for i in range(88))], r"vocab\.txt: lines 98 to 99 too many"),
+    ],
+)
+def test_a_vocabulary_with_wrong_lines_is_refused_by_file_and_line(tmp_path, lines, said):
+    folder = copy(tmp_path)
+    (folder / "vocab.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    with pytest.raises(RecipeError, match=said):
         read_checkpoint(folder)
 
 
