@@ -354,7 +354,8 @@ def _breaking(source: Source, texts: Sequence[str]) -> dict[str, float]:
         cleaned = clean(text)
         measured.append(measure(cleaned.text, source.language, cleaned.removed))
     found = {}
-    for promise in load_suite(source.suite).expectations:
+    (suite,) = source.suites  # a proposed source has no other
+    for promise in load_suite(suite).expectations:
         column = promise.kwargs.get("column")
         if promise.level != "row" or promise.severity != "critical" or column not in measured[0]:
             continue

@@ -18,10 +18,12 @@ import logging
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from data_contracts.derived import DERIVED, with_derived
+from data_contracts.drift import divergence_found, farthest_quantile, quantiles_found
+from data_contracts.references import reads_reference, with_reference
 from data_contracts.suite import (
     Expectation,
     Suite,
@@ -31,6 +33,7 @@ from data_contracts.suite import (
     with_parameters,
 )
 from data_contracts.verdict import (
+    NO_REFERENCE,
     NO_ROW_LEFT,
     NUM_SHOWN_IDS,
     Report,
@@ -72,6 +75,7 @@ def check(
     parameters: Mapping[str, Any] | None = None,
     unread: Mapping[str, str] | None = None,
     removed: Mapping[str, int] | None = None,
+    reference: pd.DataFrame | None = None,
 ) -> Report:
     """Find out which promises of a suite a profile keeps.
 
@@ -85,6 +89,8 @@ def check(
         unread: Location → reason of the records that never became rows, such as a line that is no
             JSON; they are quarantined too and count towards the tolerance.
         removed: Reason → number of the records that rules took out; for the report's books only.
+        reference: The rows that were kept of the same source in an earlier run, for the promises
+            with a `$REFERENCE`; without it they are not held.
 
     Returns:
         The report; a broken contract is a red report, not an error (see `raise_if_red`).
@@ -96,6 +102,9 @@ def check(
         expectation.id: with_parameters(suite, expectation, parameters or {})
         for expectation in suite.expectations
     }
+    if reference is not None:
+        reference = with_derived(reference.reset_index(drop=True), suite.columns)
+    kwargs = {name: with_reference(given, reference) for name, given in kwargs.items()}
     profile = with_derived(profile.reset_index(drop=True), suite.columns)
     rows = [expectation for expectation in suite.expectations if expectation.level == "row"]
     tables = [expectation for expectation in suite.expectations if expectation.level == "table"]
@@ -148,6 +157,7 @@ class _Outcome:
     positions: Sequence[int] = ()
     value: Any = None
     why_not: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _row_names(profile: pd.DataFrame, positions: Sequence[int]) -> list[str]:
@@ -208,6 +218,8 @@ def _cannot_be_evaluated(
     """Why there is nothing to evaluate, or nothing."""
     if expectation.type in _SAY_SOMETHING_OF_NO_ROWS:
         return ""
+    if reads_reference(kwargs):
+        return NO_REFERENCE
     for name in _columns(kwargs):
         if name not in table:
             of = " and ".join(DERIVED.get(name, ()))
@@ -289,10 +301,12 @@ def _outcome(
     if "unexpected_index_list" in result:
         positions = sorted({int(position) for position in result["unexpected_index_list"] or ()})
         return _Outcome(success, positions)
-    value = result.get("observed_value")
+    value, details = result.get("observed_value"), result.get("details") or {}
     if isinstance(value, float) and math.isnan(value):
         return _Outcome(None)
-    return _Outcome(success, value=value)
+    if value is None and "expected_partition" in details:
+        value = math.inf  # the library has no JSON for it
+    return _Outcome(success, value=value, details=details)
 
 
 def _result(
@@ -301,24 +315,42 @@ def _result(
     outcome: _Outcome,
     table: pd.DataFrame,
 ) -> Result:
-    failed = outcome.positions
-    if outcome.kept is None:
+    failed, expected = outcome.positions, expected_text(expectation.type, kwargs)
+    if outcome.why_not == NO_REFERENCE:
+        status, observed = "no_reference", outcome.why_not
+    elif outcome.kept is None:
         status, observed = "not_evaluated", outcome.why_not
     else:
         status = "passed" if outcome.kept else "failed"
         observed = _observed(expectation, kwargs, outcome, table)
     return Result(
         id=expectation.id,
-        says=expectation.says,
+        says=expectation.says or f"{expected}.",
         severity=expectation.severity,
         level=expectation.level,
         status=status,
-        expected=expected_text(expectation.type, kwargs),
+        expected=expected,
         observed=observed,
         failed_count=len(failed),
         failed_ids=tuple(_row_names(table, failed[:NUM_SHOWN_IDS])),
         remedy=expectation.remedy,
+        value=_value(expectation, kwargs, outcome, table),
+        drift=reads_reference(expectation.kwargs),
     )
+
+
+def _value(
+    expectation: Expectation, kwargs: Mapping[str, Any], outcome: _Outcome, table: pd.DataFrame
+) -> float | None:
+    """What was found as one number, so that it can be followed from run to run."""
+    if outcome.kept is None:
+        return None
+    if FORMS[expectation.type].by_row:
+        return len(outcome.positions) / max(1, len(table))
+    if "quantile_ranges" in kwargs:
+        return farthest_quantile(kwargs["quantile_ranges"], outcome.value)
+    number = isinstance(outcome.value, int | float) and math.isfinite(outcome.value)
+    return float(outcome.value) if number else None
 
 
 def _observed(
@@ -335,6 +367,10 @@ def _observed(
             return _set_text(
                 expectation.type, _column(table, kwargs["column"]), kwargs["value_set"]
             )
+        if "quantile_ranges" in kwargs:
+            return quantiles_found(kwargs["quantile_ranges"], outcome.value)
+        if "partition_object" in kwargs:
+            return divergence_found(outcome.value, outcome.details)
         return number_text(float(outcome.value)) + _rare_labels(kwargs, table, outcome)
     if not outcome.positions:
         return f"all {len(table):,} rows keep it" if len(table) != 1 else "the one row keeps it"

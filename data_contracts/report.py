@@ -21,12 +21,13 @@ _SYMBOLS = {
     "kept": "✓",
     "broken": "✕",
     "not evaluated": "?",
+    "no reference yet": "…",
     "quarantined": "⊘",
     "warning": "!",
     "noted": "i",
 }
 # Worst first: a reader should not have to look for what is wrong.
-_ORDER = ("broken", "not evaluated", "quarantined", "warning", "noted", "kept")
+_ORDER = ("broken", "not evaluated", "quarantined", "warning", "noted", "no reference yet", "kept")
 # Where a promise could not be evaluated, nothing is known of the data that its remedy could mend.
 _NEED_ACTION = ("broken", "quarantined", "warning")
 _NUM_SHOWN_PROMISE = 6
@@ -39,6 +40,8 @@ def state(result: Result) -> str:
         return "kept"
     if result.status == "not_evaluated":
         return "not evaluated"
+    if result.status == "no_reference":
+        return "no reference yet"
     if result.severity == "critical":
         return "quarantined" if result.level == "row" else "broken"
     return "warning" if result.severity == "warning" else "noted"
@@ -351,6 +354,7 @@ white-space:nowrap}
 .state.not-evaluated{outline:1px dashed var(--red);outline-offset:-1px}
 .state.quarantined{color:var(--violet);background:var(--violet-wash)}
 .state.warning{color:var(--amber);background:var(--amber-wash)}
+.state.no-reference-yet{color:var(--soft);background:var(--wash)}
 .state.noted{color:var(--blue);background:var(--blue-wash)}
 .severity{display:block;margin-top:4px;font-size:12px;color:var(--soft)}
 code{font:12.5px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,"DejaVu Sans Mono",monospace;

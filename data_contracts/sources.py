@@ -155,8 +155,8 @@ class Source(_Strict):
         files: Paths, folders, globs or addresses, as one list or by split.
             ``archive.zip!member.tsv`` takes some members of an archive.
         fields: Role → column.
-        contract: Name of the suite that the profile must meet; empty: ``corpus`` (in Chinese
-            ``corpus_zh``) or ``dataset``.
+        contract: Name of the suite that the profile must meet, or several; empty: ``corpus`` (in
+            Chinese ``corpus_zh``) or ``dataset``.
         document: What one document of a text file is; the reader's own default where empty.
         sentences: What a sentence of its text is: found by the language's ``rules``, or each of the
             ``lines`` (utterances of a dialogue, verses, text that was split before).
@@ -179,7 +179,7 @@ class Source(_Strict):
     encoding: tuple[str, ...] = Field(default=("utf-8",), strict=False)
     files: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, strict=False)
     fields: Fields = Field(default_factory=Fields)
-    contract: str = ""
+    contract: tuple[str, ...] = Field(default=(), strict=False)
     document: (
         Literal["file", "line", "paragraphs", "heading", "module", "object", "passage", "session"]
         | None
@@ -201,7 +201,7 @@ class Source(_Strict):
         if not isinstance(raw, dict):
             return raw
         raw = dict(raw)
-        for key in ("encoding", "columns", "packages", "markings"):
+        for key in ("encoding", "columns", "packages", "markings", "contract"):
             if isinstance(raw.get(key), str):
                 raw[key] = [raw[key]]
         if isinstance(raw.get("origin"), dict):
@@ -281,11 +281,13 @@ class Source(_Strict):
         return self.fields.label is not None
 
     @property
-    def suite(self) -> str:
-        """Name of the suite its profile must meet."""
+    def suites(self) -> tuple[str, ...]:
+        """Names of the suites its profile must meet."""
+        if self.contract:
+            return self.contract
         if self.is_dataset:
-            return self.contract or "dataset"
-        return self.contract or ("corpus_zh" if self.language == "zh" else "corpus")
+            return ("dataset",)
+        return ("corpus_zh",) if self.language == "zh" else ("corpus",)
 
     @property
     def project(self) -> Path | None:

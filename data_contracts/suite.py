@@ -2,6 +2,9 @@
 
 A promise with a misspelt name would silently hold for ever, so nothing unknown is tolerated: no
 key, no type of expectation, no argument, no severity.
+
+A suite as Great Expectations 1 writes it is one of ours: what ours may have in addition (level,
+sentence, remedy, tolerance) follows from it where it is left out.
 """
 
 from __future__ import annotations
@@ -9,20 +12,62 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
+from uuid import UUID
 
-from data_contracts.vocabulary import COLUMN, COLUMNS, FORMS, SHARE, Form
-from fourstage.errors import RecipeError, UnknownNameError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
-SEVERITIES = ("critical", "warning", "info")
-LEVELS = ("row", "table")
+from data_contracts.references import OF_REFERENCE, REFERENCE, reads_reference
+from data_contracts.verdict import JOINED
+from data_contracts.vocabulary import COLUMN, COLUMNS, FORMS, Form
+from fourstage.errors import RecipeError, UnknownNameError, look_alikes
+
+Severity = Literal["critical", "warning", "info"]
+Level = Literal["row", "table"]
 BUILT_IN = Path(__file__).parent / "suites"
 
-_SUITE_KEYS = ("name", "description", "tolerance", "expectations")
-_EXPECTATION_KEYS = ("id", "type", "kwargs", "severity", "level", "says", "remedy")
+_Words = Annotated[str, StringConstraints(pattern=r"\S")]
+# What decides which rows a promise is about, in the two forms that Great Expectations writes.
+_ROW_CONDITION = ("row_condition", "condition_parser")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _WrittenExpectation(_Strict):
+    """One expectation in a file: ours, or as Great Expectations writes it."""
+
+    id: _Words | None = None
+    type: _Words
+    kwargs: dict[str, Any]
+    severity: Severity = "critical"
+    level: Level | None = None
+    says: _Words | None = None
+    remedy: str = ""
+    # Great Expectations' own; nothing is decided by them.
+    description: str | None = None
+    meta: dict[str, Any] | None = None
+    notes: str | list[str] | None = None
+    rendered_content: list[Any] | None = None
+    expectation_context: dict[str, Any] | None = None
+
+
+class _WrittenSuite(_Strict):
+    """A suite's file."""
+
+    name: _Words
+    description: str = ""
+    tolerance: Annotated[float, Field(ge=0, le=1)] = 0.0
+    expectations: Annotated[list[_WrittenExpectation], Field(min_length=1)]
+    id: str | None = None
+    suite_parameters: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = None
+    notes: str | list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -33,11 +78,11 @@ class Expectation:
         id: Its name within the suite; quarantine reasons and reports use it.
         type: A key of `vocabulary.FORMS`.
         kwargs: Its arguments; `{"$PARAMETER": name, "default": value}` stands for what `check` is
-            given.
+            given, `{"$REFERENCE": …}` for what an earlier run was like (`references.py`).
         severity: `critical` stops (a row: quarantines), `warning` is reported, `info` is noted.
         level: `row`: each row keeps it or not; `table`: the rows left after quarantine keep it
             together.
-        says: The promise in one plain sentence.
+        says: The promise in one plain sentence; empty: what its arguments say.
         remedy: What to do where it is broken, one sentence.
     """
 
@@ -46,7 +91,7 @@ class Expectation:
     kwargs: Mapping[str, Any]
     severity: str
     level: str
-    says: str
+    says: str = ""
     remedy: str = ""
 
 
@@ -87,10 +132,41 @@ class Suite:
                     value["$PARAMETER"]
                     for expectation in self.expectations
                     for value in expectation.kwargs.values()
-                    if isinstance(value, dict) and "default" not in value
+                    if isinstance(value, dict) and "$PARAMETER" in value and "default" not in value
                 }
             )
         )
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether it promises something about the difference to an earlier run."""
+        return any(reads_reference(expectation.kwargs) for expectation in self.expectations)
+
+
+def joined(suites: Sequence[Suite]) -> Suite:
+    """The promises of several suites as one; the first one's tolerance holds.
+
+    Raises:
+        RecipeError: Two promises have one id.
+    """
+    first, *others = suites
+    if not others:
+        return first
+    seen: dict[str, str] = {}
+    for suite in suites:
+        for expectation in suite.expectations:
+            if other := seen.get(expectation.id):
+                raise RecipeError(
+                    f"contract: the suites {other!r} and {suite.name!r} both have an expectation "
+                    f"{expectation.id!r}; rename one."
+                )
+            seen[expectation.id] = suite.name
+    return Suite(
+        JOINED.join(suite.name for suite in suites),
+        first.description,
+        first.tolerance,
+        tuple(expectation for suite in suites for expectation in suite.expectations),
+    )
 
 
 def suite_names(folders: Sequence[Path] = ()) -> list[str]:
@@ -140,22 +216,22 @@ def read_suite(path: Path) -> Suite:
     except _NotStrictError as error:
         raise RecipeError(f"{where}: {error}") from error
     if not isinstance(raw, dict):
-        raise RecipeError(f"{where}: expected a JSON object with {', '.join(_SUITE_KEYS)}.")
-    _check_keys(where, raw, _SUITE_KEYS, _SUITE_KEYS)
-    _check_text(where, raw, ("name", "description"))
-    if raw["name"] != path.stem:
+        raise RecipeError(f"{where}: expected a JSON object with 'name' and 'expectations'.")
+    try:
+        written = _WrittenSuite.model_validate(raw)
+    except ValidationError as error:
+        raise _fault(where, raw, error.errors()[0]) from None
+    if written.name != path.stem:
         raise RecipeError(
-            f"{where}: 'name' is {raw['name']!r}, expected the file's: {path.stem!r}."
+            f"{where}: 'name' is {written.name!r}, expected the file's: {path.stem!r}."
         )
-    if not SHARE.accepts(raw["tolerance"]):
+    if written.suite_parameters:
         raise RecipeError(
-            f"{where}: 'tolerance' is the share of rows that may be quarantined: expected a number "
-            f"0-1, got {_short(raw['tolerance'])}."
+            f"{where}: 'suite_parameters' are not taken from a file; write the values into the "
+            "expectations."
         )
-    if not isinstance(raw["expectations"], list) or not raw["expectations"]:
-        raise RecipeError(f"{where}: 'expectations' must be a list of at least one.")
-    expectations = tuple(
-        _expectation(where, number, item) for number, item in enumerate(raw["expectations"])
+    expectations = _distinct(
+        tuple(_expectation(where, number, one) for number, one in enumerate(written.expectations))
     )
     seen: set[str] = set()
     for expectation in expectations:
@@ -169,7 +245,7 @@ def read_suite(path: Path) -> Suite:
             f"{where}: no expectation is critical, so the contract could never be broken; give at "
             'least one of them "severity": "critical".'
         )
-    return Suite(raw["name"], raw["description"], float(raw["tolerance"]), expectations)
+    return Suite(written.name, written.description, written.tolerance, expectations)
 
 
 def suite_digest(suite: Suite) -> str:
@@ -208,7 +284,7 @@ def with_parameters(
     kinds = {**FORMS[expectation.type].needs, **FORMS[expectation.type].may}
     filled: dict[str, Any] = {}
     for key, value in expectation.kwargs.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "$PARAMETER" in value:
             name = value["$PARAMETER"]
             if name not in parameters and "default" not in value:
                 given = ", ".join(sorted(parameters)) or "none"
@@ -248,58 +324,91 @@ def _refuse_constant(name: str) -> Any:
     raise _NotStrictError(f"{name} is not JSON; expected a finite number.")
 
 
-def _expectation(where: str, number: int, raw: Any) -> Expectation:
-    if not isinstance(raw, dict):
-        raise RecipeError(
-            f"{where}: expectations[{number}]: expected an object, got {_short(raw)}."
+def _expectation(where: str, number: int, written: _WrittenExpectation) -> Expectation:
+    ours = written.id is not None and not _is_uuid(written.id)
+    here = f"{where}: expectation {written.id!r}" if ours else f"{where}: expectations[{number}]"
+    if written.type not in FORMS:
+        raise UnknownNameError(
+            here,
+            written.type,
+            "a type of expectation",
+            FORMS,
+            "Expectations of one's own and those that run a query are not taken.",
         )
-    named = isinstance(raw.get("id"), str) and raw["id"].strip() != ""
-    here = f"{where}: expectation {raw['id']!r}" if named else f"{where}: expectations[{number}]"
-    _check_keys(here, raw, _EXPECTATION_KEYS, _EXPECTATION_KEYS[:-1])
-    _check_text(here, raw, ("id", "type", "severity", "level", "says"))
-    if not isinstance(raw.get("remedy", ""), str):
-        raise RecipeError(f"{here}: 'remedy' must be a sentence, got {_short(raw['remedy'])}.")
-    if raw["type"] not in FORMS:
-        raise UnknownNameError(here, raw["type"], "a type of expectation", FORMS)
-    if raw["severity"] not in SEVERITIES:
-        raise UnknownNameError(here, raw["severity"], "a severity", SEVERITIES)
-    if raw["level"] not in LEVELS:
-        raise UnknownNameError(here, raw["level"], "a level", LEVELS)
-    form = FORMS[raw["type"]]
-    if raw["level"] == "row" and not form.by_row:
+    form = FORMS[written.type]
+    _check_kwargs(here, written.type, form, written.kwargs)
+    mostly = "mostly" in written.kwargs
+    level = written.level or ("row" if form.by_row and not mostly else "table")
+    if level == "row" and not form.by_row:
         raise RecipeError(
-            f'{here}: {raw["type"]} judges the table as a whole; expected "level": "table".'
+            f'{here}: {written.type} judges the table as a whole; expected "level": "table".'
         )
-    _check_kwargs(here, raw["type"], form, raw["kwargs"])
-    if raw["level"] == "row" and "mostly" in raw["kwargs"]:
+    if level == "row" and mostly:
         raise RecipeError(
             f'{here}: \'mostly\' is a promise about the table; use "level": "table", or leave it '
             "out: how many rows may be quarantined is the suite's 'tolerance'."
         )
     return Expectation(
-        id=raw["id"],
-        type=raw["type"],
-        kwargs=raw["kwargs"],
-        severity=raw["severity"],
-        level=raw["level"],
-        says=raw["says"],
-        remedy=raw.get("remedy", ""),
+        id=str(written.id) if ours else _derived_id(written.type, written.kwargs),
+        type=written.type,
+        kwargs=written.kwargs,
+        severity=written.severity,
+        level=level,
+        says=written.says or written.description or "",
+        remedy=written.remedy,
     )
 
 
+def _is_uuid(text: str) -> bool:
+    """Whether an id is a random one of Great Expectations', which is another at each export."""
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _derived_id(kind: str, kwargs: Mapping[str, Any]) -> str:
+    """What a promise without an id of ours is called: ``num_chars_values_to_be_between``."""
+    columns = [kwargs.get("column"), kwargs.get("column_A"), kwargs.get("column_B")]
+    columns += kwargs.get("column_list", ())
+    of = "_".join(str(column) for column in columns if column)
+    what = kind.removeprefix("expect_").removeprefix("column_")
+    return f"{of}_{what}" if of else what
+
+
+def _distinct(expectations: Sequence[Expectation]) -> tuple[Expectation, ...]:
+    """Derived ids that stand twice get numbers; ids that were written must differ by themselves."""
+    times: dict[str, int] = {}
+    found = []
+    for expectation in expectations:
+        times[expectation.id] = count = times.get(expectation.id, 0) + 1
+        derived = expectation.id == _derived_id(expectation.type, expectation.kwargs)
+        if count > 1 and derived:
+            expectation = replace(expectation, id=f"{expectation.id}_{count}")
+        found.append(expectation)
+    return tuple(found)
+
+
 def _check_kwargs(here: str, expectation_type: str, form: Form, kwargs: Any) -> None:
-    if not isinstance(kwargs, dict):
-        raise RecipeError(f"{here}: 'kwargs' must be an object, got {_short(kwargs)}.")
     kinds = {**form.needs, **form.may}
     for key, value in kwargs.items():
+        if key in _ROW_CONDITION:
+            raise RecipeError(
+                f"{here}: {key}: a condition on rows is not taken: a promise is about all rows of "
+                "its source, so that quarantine can name those that break it. Give the rows a "
+                "source of their own."
+            )
         if key not in kinds:
             raise UnknownNameError(
                 f"{here}: kwargs", key, f"an argument of {expectation_type}", kinds
             )
+        if isinstance(value, dict) and REFERENCE in value and key in OF_REFERENCE:
+            _check_reference(f"{here}: {key}: {REFERENCE}", key, value)
+            continue
         parameter = isinstance(value, dict) and kinds[key] not in (COLUMN, COLUMNS)
+        parameter = parameter and (key not in OF_REFERENCE or "$PARAMETER" in value)
         if parameter:
-            _check_keys(f"{here}: {key}", value, ("$PARAMETER", "default"), ("$PARAMETER",))
-            _check_text(f"{here}: {key}", value, ("$PARAMETER",))
+            _check_parameter(f"{here}: {key}", value)
             value = value.get("default")
         if not (parameter and value is None) and not kinds[key].accepts(value):
             raise RecipeError(f"{here}: {key} must be {kinds[key].phrase}, got {_short(value)}.")
@@ -313,25 +422,88 @@ def _check_kwargs(here: str, expectation_type: str, form: Form, kwargs: Any) -> 
         raise RecipeError(f"{here}: min_value {low:,} is above max_value {high:,}.")
 
 
-def _check_keys(
-    where: str, raw: Mapping[str, Any], known: Sequence[str], needed: Sequence[str]
-) -> None:
-    for key in raw:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            raise RecipeError(
-                f"{where}: unknown key {key[:80]!r}{hint} Expected: {', '.join(known)}."
-            )
-    for key in needed:
-        if key not in raw:
-            raise RecipeError(f"{where}: the key {key!r} is missing.")
+def _check_reference(here: str, key: str, value: Mapping[str, Any]) -> None:
+    others = sorted(set(value) - {REFERENCE})
+    if others:
+        raise RecipeError(f"{here}: nothing may stand beside it, got {others[0]!r}.")
+    try:
+        OF_REFERENCE[key].model_validate(value[REFERENCE])
+    except ValidationError as error:
+        details = error.errors()[0]
+        raise _unfit(here, details, list(OF_REFERENCE[key].model_fields)) from None
 
 
-def _check_text(where: str, raw: Mapping[str, Any], keys: Sequence[str]) -> None:
-    for key in keys:
-        if not isinstance(raw[key], str) or not raw[key].strip():
-            raise RecipeError(f"{where}: {key!r} must be a text, got {_short(raw[key])}.")
+def _check_parameter(here: str, value: Mapping[str, Any]) -> None:
+    for key in value:
+        if key not in ("$PARAMETER", "default"):
+            raise _unknown_key(here, key, ("$PARAMETER", "default"))
+    name = value.get("$PARAMETER")
+    if not isinstance(name, str) or not name.strip():
+        raise RecipeError(f"{here}: '$PARAMETER' must be a text, got {_short(name)}.")
+
+
+def _fault(where: str, raw: Mapping[str, Any], details: ErrorDetails) -> RecipeError:
+    """The first fault of a file's structure: file, expectation, key, nearest name."""
+    loc = details["loc"]
+    here, model, inner = where, _WrittenSuite, loc
+    if loc[0] == "expectations" and len(loc) > 1:
+        number, inner = loc[1], loc[2:]
+        one = raw["expectations"][number]
+        named = isinstance(one, dict) and isinstance(one.get("id"), str) and one["id"].strip()
+        here = (
+            f"{where}: expectation {one['id']!r}" if named else f"{where}: expectations[{number}]"
+        )
+        model = _WrittenExpectation
+        if not isinstance(one, dict):
+            return RecipeError(f"{here}: expected an object, got {_short(one)}.")
+    got = details["input"]
+    if details["type"] == "literal_error" and isinstance(got, str):
+        known = get_args(Severity) if inner[0] == "severity" else get_args(Level)
+        return UnknownNameError(here, got, f"a {inner[0]}", known)
+    if inner == ("tolerance",):
+        return RecipeError(
+            f"{here}: 'tolerance' is the share of rows that may be quarantined: expected a number "
+            f"0-1, got {_short(got)}."
+        )
+    if inner == ("expectations",) and details["type"] != "missing":
+        return RecipeError(f"{here}: 'expectations' must be a list of at least one.")
+    return _unfit(here, {**details, "loc": inner}, list(model.model_fields))
+
+
+_EXPECTED = {
+    "string_type": "a text",
+    "string_pattern_mismatch": "a text",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "model_type": "an object",
+}
+
+
+def _unfit(here: str, details: ErrorDetails, known: Sequence[str]) -> RecipeError:
+    key = str(details["loc"][0]) if details["loc"] else ""
+    if details["type"] == "extra_forbidden":
+        return _unknown_key(here, key, known)
+    if details["type"] == "missing":
+        return RecipeError(f"{here}: the key {key!r} is missing.")
+    if details["type"] == "reference":
+        return RecipeError(f"{here}: {details['msg']}.")
+    context = details.get("ctx") or {}
+    bounds = [f"{sign} {context[name]}" for name, sign in _SIGNS.items() if name in context]
+    wanted = _EXPECTED.get(details["type"]) or f"a value {' and '.join(bounds) or 'that fits'}"
+    return RecipeError(f"{here}: {key!r} must be {wanted}, got {_short(details['input'])}.")
+
+
+_SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+
+
+def _unknown_key(here: str, key: str, known: Sequence[str]) -> RecipeError:
+    near = get_close_matches(key, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return RecipeError(
+        f"{here}: unknown key {key[:80]!r}{look_alikes(key)}{hint} Expected: {', '.join(known)}."
+    )
 
 
 def _short(value: Any) -> str:

@@ -17,11 +17,13 @@ from typing import Any, Literal
 
 from fourstage.errors import ContractViolation
 
-Status = Literal["passed", "failed", "not_evaluated"]
+Status = Literal["passed", "failed", "not_evaluated", "no_reference"]
 Verdict = Literal["green", "amber", "red"]
 
 NUM_SHOWN_IDS = 20
+JOINED = " + "  # between the names of suites that are one contract
 NO_ROW_LEFT = "there is no row to look at"
+NO_REFERENCE = "no reference yet: no run of this source has finished before"
 _NUM_SHOWN_RESULTS = 8
 
 
@@ -34,12 +36,15 @@ class Result:
         says: The promise in one sentence.
         severity: `critical`, `warning` or `info`.
         level: `row` or `table`.
-        status: `passed`, `failed`, or `not_evaluated` where nothing could be found out.
+        status: `passed`, `failed`, `not_evaluated` where nothing could be found out, or
+            `no_reference` where there is nothing yet to compare with, which breaks nothing.
         expected: The promise as a phrase with its numbers.
         observed: What was found, or why nothing could be.
         failed_count: Rows that break it; 0 for promises that no single row can break.
         failed_ids: Ids of the first of them, at most `NUM_SHOWN_IDS`.
         remedy: What to do where it is broken.
+        value: What was found as one number: the share of rows that break it, or what was observed.
+        drift: Whether it is about the difference to an earlier run.
     """
 
     id: str
@@ -52,6 +57,8 @@ class Result:
     failed_count: int = 0
     failed_ids: tuple[str, ...] = ()
     remedy: str = ""
+    value: float | None = None
+    drift: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,6 +193,8 @@ def judge(
     if reasons:
         return "red", _sentence("; ".join(reasons))
     aside = f"; {share} quarantined, up to {tolerated} may be" if num_quarantined_rows else ""
+    if waiting := sum(result.status == "no_reference" for result in results):
+        aside += f"; {waiting} {'waits' if waiting == 1 else 'wait'} for a reference"
     if warnings:
         return "amber", _sentence(f"usable, with warnings: {_names(warnings)}{aside}")
     return "green", _sentence(f"every promise is kept{aside}")
@@ -227,9 +236,10 @@ def raise_if_red(report: Report, where: str = "") -> None:
         lines.append(f"  … and {len(broken) - _NUM_SHOWN_RESULTS} more in the report")
     if where:
         lines.append(f"  The whole report: {where}")
+    files = " or ".join(f"suites/{name}.json" for name in report.suite.split(JOINED))
     lines.append(
-        f"  Mend the data, or change the promise in a suites/{report.suite}.json of your project "
-        "folder, and run the same command again."
+        f"  Mend the data, or change the promise in a {files} of your project folder, and run the "
+        "same command again."
     )
     raise ContractViolation("\n".join(lines))
 
@@ -258,6 +268,11 @@ def percent(part: int, whole: int) -> str:
     if part == whole or 0.01 <= share <= 99.99:
         return f"{float(f'{share:.3g}') if share < 99 else round(share, 2):g} %"
     return "< 0.01 %" if share < 0.01 else "> 99.99 %"
+
+
+def percent_text(share: float) -> str:
+    """A share in per cent, with three digits."""
+    return f"{100 * share:.3g} %"
 
 
 def _names(results: list[Result], shown: int = 5) -> str:

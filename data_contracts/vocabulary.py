@@ -52,6 +52,57 @@ VALUES = Kind(
     lambda value: isinstance(value, list) and len(value) > 0 and all(map(_is_scalar, value)),
 )
 
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _is_range(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    bounds = [bound for bound in value if bound is not None]
+    return all(map(_is_number, bounds)) and bounds == sorted(bounds)
+
+
+def _are_quantiles(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) != {"quantiles", "value_ranges"}:
+        return False
+    quantiles, ranges = value["quantiles"], value["value_ranges"]
+    if not isinstance(quantiles, list) or not isinstance(ranges, list):
+        return False
+    aligned = len(quantiles) == len(ranges) > 0
+    return aligned and all(map(_is_share, quantiles)) and all(map(_is_range, ranges))
+
+
+def _is_partition(value: Any) -> bool:
+    if not isinstance(value, dict) or set(value) not in (
+        {"values", "weights"},
+        {"bins", "weights"},
+    ):
+        return False
+    weights = value["weights"]
+    if not isinstance(weights, list) or not all(map(_is_share, weights)):
+        return False
+    if not weights or abs(sum(weights) - 1) > 1e-6:
+        return False
+    if "values" in value:
+        return VALUES.accepts(value["values"]) and len(value["values"]) == len(weights)
+    bins = value["bins"]
+    numbers = isinstance(bins, list) and all(map(_is_number, bins))
+    return numbers and len(bins) == len(weights) + 1 and bins == sorted(set(bins))
+
+
+QUANTILES = Kind(
+    '{"quantiles": [0.5], "value_ranges": [[low, high]]}, with null where there is no bound, or '
+    '{"$REFERENCE": {"quantiles": [0.5], "within": 0.3}}',
+    _are_quantiles,
+)
+PARTITION = Kind(
+    '{"values": […], "weights": […]} or {"bins": […], "weights": […]}, the weights of sum 1, or '
+    '{"$REFERENCE": {}}',
+    _is_partition,
+)
+
 _BOUNDS = {"min_value": NUMBER, "max_value": NUMBER, "strict_min": FLAG, "strict_max": FLAG}
 
 
@@ -192,6 +243,18 @@ FORMS: dict[str, Form] = {
         "most common {column} one of {value_set}",
         {"ties_okay": FLAG},
     ),
+    "expect_column_quantile_values_to_be_between": Form(
+        "ExpectColumnQuantileValuesToBeBetween",
+        {"column": COLUMN, "quantile_ranges": QUANTILES},
+        "quantiles of {column}: {quantile_ranges}",
+        {},
+    ),
+    "expect_column_kl_divergence_to_be_less_than": Form(
+        "ExpectColumnKLDivergenceToBeLessThan",
+        {"column": COLUMN, "partition_object": PARTITION, "threshold": NUMBER},
+        "divergence of {column} from {partition_object} < {threshold}",
+        {"internal_weight_holdout": SHARE, "tail_weight_holdout": SHARE},
+    ),
 }
 
 
@@ -211,7 +274,10 @@ def expected_text(expectation_type: str, kwargs: Mapping[str, Any]) -> str:
     """
     words: dict[str, Any] = {"bounds": _bounds_text(kwargs)}
     for name, value in kwargs.items():
-        words[name] = _list_text(value) if isinstance(value, list) else value
+        if isinstance(value, dict):
+            words[name] = _TEXTS[name](value) if name in _TEXTS else "what is given"
+        else:
+            words[name] = _list_text(value) if isinstance(value, list) else value
     phrase = FORMS[expectation_type].phrase.format(**words)
     if kwargs.get("or_equal"):
         phrase = phrase.replace(" > ", " ≥ ")
@@ -221,6 +287,26 @@ def expected_text(expectation_type: str, kwargs: Mapping[str, Any]) -> str:
     if mostly is not None and mostly < 1:
         phrase += f", in at least {number_text(100 * mostly)} % of the rows"
     return phrase
+
+
+def _quantiles_text(value: Mapping[str, Any]) -> str:
+    if "quantiles" not in value:
+        return "near those of the reference"
+    return ", ".join(
+        f"{q:g} {_bounds_text({'min_value': low, 'max_value': high}) or 'anywhere'}"
+        for q, (low, high) in zip(value["quantiles"], value["value_ranges"], strict=True)
+    )
+
+
+def _partition_text(value: Mapping[str, Any]) -> str:
+    if "weights" not in value:
+        return "the reference"
+    return (
+        f"the expected one over {len(value['weights'])} {'values' if 'values' in value else 'bins'}"
+    )
+
+
+_TEXTS = {"quantile_ranges": _quantiles_text, "partition_object": _partition_text}
 
 
 def _bounds_text(kwargs: Mapping[str, Any]) -> str:

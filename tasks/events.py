@@ -46,14 +46,14 @@ def announce_promotion(outcome: Promotion | GateRefused) -> None:
 def announce_amber(work: Work) -> None:
     """``fourstage.contract.amber`` for each contract that has just been found so."""
     for name, artifact in work.made.items():
-        details = artifact.details
+        facts = artifact.facts
         fresh = artifact.kind == "contract" and work.status[name] == "made"
-        if fresh and details["verdict"] == "amber":
+        if fresh and facts["verdict"] == "amber":
             announce(
                 "fourstage.contract.amber",
                 "contract",
                 name.removeprefix("contract "),
                 recipe=work.plan.recipe.name,
-                read=details["read"],
-                quarantined=details["quarantined"],
+                read=facts["read"],
+                quarantined=facts["quarantined"],
             )

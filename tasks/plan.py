@@ -13,6 +13,7 @@ from fourstage.settings import search_folders
 from models.catalogue import TEACHER
 from models.stage_format import CONFIG, NETWORK
 from tasks.code import module_file
+from tasks.references import find_reference
 from tasks.runs import experiment_of
 from tasks.start import READER, by_number
 from tasks.steps import Step
@@ -82,7 +83,7 @@ def plan_recipe(
     """
     from corpora.snapshot import take_snapshot
     from data_contracts.sources import load_source, source_names
-    from data_contracts.suite import load_suite
+    from data_contracts.suite import joined, load_suite
     from models.recipe import SourceFacts, find_recipe, load_recipe, resolve
 
     folders = tuple(search_folders(find_recipe(recipe)))
@@ -93,7 +94,10 @@ def plan_recipe(
     resolved = resolve(loaded, facts, folders, seed, registered)
     used = {name: sources[name] for name in resolved.sources}
     _check_servable(resolved, used)
-    suites = {name: load_suite(source.suite, folders) for name, source in used.items()}
+    suites = {
+        name: joined([load_suite(suite, folders) for suite in source.suites])
+        for name, source in used.items()
+    }
     suites["tokens"] = load_suite("tokens", folders)
     snapshots = {name: take_snapshot(source, folders) for name, source in used.items()}
     layout = _Layout(resolved, used, snapshots, suites, folders)
@@ -168,15 +172,28 @@ class _Layout:
         self._contract(name, f"corpus {name}")
 
     def _contract(self, name: str, data: str, **parameters: float) -> None:
-        self._promises(f"contract {name}", self.suites[name], data, **parameters)
+        suite, given = self.suites[name], {}
+        if suite.reads_reference:
+            given["reference"] = find_reference(self.recipe, data, f"contract {name}")
+        self._promises(f"contract {name}", suite, data, parameters, given)
 
-    def _promises(self, name: str, suite: Any, data: str, **parameters: float) -> None:
+    def _promises(
+        self,
+        name: str,
+        suite: Any,
+        data: str,
+        parameters: Mapping[str, float] | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
         settings = {
             "suite": _suite_digest(suite),
             "subject": data,  # stands in the report, which is an output
-            "parameters": parameters,
+            "parameters": dict(parameters or {}),
         }
-        self._add(name, "contract", settings, {"data": data}, given={"suite": suite})
+        given = {"suite": suite, **(given or {})}
+        if reference := given.get("reference"):
+            settings["reference"] = reference.digest
+        self._add(name, "contract", settings, {"data": data}, given=given)
 
     def _tokenizer(self) -> None:
         spec = self.recipe.tokenizer

@@ -28,6 +28,7 @@ def validate_data(step: Bound, folder: Path) -> Findings:
     profile = pandas.read_parquet(data.path("profile.parquet"))
     suite = step.step.given["suite"]
     counts = data.facts.get("counts") or {}
+    reference = step.step.given.get("reference")
     report = check(
         profile,
         suite,
@@ -35,6 +36,7 @@ def validate_data(step: Bound, folder: Path) -> Findings:
         parameters=_parameters(step),
         unread=_unread(data),
         removed=counts.get("removed"),
+        reference=reference.kept() if reference else None,
     )
     assert report.num_read == counts.get("read", report.rows), (report.num_read, counts)
     (folder / "report.json").write_text(json.dumps(report.to_json(), indent=1), encoding="utf-8")

@@ -23,6 +23,7 @@ from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 from fourstage.space import taken
 from fourstage.terminal import say
 from tasks.artifacts import Artifact
+from tasks.contract_trend import record_contract
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
 from tasks.naming import flow_tags
@@ -112,6 +113,7 @@ class Work:
         self.made[name] = artifact
         tell_step(artifact, self.status[name], time.monotonic() - began)
         if bound.step.kind == "contract":
+            record_contract(self.tracking, self.lifecycle_run, artifact)
             raise_if_broken(artifact)
         if self.status[name] == "made":
             self._count(name, artifact)

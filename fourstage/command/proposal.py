@@ -236,7 +236,7 @@ def _why_contract(name: str, one: Survey) -> str:
 
 def _default(one: Survey) -> dict[str, Any]:
     """The suite that a source like this has to meet."""
-    suite = parse_source(one.source).suite
+    (suite,) = parse_source(one.source).suites
     return json.loads((BUILT_IN / f"{suite}.json").read_text(encoding="utf-8"))
 
 

@@ -24,14 +24,14 @@ files: [c.jsonl]
 def test_the_smallest_corpus_and_dataset_work_as_they_are():
     corpus = parse_source(SMALLEST | {"files": ["/x/c.jsonl"]})
     assert not corpus.is_dataset
-    assert corpus.suite == "corpus"
+    assert corpus.suites == ("corpus",)
     assert corpus.patterns == {None: ("/x/c.jsonl",)}
     fields = {"text": "text", "label": "label"}
     dataset = parse_source(
         SMALLEST | {"fields": fields, "files": {"test": "/x/e.jsonl", "train": ["/x/t.jsonl"]}}
     )
     assert dataset.is_dataset
-    assert dataset.suite == "dataset"
+    assert dataset.suites == ("dataset",)
     assert list(dataset.patterns.items()) == [("train", ("/x/t.jsonl",)), ("test", ("/x/e.jsonl",))]
 
 

@@ -1,0 +1,74 @@
+"""How far the numbers of a column have moved, in words and as one number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from data_contracts.verdict import percent_text, printable
+from data_contracts.vocabulary import number_text
+
+_NUM_SHOWN = 5
+_LONGEST_SHOWN = 40
+
+
+def quantiles_found(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+    """Each quantile as it was found; of one out of its range, the range."""
+    parts = []
+    for q, value, (low, high) in zip(
+        found["quantiles"], found["values"], expected["value_ranges"], strict=True
+    ):
+        text = f"{q:g}: {number_text(value)}"
+        if low is not None and value < low:
+            text += f", below {number_text(low)}"
+        elif high is not None and value > high:
+            text += f", above {number_text(high)}"
+        parts.append(text)
+    return "; ".join(parts)
+
+
+def farthest_quantile(expected: Mapping[str, Any], found: Mapping[str, Any]) -> float | None:
+    """How far the quantile that moved most is from the middle of its range; 1 is the range's end.
+
+    None where no range has two ends, or all have no width.
+    """
+    distances = [
+        abs(value - (low + high) / 2) / ((high - low) / 2)
+        for value, (low, high) in zip(found["values"], expected["value_ranges"], strict=True)
+        if low is not None and high is not None and high > low
+    ]
+    return max(distances, default=None)
+
+
+def divergence_found(value: float, details: Mapping[str, Any]) -> str:
+    """The divergence, and the values or bins whose shares moved most."""
+    text = number_text(value) if math.isfinite(value) else "infinite: values the expected one lacks"
+    before = _shares(details.get("expected_partition") or {})
+    after = _shares(details.get("observed_partition") or {})
+    change = {n: after.get(n, 0.0) - before.get(n, 0.0) for n in {*before, *after}}
+    moved = sorted((n for n in change if change[n]), key=lambda n: (-abs(change[n]), n))
+    if not moved or any(len(name) > _LONGEST_SHOWN for name in moved):
+        return text
+    shown = [
+        f"{printable(name)} {percent_text(before.get(name, 0.0))} → "
+        f"{percent_text(after.get(name, 0.0))}"
+        for name in moved[:_NUM_SHOWN]
+    ]
+    return f"{text}; {', '.join(shown)}"
+
+
+def _shares(partition: Mapping[str, Any]) -> dict[str, float]:
+    """Share of each value, or of each bin by its ends."""
+    weights = partition.get("weights", ())
+    if "values" in partition:
+        return {str(v): float(w) for v, w in zip(partition["values"], weights, strict=True)}
+    bins = partition.get("bins", ())
+    ends = [f"{number_text(a)} to {number_text(b)}" for a, b in pairwise(bins)]
+    shares = dict(zip(ends, map(float, weights), strict=True))
+    if "tail_weights" in partition:
+        below, above = partition["tail_weights"]
+        shares |= {f"below {number_text(bins[0])}": float(below)}
+        shares |= {f"above {number_text(bins[-1])}": float(above)}
+    return shares

@@ -1,0 +1,106 @@
+"""What a source was like in an earlier run, put into a suite where it says ``$REFERENCE``.
+
+    "quantile_ranges": {"$REFERENCE": {"quantiles": [0.1, 0.5, 0.9], "within": 0.3, "margin": 20}}
+    "partition_object": {"$REFERENCE": {"bins": 10}}
+
+The first stands for ranges round the reference's quantiles: `within` is a share of each, `margin` a
+number, the wider of the two counts. The second stands for the reference's distribution: over so
+many bins of equal weight, or, without `bins`, over the values themselves, such as labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REFERENCE = "$REFERENCE"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class QuantilesOfReference(_Strict):
+    """Ranges round the reference's quantiles."""
+
+    quantiles: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(strict=False, min_length=1)
+    ]
+    within: Annotated[float, Field(ge=0)] = 0.0
+    margin: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _check(self) -> QuantilesOfReference:
+        if list(self.quantiles) != sorted(set(self.quantiles)):
+            raise PydanticCustomError("reference", "expected 'quantiles' in ascending order")
+        if not self.within and not self.margin:
+            raise PydanticCustomError("reference", "expected 'within', 'margin' or both")
+        return self
+
+    def of(self, column: pd.Series) -> dict[str, Any]:
+        """Great Expectations' ``quantile_ranges``."""
+        found = [float(column.quantile(q, interpolation="nearest")) for q in self.quantiles]
+        slack = [max(self.within * abs(value), self.margin) for value in found]
+        ranges = [[value - s, value + s] for value, s in zip(found, slack, strict=True)]
+        return {"quantiles": list(self.quantiles), "value_ranges": ranges}
+
+
+class PartitionOfReference(_Strict):
+    """The reference's distribution."""
+
+    bins: Annotated[int, Field(ge=2, le=100)] | None = None
+
+    def of(self, column: pd.Series) -> dict[str, Any]:
+        """Great Expectations' ``partition_object``."""
+        if self.bins is None:
+            shares = column.value_counts(normalize=True).sort_index()
+            return {"values": shares.index.tolist(), "weights": shares.tolist()}
+        import numpy as np
+
+        edges = np.unique(np.quantile(column, np.linspace(0, 1, self.bins + 1)))
+        if len(edges) < 2:  # one value alone
+            edges = np.array([edges[0] - 0.5, edges[0] + 0.5])
+        counts, _ = np.histogram(column, edges)
+        return {"bins": edges.tolist(), "weights": (counts / counts.sum()).tolist()}
+
+
+# By argument, what may stand for it.
+OF_REFERENCE: Mapping[str, type[QuantilesOfReference] | type[PartitionOfReference]] = {
+    "quantile_ranges": QuantilesOfReference,
+    "partition_object": PartitionOfReference,
+}
+
+
+def reads_reference(kwargs: Mapping[str, Any]) -> bool:
+    """Whether a promise is about the difference to a reference."""
+    return any(isinstance(value, dict) and REFERENCE in value for value in kwargs.values())
+
+
+def with_reference(kwargs: Mapping[str, Any], reference: pd.DataFrame | None) -> dict[str, Any]:
+    """The arguments of an expectation with every ``$REFERENCE`` put in.
+
+    Args:
+        kwargs: As the suite has them, checked.
+        reference: The rows that were kept then.
+
+    Returns:
+        The arguments; as they were where there is no reference, or it has no value of the column.
+    """
+    filled = dict(kwargs)
+    for name, kind in OF_REFERENCE.items():
+        value = kwargs.get(name)
+        if not isinstance(value, dict) or REFERENCE not in value:
+            continue
+        if reference is None or kwargs["column"] not in reference:
+            return dict(kwargs)
+        column = cast("pd.Series", reference[kwargs["column"]]).dropna()
+        if column.empty:
+            return dict(kwargs)
+        filled[name] = kind.model_validate(value[REFERENCE]).of(column)
+    return filled

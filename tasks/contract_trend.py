@@ -1,0 +1,45 @@
+"""A contract in the lifecycle's run: each promise a number to follow, an event where one drifted.
+
+Numbers and names of promises alone leave the store; no id and no label does.
+"""
+
+from __future__ import annotations
+
+import json
+
+from data_contracts.verdict import Report, Result
+from tasks.artifacts import Artifact
+from tasks.runs import log_history, metric_name
+from tasks.tracking import Tracking
+
+DRIFT = "fourstage.drift"
+
+
+def record_contract(tracking: Tracking, run_id: str, contract: Artifact) -> None:
+    """Log what was found of each promise, and say that the data drifted where they did.
+
+    Args:
+        tracking: The server.
+        run_id: The lifecycle's run.
+        contract: The artifact of a contract, whatever its verdict.
+    """
+    report = Report.from_json(json.loads(contract.path("report.json").read_text(encoding="utf-8")))
+    subject = contract.name.removeprefix("contract ")
+    found = {
+        metric_name(f"contract/{subject}/{result.id}"): result.value
+        for result in report.results
+        if result.value is not None
+    }
+    log_history(tracking, run_id, [{"step": 0, **found}])
+    drifted = [r for r in report.results if r.drift and r.status == "failed"]
+    if drifted:
+        # The file of events knows whose work they are about, and a work records its contracts.
+        from tasks.events import announce
+
+        counts = {level: _count(drifted, level) for level in ("critical", "warning", "info")}
+        values = {f"value.{r.id}": r.value for r in drifted if r.value is not None}
+        announce(DRIFT, "source", subject, **counts, **values)
+
+
+def _count(results: list[Result], severity: str) -> int:
+    return sum(result.severity == severity for result in results)

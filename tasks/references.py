@@ -1,0 +1,101 @@
+"""What new data are held against: a source as it was for the champion, or in the last run.
+
+The home answers, from what it remembers of its models and runs; MLflow is not asked, so that
+``plan`` and ``explain`` say the same as ``run``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourstage.digests import digest
+from fourstage.settings import home
+from tasks.ancestry import BrokenLineage, gather
+from tasks.artifacts import Artifact, Store
+from tasks.history import last_references
+from tasks.register_model import CHAMPION
+from tasks.registry_memory import remembered_versions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROFILE = "profile.parquet"
+QUARANTINED = "quarantined.json"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A source as it was once.
+
+    Attributes:
+        profile: File of its profile.
+        quarantined: File with the ids of the rows that were not kept.
+        digest: Of both.
+    """
+
+    profile: Path
+    quarantined: Path
+    digest: str
+
+    def kept(self) -> pd.DataFrame:
+        """The profile of the rows that were kept."""
+        import json
+
+        import pandas
+
+        profile = pandas.read_parquet(self.profile)
+        quarantined = json.loads(self.quarantined.read_text(encoding="utf-8"))
+        return profile.loc[~profile["id"].isin(list(quarantined))]
+
+
+def find_reference(recipe: Any, data: str, contract: str) -> Reference | None:
+    """The reference of one source.
+
+    Args:
+        recipe: The resolved recipe.
+        data: Name of the step that prepares the source, ``corpus notes``.
+        contract: Name of its contract's step.
+
+    Returns:
+        The source in the lineage of the champion; where no version of the recipe's model is one, in
+        the recipe's last finished run; None where neither had it, or the store has it no longer.
+    """
+    store = Store(home())
+    for made in (_of_champion(recipe.model, store), last_references(recipe.name)):
+        found = [_found(made, name, store) for name in (data, contract)]
+        if found[0] is not None and found[1] is not None:
+            profile, quarantined = found[0].outputs[PROFILE], found[1].outputs[QUARANTINED]
+            return Reference(
+                found[0].path(PROFILE),
+                found[1].path(QUARANTINED),
+                digest({PROFILE: profile, QUARANTINED: quarantined}),
+            )
+    return None
+
+
+def _of_champion(model: str | None, store: Store) -> Mapping[str, Mapping[str, str]]:
+    """Kind and key by step name of all that the champion was made from; empty without one."""
+    versions = remembered_versions(home(), model) if model else []
+    for version in versions:
+        if CHAMPION in version.aliases and version.key:
+            return dict(_made_from(version.key, store))
+    return {}
+
+
+def _made_from(key: str, store: Store) -> Iterator[tuple[str, dict[str, str]]]:
+    try:
+        ancestry = gather(store.root, {"kind": "package", "key": key})
+    except BrokenLineage:  # the store was emptied since
+        return
+    for manifest in ancestry.manifests.values():
+        yield manifest.name, {"kind": manifest.kind, "key": manifest.key}
+
+
+def _found(made: Mapping[str, Mapping[str, str]], name: str, store: Store) -> Artifact | None:
+    if name not in made:
+        return None
+    found = store.find(made[name]["kind"], made[name]["key"])
+    return found if isinstance(found, Artifact) else None

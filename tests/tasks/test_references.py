@@ -1,0 +1,96 @@
+"""What new data are held against: the champion's data, else those of the last run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas
+import pytest
+
+from tasks.artifacts import Artifact, Findings, Store
+from tasks.history import remember
+from tasks.references import Reference, find_reference
+from tasks.register_model import Version
+
+RECIPE = SimpleNamespace(name="mine", model="mine")
+NAMES = ("corpus notes", "contract notes")
+
+
+@pytest.fixture
+def store(home: Path) -> Store:
+    return Store(home)
+
+
+def made(store: Store, lengths: list[int], quarantined: list[str]) -> dict[str, Artifact]:
+    """A corpus, its contract and a package that comes from them, by step name."""
+
+    def profile(folder: Path) -> Findings:
+        ids = [f"d{n}" for n in range(len(lengths))]
+        table = pandas.DataFrame({"id": ids, "num_chars": lengths})
+        table.to_parquet(folder / "profile.parquet")
+        return Findings()
+
+    def report(folder: Path) -> Findings:
+        rows = {row: ["text_present"] for row in quarantined}
+        (folder / "quarantined.json").write_text(json.dumps(rows))
+        return Findings()
+
+    what = {"lengths": lengths, "quarantined": quarantined}
+    works = {
+        ("corpus", "corpus notes"): profile,
+        ("contract", "contract notes"): report,
+        ("package", "package"): lambda folder: Findings(),
+    }
+    found: list[Artifact] = []
+    for (kind, name), work in works.items():
+        inputs = {"from": found[-1]} if found else {}
+        found.append(store.make(kind, name, {"kind": kind, **what}, work, inputs)[0])
+    return {one.name: one for one in found}
+
+
+def champion(home: Path, package: Artifact) -> None:
+    versions = [
+        Version("mine", 1, package.key, None, None, ("champion",), {}),
+        Version("mine", 2, "0" * 64, None, None, ("challenger",), {}),
+    ]
+    (home / "registry").mkdir()
+    text = json.dumps([asdict(version) for version in versions])
+    (home / "registry" / "mine.json").write_text(text)
+
+
+def lengths(reference: Reference | None) -> list[int]:
+    assert reference is not None
+    return reference.kept()["num_chars"].tolist()
+
+
+def test_before_any_run_there_is_none(store: Store):
+    assert find_reference(RECIPE, *NAMES) is None
+
+
+def test_the_last_run_is_it_without_what_was_quarantined(store: Store):
+    first = made(store, [1, 2, 3], ["d1"])
+    remember("mine", first)
+    reference = find_reference(RECIPE, *NAMES)
+    assert lengths(reference) == [1, 3]
+    remember("mine", made(store, [1, 2, 3], []))
+    other = find_reference(RECIPE, *NAMES)
+    assert reference is not None
+    assert other is not None
+    assert other.digest != reference.digest
+
+
+def test_the_champion_comes_before_a_run_that_was_not_promoted(store: Store, home: Path):
+    champion(home, made(store, [1, 2], [])["package"])
+    remember("mine", made(store, [7, 8, 9], []))
+    assert lengths(find_reference(RECIPE, *NAMES)) == [1, 2]
+    without_model = SimpleNamespace(name="mine", model=None)
+    assert lengths(find_reference(without_model, *NAMES)) == [7, 8, 9]
+
+
+def test_what_the_store_has_no_longer_is_none(store: Store):
+    remember("mine", first := made(store, [1, 2], []))
+    first["corpus notes"].path("profile.parquet").unlink()
+    assert find_reference(RECIPE, *NAMES) is None
