@@ -102,7 +102,7 @@ def test_files_of_the_current_folder_with_names_of_packages_are_not_imported(hom
 
 
 def plant(database: Path) -> None:
-    with closing(sqlite3.connect(database)) as connection:
+    with closing(sqlite3.connect(database, timeout=60)) as connection:
         connection.execute("create table planted (number)")
 
 
