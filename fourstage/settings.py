@@ -150,8 +150,19 @@ def data_folders() -> list[Path]:
 
 
 def mlflow_uri() -> str:
-    """Tracking store: ``$MLFLOW_TRACKING_URI``, else SQLite under the home."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{home() / 'mlflow.db'}"
+    """Tracking store: ``$MLFLOW_TRACKING_URI``, else SQLite under the home.
+
+    Raises:
+        EnvironmentFault: If the home's name is none that an address can hold.
+    """
+    if named := os.environ.get("MLFLOW_TRACKING_URI"):
+        return named
+    if "?" in str(home()):
+        raise EnvironmentFault(
+            f"the home {home()} has a question mark in its name, where an address of SQLite ends."
+            " Set FOURSTAGE_HOME to a folder of another name."
+        )
+    return f"sqlite:///{home() / 'mlflow.db'}"
 
 
 def without_credentials(address: str) -> str:

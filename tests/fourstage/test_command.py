@@ -91,6 +91,12 @@ def test_a_home_that_cannot_be_written_is_no_fault_of_the_data(fourstage):
     assert "to be made" in done.stdout
 
 
+def test_a_home_whose_name_no_address_can_hold_is_refused(fourstage, tmp_path):
+    done = fourstage("run", "quickstart", FOURSTAGE_HOME=str(tmp_path / "what?"))
+    assert done.returncode == 1
+    assert "what? has a question mark in its name" in done.stderr
+
+
 def test_a_folder_that_was_removed_and_a_user_that_is_none_change_nothing(fourstage, tmp_path):
     (tmp_path / "gone").mkdir()
     command = f"rmdir ../gone; exec {sys.executable} -m fourstage.command plan quickstart"

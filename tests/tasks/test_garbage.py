@@ -53,7 +53,7 @@ def test_a_server_that_has_gone_is_named_and_nothing_goes(
     old, home: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    gone = Tracking(MlflowClient("http://127.0.0.1:9"), "http://127.0.0.1:9", home)
+    gone = Tracking(MlflowClient("http://127.0.0.1:9"), "http://127.0.0.1:9", home, "home")
     with pytest.raises(EnvironmentFault, match=r"http://127\.0\.0\.1:9"):
         find_waste(old.store, gone, 30)
 
