@@ -80,8 +80,13 @@ def _write(text: str) -> None:
         stream.write(text)
         stream.flush()
     except OSError as error:
-        if error.errno != errno.EIO:  # the terminal was closed; whoever may go on without it does
+        if error.errno != errno.EIO:
             raise
+        # The terminal was closed. What may go on does so without it; what is still in the buffer
+        # must not fail once more when the stream is closed.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def new_log(verb: str) -> Path:

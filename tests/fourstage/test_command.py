@@ -377,10 +377,10 @@ import sys, time
 from pathlib import Path
 from fourstage.activity import activity
 from fourstage.command.exits import exit_code_of
-from fourstage.terminal import say
+from fourstage.terminal import libraries_speak_to, say
 
 def work():
-    with activity("working"):
+    with libraries_speak_to(Path(sys.argv[1] + ".log")), activity("working"):
         say("begun")
         while True:
             time.sleep(0.01)
