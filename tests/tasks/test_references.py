@@ -12,8 +12,10 @@ import pytest
 
 from tasks.artifacts import Artifact, Findings, Store
 from tasks.history import remember
+from tasks.plan import plan_recipe
 from tasks.references import Reference, find_reference
 from tasks.register_model import Version
+from tests.flows.own_project import FIELDS, Project, recipe
 
 RECIPE = SimpleNamespace(name="mine", model="mine")
 NAMES = ("corpus notes", "contract notes")
@@ -24,7 +26,9 @@ def store(home: Path) -> Store:
     return Store(home)
 
 
-def made(store: Store, lengths: list[int], quarantined: list[str]) -> dict[str, Artifact]:
+def made(
+    store: Store, lengths: list[int], quarantined: list[str], source: str = "notes"
+) -> dict[str, Artifact]:
     """A corpus, its contract and a package that comes from them, by step name."""
 
     def profile(folder: Path) -> Findings:
@@ -40,8 +44,8 @@ def made(store: Store, lengths: list[int], quarantined: list[str]) -> dict[str, 
 
     what = {"lengths": lengths, "quarantined": quarantined}
     works = {
-        ("corpus", "corpus notes"): profile,
-        ("contract", "contract notes"): report,
+        ("corpus", f"corpus {source}"): profile,
+        ("contract", f"contract {source}"): report,
         ("package", "package"): lambda folder: Findings(),
     }
     found: list[Artifact] = []
@@ -94,3 +98,17 @@ def test_what_the_store_has_no_longer_is_none(store: Store):
     remember("mine", first := made(store, [1, 2], []))
     first["corpus notes"].path("profile.parquet").unlink()
     assert find_reference(RECIPE, *NAMES) is None
+
+
+def test_the_reference_is_in_the_key_of_a_contract_that_reads_it(store: Store, tmp_path: Path):
+    project = Project(tmp_path / "own")
+    both = ["corpus", "drift_corpus"]
+    project.source("notes", files=["data/notes.jsonl"], fields=FIELDS, contract=both)
+    path = str(project.recipe(recipe("mine")))
+    assert "reference" not in plan_recipe(path).steps["contract notes"].settings
+    remember("mine", made(store, [1, 2, 3], []) | made(store, [4], [], "letters"))
+    steps = plan_recipe(path).steps
+    reference = steps["contract notes"].given["reference"]
+    assert lengths(reference) == [1, 2, 3]
+    assert steps["contract notes"].settings["reference"] == reference.digest
+    assert "reference" not in steps["contract letters"].settings  # its suite reads none
