@@ -12,6 +12,7 @@ import numpy as np
 
 from tasks.artifacts import Findings, Input
 from tasks.durable import durable
+from tasks.fit_baseline import ANSWERS
 from tasks.steps import Bound
 from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
 
@@ -99,9 +100,7 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
     rows = TokenisedRows(tokenized.path(ROWS), split)
     names = tokenized.facts["labels"]
     said = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
-    texts = {row.id: row for row in prepared_rows(step.inputs["dataset"].folder)}
-    train = TokenisedRows(tokenized.path(ROWS), "train")
-    rivals = _baselines(texts, train, rows)
+    rivals = _rivals(step.inputs["baseline"], rows.ids, names)
 
     def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
         return evaluate(rows.labels[which], predicted[which], len(names), metrics)
@@ -136,25 +135,18 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
         "forgetting": forgetting(losses, settings["forgetting_on"]),
         "size_mb": package.facts["size_mb"],
     }
-    latency = _latency(package, [row for row in texts.values() if row.split == split])
+    texts = prepared_rows(step.inputs["dataset"].folder)
+    latency = _latency(package, [row for row in texts if row.split == split])
     return Findings(facts, {"latency_ms": latency})
 
 
-def _baselines(texts: Mapping[str, Any], train: Any, rows: Any) -> dict[str, np.ndarray]:
-    """What TF-IDF with logistic regression and the majority class say of the rows."""
-    from models.evaluation.baseline import majority_predictions, tfidf_predictions
+def _rivals(baseline: Input, ids: Sequence[str], names: Sequence[str]) -> dict[str, np.ndarray]:
+    """(rows,) label ids that each cheap rival says of the rows."""
+    import pandas
 
-    seen = [texts[i] for i in train.ids]
-    asked = [texts[i] for i in rows.ids]
-    pairs = None
-    if any(row.text_pair is not None for row in seen):
-        pairs = ([row.text_pair or "" for row in seen], [row.text_pair or "" for row in asked])
-    return {
-        "cheap_baseline": tfidf_predictions(
-            [row.text for row in seen], train.labels, [row.text for row in asked], pairs=pairs
-        ),
-        "majority": majority_predictions(train.labels, len(rows)),
-    }
+    said = pandas.read_parquet(baseline.path(ANSWERS)).set_index("id").loc[list(ids)]
+    number = {name: i for i, name in enumerate(names)}
+    return {rival: said[rival].map(number).to_numpy(np.int64) for rival in said}
 
 
 def _unseen(dataset: Input, ids: Sequence[str]) -> np.ndarray:

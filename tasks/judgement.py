@@ -10,14 +10,12 @@ import numpy as np
 
 from fourstage.digests import digest
 from fourstage.errors import RecipeError
+from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.entries import BASELINE, Entry, Run, pretraining_stages
 from tasks.evaluate_model import PREDICTIONS
 from tasks.learned import LEARNED, against_frequency
 from tasks.provenance import git_state, machine
 from tasks.tokenize_corpus import unigram_losses
-
-CHEAP = "TF-IDF + logistic regression"
-MAJORITY = "majority class"
 
 
 def judge(
@@ -37,8 +35,6 @@ def judge(
     Raises:
         RecipeError: If the runs were not evaluated on the same rows.
     """
-    from models.evaluation.baseline import majority_predictions
-    from models.evaluation.classification import evaluate
     from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES, Contender, contest
 
     tables = {entry.name: [_predictions(run) for run in runs[entry.name]] for entry in entries}
@@ -79,8 +75,6 @@ def judge(
         )
         for metric in metrics
     }
-    majority = majority_predictions(ids(seen), len(labels))
-    baselines = [(CHEAP, contenders[0].predictions[0]), (MAJORITY, majority)]
     facts = a_run.evaluation.facts
     recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
     return {
@@ -97,8 +91,8 @@ def judge(
         "resamples": RESAMPLES,
         "recipes": recipes,
         "baselines": [
-            {"name": name, "metrics": evaluate(labels, predicted, len(names), metrics)}
-            for name, predicted in baselines
+            {"name": name, "metrics": {metric: facts[of][metric] for metric in metrics}}
+            for name, of in ((CHEAP, "baseline"), (MAJORITY, "majority"))
         ],
         "differences": {
             metric: [asdict(difference) for difference in found.differences]

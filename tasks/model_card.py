@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from models.evaluation.baseline import CHEAP
 from tasks.ancestry import Manifest
 from tasks.facts import Facts
 from tasks.report import StageRow, brackets, markdown_table, stage_table
@@ -134,7 +135,7 @@ def _scores(facts: Facts, answers: Answers | None) -> list[str]:
     of = f" of {dataset.source.get('name', dataset.name)}" if dataset else ""
     told = [
         f"On {found.get('rows', 0):,} {found.get('split', 'test')} rows{of}; the cheap baseline is"
-        " TF-IDF with logistic regression on the same rows."
+        f" {CHEAP} on the same rows."
     ]
     if intervals:
         told.append(f"In brackets: {CONFIDENCE:.0%} intervals of rows drawn anew.")

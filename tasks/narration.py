@@ -13,6 +13,7 @@ from rich.measure import Measurement
 
 from fourstage.columns import padded, width, wrapped
 from fourstage.terminal import at_terminal, columns, say, terminal
+from models.evaluation.baseline import CHEAP
 from tasks.artifacts import Artifact
 from tasks.report import StageRow, brackets, left_out, stage_table_for_terminal
 from tasks.start import made_as
@@ -23,6 +24,7 @@ DOING = {
     "corpus": "reading and cleaning documents",
     "dataset": "reading and cleaning rows",
     "contract": "checking what the data promise",
+    "baseline": "fitting the cheap baseline",
     "tokenizer": "learning the vocabulary",
     "tokens": "tokenising",
     "rows": "tokenising",
@@ -108,7 +110,7 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
         for name, value in summary["metrics"].items():
             console.print(
                 f"{name} on {summary['rows']:,} {summary['split']} rows: [bold]{value:.4f}[/]"
-                f"  (TF-IDF + logistic regression {summary['baseline'][name]:.4f},"
+                f"  ({CHEAP} {summary['baseline'][name]:.4f},"
                 f" majority class {summary['majority'][name]:.4f})"
             )
         if said := left_out(summary):
@@ -169,6 +171,10 @@ def _result(artifact: Artifact) -> str:
         case "measurement":
             losses = facts["heldout_loss"].items()
             return "loss " + ", ".join(f"{name} {value:.3f}" for name, value in losses)
+        case "baseline" if facts["score"] is None:
+            return f"{CHEAP}; no dev rows to choose its features by"
+        case "baseline":
+            return f"{CHEAP} of {facts['features']}, {facts['metric']} {facts['score']:.4f} on dev"
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
         case "package":

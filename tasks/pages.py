@@ -10,6 +10,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.utilities.annotations import quote
 
 from fourstage.errors import GateRefused
+from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.ancestry import BrokenLineage
 from tasks.comparison_report import markdown
 from tasks.durable import results_of, store
@@ -105,7 +106,7 @@ def show_evaluation(work: Work) -> None:
         (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", "baseline", "majority")))
         for name in facts["metrics"]
     ]
-    head = ("metric", "this model", "TF-IDF + logistic regression", "majority class")
+    head = ("metric", "this model", CHEAP, MAJORITY)
     # Among rows of one label only the share of hits says something.
     slices = [
         (

@@ -358,9 +358,20 @@ class _Layout:
                 "package": "package",
                 "rows": f"tokens {stage.dataset}",
                 "dataset": f"dataset {stage.dataset}",
+                "baseline": self._baseline(stage.dataset),
             },
             parts=parts,
             given={"folders": self.folders},
+        )
+
+    def _baseline(self, name: str) -> str:
+        """The cheap rivals of a dataset; what they need of the recipe is its first metric."""
+        source = self.sources[name]
+        return self._add(
+            f"baseline {name}",
+            "baseline",
+            {"metric": self.recipe.metrics[0], "markings": list(source.markings)},
+            {"data": f"dataset {name}", "contract": f"contract {name}"},
         )
 
     def _used(self) -> list[str]:

@@ -16,6 +16,7 @@ from fourstage.settings import home
 from tasks.ancestry import BrokenLineage, gather
 from tasks.artifacts import Artifact, Store
 from tasks.history import last_references
+from tasks.kept import QUARANTINED
 from tasks.register_model import CHAMPION
 from tasks.registry_memory import remembered_versions
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PROFILE = "profile.parquet"
-QUARANTINED = "quarantined.json"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,8 +11,8 @@ import numpy as np
 
 from tasks.artifacts import Artifact, Findings, Input
 from tasks.durable import durable
+from tasks.kept import kept_rows, kept_texts
 from tasks.steps import Bound
-from tasks.train_tokenizer import kept_texts
 
 DOCUMENTS = "documents.arrow"
 ROWS = "rows.arrow"
@@ -39,14 +38,12 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     Training rows' text becomes training documents, dev rows' text held-out ones, labels dropped;
     test rows are in no corpus (Gururangan et al. 2020 adapt on the training text alone).
     """
-    from corpora.prepared import prepared_rows
     from corpora.shards import RowWriter
 
     dataset = step.inputs["data"]
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    quarantined = json.loads(step.inputs["contract"].path("quarantined.json").read_text("utf-8"))
     labels = {name: i for i, name in enumerate(dataset.facts["labels"])}
-    rows = [row for row in prepared_rows(dataset.folder) if row.id not in quarantined]
+    rows = list(kept_rows(dataset, step.inputs["contract"]))
     with RowWriter(folder / ROWS) as writer:
         for some in batches(rows, BATCH):
             first = tokenizer.encode([row.text for row in some])

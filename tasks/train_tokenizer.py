@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tasks.artifacts import Findings, Input
 from tasks.durable import durable
+from tasks.kept import kept_texts
 from tasks.start import brought_tokenizer, has_start
 from tasks.steps import Bound
 
@@ -51,17 +51,3 @@ class _TrainingTexts:
                 for _, text, split in kept_texts(data, contract):
                     if split == "train":
                         yield text
-
-
-def kept_texts(data: Input, contract: Input) -> Iterator[tuple[str, str, str]]:
-    """(id, text, split) of each document, or row, that its contract did not send to quarantine."""
-    from corpora.prepared import prepared_documents, prepared_rows
-
-    quarantined = json.loads(contract.path("quarantined.json").read_text(encoding="utf-8"))
-    if data.kind == "dataset":
-        texts = ((row.id, row.whole, row.split) for row in prepared_rows(data.folder))
-    else:
-        texts = ((each.id, each.text, each.split) for each in prepared_documents(data.folder))
-    for name, text, split in texts:
-        if name not in quarantined:
-            yield name, text, split

@@ -9,6 +9,7 @@ from fourstage.digests import write_atomically
 from fourstage.errors import ContractViolation
 from tasks.artifacts import Findings, Input
 from tasks.durable import durable
+from tasks.kept import QUARANTINED
 from tasks.steps import Bound
 
 
@@ -43,7 +44,7 @@ def validate_data(step: Bound, folder: Path) -> Findings:
     (folder / "report.md").write_text(to_markdown(report), encoding="utf-8")
     (folder / "report.html").write_text(to_html(report), encoding="utf-8")
     write_atomically(
-        folder / "quarantined.json",
+        folder / QUARANTINED,
         json.dumps({row: list(reasons) for row, reasons in sorted(report.quarantined.items())}),
         mode=0o600,
     )

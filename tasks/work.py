@@ -26,6 +26,7 @@ from tasks.artifacts import Artifact
 from tasks.contract_trend import record_contract
 from tasks.durable import perform, store
 from tasks.evaluate_model import evaluate_model, measure_stage
+from tasks.fit_baseline import fit_baseline
 from tasks.naming import flow_tags
 from tasks.narration import doing, tell_step
 from tasks.orphans import close_orphans, end_embedded_servers
@@ -45,6 +46,7 @@ TASKS: Mapping[str, Task] = {
     "corpus": prepare_corpus,
     "dataset": prepare_dataset,
     "contract": validate_data,
+    "baseline": fit_baseline,
     "tokenizer": train_tokenizer,
     "tokens": tokenize_corpus,
     "rows": tokenize_dataset,

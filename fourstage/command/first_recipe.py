@@ -256,7 +256,7 @@ promote:
   model: first
   require:
     {planned.metric}:
-      above: cheap_baseline      # TF-IDF + logistic regression: where that is as good, deploy it
+      above: cheap_baseline      # TF-IDF + linear SVM: where that is as good, deploy it
       not_below_champion_by: {planned.margin:g}      # about what so many test rows can decide"""
 
 

@@ -1,55 +1,172 @@
-"""The cheap rivals of every model: TF-IDF with logistic regression, and the majority class."""
+"""The cheap rivals of every model: a linear SVM on TF-IDF of words and characters, the majority."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from models.evaluation.linear import fit_and_predict
+from models.evaluation.classification import evaluate
 
+CHEAP = "TF-IDF + linear SVM"
+MAJORITY = "majority class"
+_PARTS = {"words": ("words",), "characters": ("characters",), "both": ("words", "characters")}
+COSTS = (0.1, 0.3, 1.0)  # of a row on the wrong side of its margin; more takes longer for no gain
+DEFAULT = ("both", 1.0)
+WORDS, CHARACTERS = (1, 2), (3, 5)  # lengths of n-grams
+BUCKETS = 1 << 20  # n-grams are hashed, so that memory stays flat
+SEEN = 2  # training rows that an n-gram must be in
+CHOSEN_ON = 10_000  # training rows; more choose no other way and take longer
 _CJK = r"[\u3400-\u9fff\uf900-\ufaff]"
 
 
-def tfidf_predictions(
-    train_texts: Sequence[str],
-    train_labels: Sequence[int] | np.ndarray,
-    texts: Sequence[str],
-    *,
-    pairs: tuple[Sequence[str], Sequence[str]] | None = None,
-) -> np.ndarray:
-    """Label ids from TF-IDF of words and word pairs, and logistic regression.
+@dataclass(frozen=True)
+class Texts:
+    """Rows as the rivals read them.
 
-    Each CJK character counts as a word, so that Chinese needs no segmenter.
+    Attributes:
+        columns: The first texts, then the second ones where rows have two.
+        labels: (rows,) label ids, -1 for none.
+    """
+
+    columns: tuple[list[str], ...]
+    labels: np.ndarray
+
+    def only(self, rows: np.ndarray) -> Texts:
+        """Some of the rows."""
+        return Texts(tuple([texts[i] for i in rows] for texts in self.columns), self.labels[rows])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What did best on the dev rows.
+
+    Attributes:
+        features: ``words``, ``characters`` or ``both``.
+        cost: One of `COSTS`.
+        score: On the dev rows; None where there are none, and `DEFAULT` was taken.
+    """
+
+    features: str
+    cost: float
+    score: float | None
+
+
+def cheap_baseline(
+    train: Texts,
+    dev: Texts | None,
+    asked: Sequence[Texts],
+    *,
+    metric: str,
+    markings: Sequence[str] = (),
+) -> tuple[list[np.ndarray], Choice]:
+    """Label ids by a linear SVM on TF-IDF of n-grams (Joachims 1998; Wang and Manning 2012).
+
+    N-grams of words, of characters or of both, and the cost, are what does best on the dev rows.
+    Each CJK character counts as a word, so that Chinese needs no segmenter, and so does each
+    marking: without the marks round two entities all rows of a sentence would look the same.
 
     Args:
-        train_texts: Texts of the training rows.
-        train_labels: Their label ids.
-        texts: Texts of the rows to predict.
-        pairs: Second texts of both, where rows have two.
+        train: Rows to learn from.
+        dev: Rows to choose by.
+        asked: Rows to predict.
+        metric: Name in `classification.METRICS`, by which is chosen.
+        markings: Strings that say what a row is about, such as marks round entities.
 
     Returns:
-        (rows,) int64 label ids.
+        (rows,) int64 label ids for each of `asked`, and what was chosen.
     """
-    from scipy.sparse import hstack
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-
-    columns = [(train_texts, texts), *([pairs] if pairs else [])]
-    train_parts, parts = [], []
-    for seen, asked in columns:
-        words = TfidfVectorizer(
-            token_pattern=rf"{_CJK}|(?:(?!{_CJK})\w)+", ngram_range=(1, 2), sublinear_tf=True
-        )
-        train_parts.append(words.fit_transform(seen))
-        parts.append(words.transform(asked))
-    train, asked_rows = hstack(train_parts).tocsr(), hstack(parts).tocsr()
-    # The default penalty underfits TF-IDF; 10 is a common choice, not tuned on any test rows.
-    regression = LogisticRegression(C=10.0, max_iter=1000)
-    return fit_and_predict(regression, train, np.asarray(train_labels), asked_rows)
+    learned = train.only(np.flatnonzero(train.labels >= 0))
+    choice = Choice(*DEFAULT, None)
+    if len(np.unique(learned.labels)) < 2:
+        return [majority(learned.labels, len(rows.labels)) for rows in asked], choice
+    if dev is not None and (dev.labels >= 0).any():
+        choice = _choose(learned, dev, metric, markings)
+    grams = [_Grams(of, markings) for of in _PARTS[choice.features]]
+    machine = _fitted(_beside([g.fit(learned) for g in grams]), learned.labels, choice.cost)
+    return [_said(machine, _beside([g.of(rows) for g in grams])) for rows in asked], choice
 
 
-def majority_predictions(train_labels: Sequence[int] | np.ndarray, rows: int) -> np.ndarray:
+def majority(train_labels: Sequence[int] | np.ndarray, rows: int) -> np.ndarray:
     """(rows,) int64: the most frequent training label, the lowest id of several."""
     counts = np.bincount(np.asarray(train_labels, dtype=np.int64))
     return np.full(rows, counts.argmax(), dtype=np.int64)
+
+
+def _choose(learned: Texts, dev: Texts, metric: str, markings: Sequence[str]) -> Choice:
+    """The first of the best on the dev rows: fewer features and lower costs come first."""
+    if len(learned.labels) > CHOSEN_ON:
+        rows = np.random.default_rng(len(learned.labels)).permutation(len(learned.labels))
+        learned = learned.only(np.sort(rows[:CHOSEN_ON]))
+    seen, asked = {}, {}
+    for of in _PARTS["both"]:
+        grams = _Grams(of, markings)
+        seen[of], asked[of] = grams.fit(learned), grams.of(dev)
+    num_labels = int(max(learned.labels.max(), dev.labels.max())) + 1
+
+    def tried(features: str, cost: float) -> Choice:
+        parts = _PARTS[features]
+        machine = _fitted(_beside([seen[of] for of in parts]), learned.labels, cost)
+        said = _said(machine, _beside([asked[of] for of in parts]))
+        return Choice(features, cost, evaluate(dev.labels, said, num_labels, [metric])[metric])
+
+    choices = [tried(features, cost) for features in _PARTS for cost in COSTS]
+    return max(choices, key=lambda choice: choice.score or 0.0)
+
+
+class _Grams:
+    """TF-IDF of the n-grams of one kind, of each column by itself."""
+
+    def __init__(self, of: str, markings: Sequence[str]):
+        marks = "".join(f"{re.escape(marking)}|" for marking in markings)
+        # TF-IDF sets the norm.
+        self._settings: dict[str, Any] = {"norm": None} | (
+            {"token_pattern": rf"{marks}{_CJK}|(?:(?!{_CJK})\w)+", "ngram_range": WORDS}
+            if of == "words"
+            else {"analyzer": "char_wb", "ngram_range": CHARACTERS}
+        )
+        self._learned: list[tuple[np.ndarray, Any]] = []
+
+    def fit(self, rows: Texts) -> Any:
+        """Learn which n-grams there are and how rare each is; (rows, D) of these rows."""
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        self._learned = []
+        for counts in self._counted(rows):
+            rows_with = np.bincount(counts.indices, minlength=BUCKETS)
+            # Some are kept even where every text is like no other.
+            kept = np.flatnonzero(rows_with >= min(SEEN, rows_with.max()))
+            weights = TfidfTransformer(sublinear_tf=True).fit(counts[:, kept])
+            self._learned.append((kept, weights))
+        return self.of(rows)
+
+    def of(self, rows: Texts) -> Any:
+        """(rows, D)."""
+        parts = zip(self._learned, self._counted(rows), strict=True)
+        return _beside([weights.transform(counts[:, kept]) for (kept, weights), counts in parts])
+
+    def _counted(self, rows: Texts) -> Iterator[Any]:
+        from sklearn.feature_extraction.text import HashingVectorizer
+
+        hashing = HashingVectorizer(n_features=BUCKETS, alternate_sign=False, **self._settings)
+        return (hashing.transform(texts) for texts in rows.columns)
+
+
+def _beside(parts: Sequence[Any]) -> Any:
+    from scipy.sparse import hstack
+
+    return hstack(list(parts), format="csr")
+
+
+def _fitted(features: Any, labels: np.ndarray, cost: float) -> Any:
+    from sklearn.svm import LinearSVC
+
+    # A hundredth of liblinear's default precision: the same answers in a third of the time.
+    return LinearSVC(C=cost, tol=1e-2, random_state=0).fit(features, labels)
+
+
+def _said(machine: Any, features: Any) -> np.ndarray:
+    return machine.predict(features).astype(np.int64)

@@ -82,12 +82,12 @@ def test_two_recipes_over_two_seeds_share_what_is_the_same_and_go_on_where_they_
         assert 4 < recipe["unigram_loss"]["python_scientific"] < math.log(500)
     assert sum("too short" in note for note in table["notes"]) == 2
     judged = [(d["candidate"], d["reference"]) for d in table["differences"]["macro_f1"]]
-    cheap = "TF-IDF + logistic regression"
+    cheap = "TF-IDF + linear SVM"
     assert judged == [("long", "short"), ("short", cheap), ("long", cheap)]
     verdicts = {d["verdict"] for of in table["differences"].values() for d in of}
     assert verdicts <= {"better", "worse", "not distinguishable"}
     assert [rival["name"] for rival in table["baselines"]] == [
-        "TF-IDF + logistic regression",
+        "TF-IDF + linear SVM",
         "majority class",
     ]
     kept = Path(table["folder"])
