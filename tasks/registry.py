@@ -30,6 +30,7 @@ from tasks.record_results import record_results
 from tasks.register_model import CHALLENGER, Version, aliases, register
 from tasks.registry_memory import remember_versions
 from tasks.tracking import Tracking
+from tasks.turn import turn
 from tasks.version_card import keep_card
 from tasks.work import Work
 
@@ -127,7 +128,8 @@ def promote_model(tracking: Tracking, gate: Gate, force: bool = False) -> Promot
     """Move the aliases if the gate lets it through; a refusal is an answer, not a failure."""
     with activity(f"{gate.name} version {gate.version}: trying it in a process of its own"):
         try:
-            outcome: Promotion | GateRefused = promote(tracking, gate, force=force)
+            with turn(gate.name):
+                outcome: Promotion | GateRefused = promote(tracking, gate, force=force)
         except GateRefused as refusal:
             outcome = refusal
     remember_versions(tracking, gate.name)
@@ -138,7 +140,8 @@ def promote_model(tracking: Tracking, gate: Gate, force: bool = False) -> Promot
 def roll_back(tracking: Tracking, name: str) -> Promotion | GateRefused:
     """Make the previous champion the champion again, where there is one."""
     try:
-        promotion = rollback(tracking, name)
+        with turn(name):
+            promotion = rollback(tracking, name)
     except GateRefused as refusal:
         return refusal
     remember_versions(tracking, name)

@@ -21,6 +21,7 @@ from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY, WEBHOOK, home, make_home, project
 
+LEASES = "prefect.server.concurrency.lease_storage.filesystem"
 LOOPBACK = "127.0.0.1"
 POOL = "fourstage"  # the work pool of prefect.yaml
 START_SECONDS = 120  # a first start makes two databases
@@ -147,6 +148,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         "PREFECT_SERVER_API_AUTH_STRING": login,
         "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": prefect,
+        # In memory, as it is unless told, who holds a limit is forgotten at the next start.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": LEASES,
     }
     # `prefect deploy` would fill this in; it is the worker's to say where the project lies.
     environment.pop("FOURSTAGE_ROOT", None)

@@ -8,9 +8,11 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -501,6 +503,7 @@ class Versions:
     """What happened to a model, command by command."""
 
     told: dict[str, Answer]
+    listener: Listener
 
     def aliases(self, name: str) -> dict[str, Any]:
         return self.told[name].json["model"]
@@ -531,7 +534,8 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
         "no such model": ("rollback", "smal", "--json"),
     }
     try:
-        yield Versions({name: listener.types(*words) for name, words in commands.items()})
+        told = {name: listener.types(*words) for name, words in commands.items()}
+        yield Versions(told, listener)
     finally:
         listener.close()
 
@@ -630,6 +634,36 @@ def test_what_does_not_exist_is_a_wrong_name(versions: Versions):
     assert "Versions: 1, 2, 3" in version.err
     assert model.code == 2, model.told()
     assert "did you mean 'small'?" in model.err
+
+
+def test_promotions_of_one_model_take_turns_over_all_machines(versions: Versions, prefect_server):
+    """Another machine holds Prefect's limit; the lock of this home is free."""
+    from prefect.client.orchestration import SyncPrefectClient
+
+    rollbacks = {"flow_runs": {"name": {"any_": ["rollback-small"]}}, "limit": 50}
+
+    def running() -> int:
+        _, found = post(f"{prefect_server}/flow_runs/filter", rollbacks)
+        return sum(run["state_type"] == "RUNNING" for run in found)
+
+    with SyncPrefectClient(prefect_server) as client, ThreadPoolExecutor(1) as pool:
+        limit = client.read_global_concurrency_limit_by_name("promote-small")
+        assert (limit.limit, limit.active_slots) == (1, 0)
+        held = client.increment_concurrency_slots_with_lease(
+            [limit.name], 1, "concurrency", lease_duration=60
+        ).json()
+        waiting = pool.submit(versions.listener.types, "rollback", "small", "--json")
+        try:
+            while not running():
+                assert not waiting.done(), waiting.result().told()
+                time.sleep(0.2)
+            time.sleep(2)
+            assert not waiting.done(), "it took no turn"
+        finally:
+            client.release_concurrency_slots_with_lease(held["lease_id"])
+        assert waiting.result().code == 0, waiting.result().told()
+        limit = client.read_global_concurrency_limit_by_name(limit.name)
+        assert limit.active_slots == 0
 
 
 def test_nothing_is_written_into_the_clone():

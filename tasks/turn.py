@@ -1,0 +1,55 @@
+"""A model's aliases are moved by one at a time, over all machines that share a Prefect server.
+
+The home's own lock knows one machine. Where a server is asked for, its concurrency limit
+``promote-<model>`` is held beside it; a server that a run brings along knows one machine too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+from fourstage.errors import EnvironmentFault
+from fourstage.settings import EMBEDDED
+
+LEASE_SECONDS = 60  # renewed while it is held; a holder that dies lets go after this time
+WAIT_SECONDS = 900  # longer than several smoke tests
+
+
+@contextmanager
+def turn(model: str) -> Iterator[None]:
+    """Hold the limit of a model, made where it is missing.
+
+    Raises:
+        EnvironmentFault: If somebody holds it for a quarter of an hour.
+    """
+    if not os.environ.get("PREFECT_API_URL") or os.environ.get(EMBEDDED):
+        yield
+        return
+    from prefect.concurrency.sync import concurrency
+
+    limit = f"promote-{model}"
+    _make(limit)
+    held = concurrency(
+        limit, timeout_seconds=WAIT_SECONDS, lease_duration=LEASE_SECONDS, strict=True
+    )
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(held)
+        except TimeoutError as error:
+            raise EnvironmentFault(
+                f"{model}: Prefect's limit {limit} has been held for {WAIT_SECONDS // 60} minutes."
+                " Where nobody promotes, the server has lost a lease in a restart: `prefect gcl"
+                f" update {limit} --active-slots 0` frees it; then run the same command again."
+            ) from error
+        yield
+
+
+def _make(limit: str) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
+    from prefect.exceptions import ObjectAlreadyExists
+
+    with get_client(sync_client=True) as client, suppress(ObjectAlreadyExists):
+        client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=limit, limit=1))
