@@ -71,7 +71,7 @@ def lifecycle(
         summary = show_summary(work)
         remember(work.plan.recipe.name, work.made)
     if summary["gate"] and summary["gate"]["decision"] == "refuse":
-        return refused(summary["gate"]["reason"], summary["model"]["name"], summary)
+        return refused({**summary["gate"], "model": summary["model"]}, summary)
     return summary
 
 

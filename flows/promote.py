@@ -5,10 +5,11 @@ from __future__ import annotations
 from prefect import flow
 from prefect.client.schemas.objects import State
 
+from fourstage.errors import GateRefused
 from tasks.events import announce_promotion
 from tasks.failures import refused, says_what_next
 from tasks.naming import named
-from tasks.pages import show_gate, show_lineage
+from tasks.pages import show_gate, show_lineage, show_no_challenger
 from tasks.registry import challenger_of, hold_gate, promote_model
 from tasks.tracking import connect
 
@@ -27,12 +28,15 @@ def promote(model: str, version: int | None = None, force: bool = False) -> dict
         The decision with its reasons, and the aliases as they are now.
     """
     tracking = connect()
-    number = challenger_of(tracking, model) if version is None else version
+    try:
+        number = challenger_of(tracking, model) if version is None else version
+    except GateRefused as refusal:
+        return refused(show_no_challenger(tracking, model, refusal))
     gate = hold_gate(tracking, model, number)
     outcome = promote_model(tracking, gate, force)
     announce_promotion(outcome)
     decision = show_gate(tracking, gate, outcome)
     show_lineage(tracking, model, number)
     if decision["decision"] == "refuse":
-        return refused(decision["reason"], model, decision)
+        return refused(decision)
     return decision

@@ -26,5 +26,5 @@ def rollback(model: str) -> dict | State[dict]:
     tracking = connect()
     outcome = show_rollback(tracking, model, roll_back(tracking, model))
     if outcome["decision"] == "refuse":
-        return refused(outcome["reason"], model, outcome)
+        return refused(outcome)
     return outcome

@@ -53,14 +53,25 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def refused(reason: str, model: str, data: Any) -> State:
-    """The state of a run that left the champion where it is: Completed, so nobody is woken."""
-    told = (
-        f"{reason}\nExit code {GateRefused.exit_code}. Next: nothing has to be done, the champion"
-        f" stays; `fourstage trace {shlex.quote(f'models:/{model}@champion')}` says what it is, the"
-        " gate's report on this page why the other one was refused."
+def refused(decision: Mapping[str, Any], data: Any = None) -> State:
+    """The state of a run that moved no alias: Completed, so nobody is woken.
+
+    Args:
+        decision: With its reason, the model, and the champion, None where there is none.
+        data: The flow's result; the decision unless given.
+    """
+    address = shlex.quote(f"models:/{decision['model']['name']}@champion")
+    champion = decision["champion"]
+    stays = (
+        f"champion version {champion} stays; `fourstage trace {address}` says what it is"
+        if champion
+        else "there is no champion that it could have replaced"
     )
-    return Completed(name="Refused", message=told, data=data)
+    told = (
+        f"{decision['reason']}\nExit code {GateRefused.exit_code}. Next: nothing has to be done,"
+        f" {stays}. The report on this page says why."
+    )
+    return Completed(name="Refused", message=told, data=data or decision)
 
 
 def _next(error: Exception, verb: str, given: Mapping[str, Any]) -> str:

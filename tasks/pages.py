@@ -20,7 +20,7 @@ from tasks.narration import outcome
 from tasks.plots import data_address
 from tasks.promote_model import Promotion
 from tasks.record_stage import record_stage
-from tasks.register_model import aliases
+from tasks.register_model import CHAMPION, aliases
 from tasks.report import (
     brackets,
     contract_card,
@@ -142,7 +142,13 @@ def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) 
         _post("gate", gate_report(gate, "forced", gate.reason), "The gate's decision")
     else:
         _post("gate", gate_report(gate), "The gate's decision")
-    return decision | {"model": _model(tracking, gate.name, gate.version)}
+    return decision | _standing(tracking, gate.name, gate.version)
+
+
+def show_no_challenger(tracking: Tracking, model: str, refusal: GateRefused) -> dict[str, Any]:
+    """Post that there is nothing to promote; the decision as plain JSON."""
+    _post("gate", f"## Nothing to promote\n\n{refusal}", "The gate's decision")
+    return {"decision": "refuse", "reason": str(refusal), **_standing(tracking, model)}
 
 
 def show_rollback(
@@ -151,15 +157,11 @@ def show_rollback(
     """Post what a rollback did."""
     if isinstance(outcome, GateRefused):
         _post("rollback", f"## Not rolled back\n\n{outcome}", "Rollback")
-        return {"decision": "refuse", "reason": str(outcome), "model": {"name": model}}
+        return {"decision": "refuse", "reason": str(outcome), **_standing(tracking, model)}
     number = outcome.champion.number
     said = f"version {number} is the champion of {model} again, in place of {outcome.replaced}"
     _post("rollback", f"## Rolled back\n\n{said}", "Rollback")
-    return {
-        "decision": "rollback",
-        "reason": said,
-        "model": _model(tracking, model, number),
-    }
+    return {"decision": "rollback", "reason": said, **_standing(tracking, model, number)}
 
 
 def show_lineage(tracking: Tracking, model: str, number: int) -> None:
@@ -212,9 +214,14 @@ def _post_for(work: Work, key: str, page: str, about: str) -> None:
     _post(key, page, about)
 
 
-def _model(tracking: Tracking, name: str, number: int) -> dict[str, Any]:
-    pointing = sorted(alias for alias, at in aliases(tracking, name).items() if at == number)
-    return {"name": name, "version": number, "aliases": pointing}
+def _standing(tracking: Tracking, name: str, number: int | None = None) -> dict[str, Any]:
+    """The champion of a model as it is now, and a version with its aliases."""
+    there = aliases(tracking, name)
+    version = {}
+    if number is not None:
+        pointing = sorted(alias for alias, at in there.items() if at == number)
+        version = {"version": number, "aliases": pointing}
+    return {"champion": there.get(CHAMPION), "model": {"name": name, **version}}
 
 
 def _post(key: str, markdown: str, description: str) -> None:

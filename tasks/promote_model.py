@@ -76,10 +76,7 @@ def find_version_of(tracking: Tracking, name: str, number: int) -> Version:
     """
     from mlflow.exceptions import MlflowException
 
-    known = registered_names(tracking)
-    if name not in known:
-        hint = "A model is registered by `fourstage run`."
-        raise UnknownNameError("registry", name, "a registered model", known, hint)
+    require_model(tracking, name)
     try:
         return version(tracking, name, number)
     except MlflowException as error:
@@ -88,6 +85,18 @@ def find_version_of(tracking: Tracking, name: str, number: int) -> Version:
         found = tracking.client.search_model_versions(f"name = '{name}'")
         numbers = ", ".join(sorted((str(each.version) for each in found), key=int)) or "none"
         raise RecipeError(f"{name} has no version {number}. Versions: {numbers}.") from error
+
+
+def require_model(tracking: Tracking, name: str) -> None:
+    """Pass where a model of a name is registered.
+
+    Raises:
+        UnknownNameError: If there is none; suggests the nearest name.
+    """
+    known = registered_names(tracking)
+    if name not in known:
+        hint = "A model is registered by `fourstage run`."
+        raise UnknownNameError("registry", name, "a registered model", known, hint)
 
 
 def unreadable(tracking: Tracking, candidate: Version) -> str:
@@ -173,10 +182,7 @@ def rollback(tracking: Tracking, name: str) -> Promotion:
         UnknownNameError: If there is no such model.
         GateRefused: If there is nothing to go back to, or its files are gone.
     """
-    known = registered_names(tracking)
-    if name not in known:
-        hint = "A model is registered by `fourstage run`."
-        raise UnknownNameError("registry", name, "a registered model", known, hint)
+    require_model(tracking, name)
     client = tracking.client
     with tracking.alone(f"promote-{name}"):
         before = aliases(tracking, name)

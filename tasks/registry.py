@@ -24,10 +24,11 @@ from tasks.promote_model import (
     find_champion,
     find_version_of,
     promote,
+    require_model,
     rollback,
 )
 from tasks.record_results import record_results
-from tasks.register_model import CHALLENGER, Version, aliases, register
+from tasks.register_model import CHALLENGER, CHAMPION, Version, aliases, register
 from tasks.registry_memory import remember_versions
 from tasks.tracking import Tracking
 from tasks.turn import turn
@@ -152,15 +153,18 @@ def challenger_of(tracking: Tracking, name: str) -> int:
     """Number of the version that waits at the gate.
 
     Raises:
-        GateRefused: If there is none.
+        UnknownNameError: If there is no such model.
+        GateRefused: If none waits.
     """
-    number = aliases(tracking, name).get(CHALLENGER)
-    if number is None:
-        raise GateRefused(
-            f"{name} has no challenger: its last version is the champion. Run its recipe with new"
-            " data or settings, or name a version with --version."
-        )
-    return number
+    require_model(tracking, name)
+    there = aliases(tracking, name)
+    if CHALLENGER in there:
+        return there[CHALLENGER]
+    champion = f": version {there[CHAMPION]} is the champion" if CHAMPION in there else ""
+    raise GateRefused(
+        f"{name} has no challenger{champion}. Run its recipe with new data or settings, or name a"
+        " version with --version."
+    )
 
 
 def _overlapping(dataset: Artifact) -> int:

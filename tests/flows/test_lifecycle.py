@@ -530,6 +530,8 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
         "by number": ("promote", "small", "--version", "3", "--json"),
         "what differs": ("diff", "small/1", "small@champion", "--json"),
         "for people": ("diff", "small/1", "small/3"),
+        "no challenger": ("promote", "small", "--json"),
+        "no challenger of no model": ("promote", "smal", "--json"),
         "no such version": ("promote", "small", "--version", "9", "--json"),
         "no such model": ("rollback", "smal", "--json"),
     }
@@ -573,7 +575,8 @@ def test_a_refused_run_is_completed_in_prefect_and_named_refused(versions, prefe
     assert {run["state_type"] for run in refused} == {"COMPLETED"}
     for run in refused:
         assert "Exit code 4. Next: nothing has to be done" in run["state"]["message"]
-        assert "`fourstage trace models:/small@champion`" in run["state"]["message"]
+        stays = r"champion version [13] stays; `fourstage trace models:/small@champion`"
+        assert re.search(stays, run["state"]["message"])
     names = [run["name"] for run in refused]
     for begin in ("lifecycle-small-", "promote-small-", "rollback-small-"):
         assert any(name.startswith(begin) for name in names), names
@@ -588,6 +591,16 @@ def test_a_first_champion_cannot_be_rolled_back(versions: Versions):
     answer = versions.told["nothing to go back to"]
     assert answer.code == 4, answer.told()
     assert "first champion" in answer.json["reason"]
+
+
+def test_without_a_challenger_a_promotion_is_refused(versions: Versions, prefect_server):
+    answer = versions.told["no challenger"]
+    assert answer.code == 4, answer.told()
+    assert answer.json["reason"].startswith("small has no challenger: version 3 is the champion.")
+    assert answer.json["champion"] == 3
+    body = {"flow_runs": {"state": {"name": {"any_": ["Refused"]}}}, "limit": 50}
+    _, refused = post(f"{prefect_server}/flow_runs/filter", body)
+    assert any("has no challenger" in run["state"]["message"] for run in refused)
 
 
 def test_force_and_rollback_move_the_champion_and_back(versions: Versions):
@@ -630,6 +643,9 @@ def test_diff_says_what_differs_between_versions(versions: Versions):
 
 def test_what_does_not_exist_is_a_wrong_name(versions: Versions):
     version, model = versions.told["no such version"], versions.told["no such model"]
+    unknown = versions.told["no challenger of no model"]
+    assert unknown.code == 2, unknown.told()
+    assert "did you mean 'small'?" in unknown.err
     assert version.code == 2, version.told()
     assert "Versions: 1, 2, 3" in version.err
     assert model.code == 2, model.told()

@@ -62,9 +62,15 @@ def test_what_nobody_foresaw_is_raised_as_it_is():
 
 
 def test_a_refusal_is_completed_and_says_what_serves():
-    state = refused("accuracy is too low", "small", {"decision": "refuse"})
+    decision = {"decision": "refuse", "reason": "accuracy is too low", "model": {"name": "small"}}
+    state = refused({**decision, "champion": 3})
     assert state.is_completed()
     assert state.name == "Refused"
     assert state.message
     assert state.message.startswith("accuracy is too low\nExit code 4. Next: nothing has to be")
+    assert "champion version 3 stays" in state.message
     assert "`fourstage trace models:/small@champion`" in state.message
+    none = refused({**decision, "champion": None}).message
+    assert none
+    assert "there is no champion" in none
+    assert "fourstage trace" not in none
