@@ -38,6 +38,7 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
             predicted=tuple(table["predicted"]),
         ),
         baseline=facts["baseline"],
+        baseline_predicted=tuple(table["baseline"]),
         slices=facts["slices"],
         forgetting=facts["forgetting"],
         latency_ms=evaluation.notes["latency_ms"],
@@ -95,9 +96,10 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
                 " store without training."
             ) from error
     facts = kept["evidence"]
-    said = facts.pop("predictions")
+    said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted"))
     predictions = Predictions(**{name: tuple(values) for name, values in said.items()})
-    return Evidence(**facts, predictions=predictions), kept["rules"]
+    evidence = Evidence(**facts, predictions=predictions, baseline_predicted=cheap)
+    return evidence, kept["rules"]
 
 
 def _digest(content: bytes) -> str:

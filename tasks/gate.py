@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import RecipeError, UnknownNameError
+from models.evaluation.baseline import CHEAP
 
 if TYPE_CHECKING:
     from models.evaluation.bootstrap import Comparison
@@ -45,6 +46,7 @@ class Evidence:
         metrics: Metrics on the gate's rows.
         predictions: Its answers on them.
         baseline: The cheap baseline's metrics on the same rows.
+        baseline_predicted: The label it gave each of them; empty where that was not kept.
         slices: Metrics by slice.
         forgetting: Rise of held-out loss by corpus since the stage that learned it.
         latency_ms: ``p50`` and ``p95`` of one prediction.
@@ -55,6 +57,7 @@ class Evidence:
     metrics: Mapping[str, float]
     predictions: Predictions | None = None
     baseline: Mapping[str, float] = field(default_factory=dict)
+    baseline_predicted: tuple[str, ...] = ()
     slices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     forgetting: Mapping[str, float] = field(default_factory=dict)
     latency_ms: Mapping[str, float] = field(default_factory=dict)
@@ -168,6 +171,8 @@ def decide(
             champion = None  # it would be compared with itself
     checks: list[Check] = []
     warnings: list[str] = []
+    if ahead := baseline_ahead(challenger.metrics, challenger.baseline):
+        warnings.append(ahead)
     for subject, rules in requirements.items():
         if subject == "slices":
             checks += _slices(rules, challenger)
@@ -210,17 +215,44 @@ def _metric(
         if rule in bounds:
             continue
         if rule == "above" and asked == BASELINE:
-            floor = challenger.baseline.get(metric)
-            above = None if value is None or floor is None else value - floor
-            fine = above is not None and above > 0
-            figures = {} if above is None else {f"{metric}/above_baseline": above}
-            name = f"{metric} above {BASELINE}"
-            expected = f"> {_figure(floor)}"
-            yield Check(name, fine, expected, _figure(value), figures=figures), []
+            yield _above_baseline(metric, challenger), []
         elif rule == "not_below_champion_by":
             yield _not_below(metric, asked, challenger, champion)
         else:
             raise _unknown(f"{metric}.{rule}", "at_least, at_most, above, not_below_champion_by")
+
+
+def baseline_ahead(metrics: Mapping[str, float], baseline: Mapping[str, float]) -> str:
+    """That a cheap model does better, with both figures; empty where it does not."""
+    behind = [
+        f"{name} {baseline[name]:.4f} against {value:.4f}"
+        for name, value in metrics.items()
+        if baseline.get(name, value) > value
+    ]
+    return f"{CHEAP} is better than this model: {', '.join(behind)}" if behind else ""
+
+
+def _above_baseline(metric: str, challenger: Evidence) -> Check:
+    """Whether chance alone would hardly put it so far ahead, by a paired bootstrap."""
+    name = f"{metric} above {BASELINE}"
+    floor = challenger.baseline.get(metric)
+    expected = f"> {_figure(floor)}"
+    ours, said = challenger.predictions, challenger.baseline_predicted
+    if ours is None or len(said) != len(ours.ids):
+        says = f"predictions of it and of {CHEAP} on the gate's rows are needed"
+        return Check(name, False, expected, "no stored predictions", says)
+    found = _compare(metric, 0.0, {}, ours, replace(ours, predicted=said))
+    observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure above {found.low:+.4f}"
+    says = (
+        f"version {challenger.version} ({found.candidate:.4f}) against {CHEAP}"
+        f" ({found.reference:.4f}) on {found.rows} rows, which can tell a lead of about"
+        f" {found.smallest_margin:.4f} from chance"
+    )
+    figures = {
+        f"{metric}/above_baseline": found.difference,
+        f"{metric}/above_baseline_lower_bound": found.low,
+    }
+    return Check(name, found.low > 0, expected, observed, says, figures)
 
 
 def _not_below(

@@ -33,6 +33,8 @@ DOING = {
     "package": "packing the model",
     "evaluation": "predicting the test rows",
 }
+# So that a path or a command in a line can be copied.
+UNBROKEN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 
 
 def doing(step: Step) -> str:
@@ -80,12 +82,15 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
             (f"  fourstage explain {recipe}", "why each step was made or reused"),
             ("  fourstage up", "Prefect's and MLflow's pages on this machine"),
         )
+    _print_warnings(summary, console)
 
 
 def outcome(summary: Mapping[str, Any]) -> str:
     """The same without the commands, as text for a page."""
     text = StringIO()
-    _print_outcome(summary, Console(file=text, width=120))
+    console = Console(file=text, width=120)
+    _print_outcome(summary, console)
+    _print_warnings(summary, console)
     return text.getvalue().rstrip()
 
 
@@ -119,9 +124,13 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     if gate and model:
         said = "promoted to champion" if gate["decision"] == "promote" else "not promoted"
         console.print(f"\n[bold]{model['name']} version {model['version']}[/]: {said}")
-        for said in (gate["reason"], *gate["warnings"]):
-            # Unbroken, so that a path or a command in it can be copied.
-            console.print(f"  {said}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"  {gate['reason']}", **UNBROKEN)
+
+
+def _print_warnings(summary: Mapping[str, Any], console: Console) -> None:
+    """What the reader must not miss, after everything else."""
+    for warning in (summary["gate"] or {}).get("warnings", ()):
+        console.print(f"\nWarning: {warning}", **UNBROKEN)
 
 
 def _parts_that_fit(

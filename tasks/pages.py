@@ -14,7 +14,7 @@ from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.ancestry import BrokenLineage
 from tasks.comparison_report import markdown
 from tasks.durable import results_of, store
-from tasks.gate import Check, Gate
+from tasks.gate import Check, Gate, baseline_ahead
 from tasks.lineage import trace
 from tasks.narration import outcome
 from tasks.plots import data_address
@@ -126,6 +126,8 @@ def show_evaluation(work: Work) -> None:
     ]
     if said := left_out(facts):
         parts.append(f"{said}.")
+    if ahead := baseline_ahead(facts["metrics"], facts["baseline"]):
+        parts.insert(1, f"**{ahead}.**")
     if slices:
         parts.append(markdown_table(("slice", *facts["metrics"]), slices))
     _post_for(work, "evaluation", "\n\n".join(parts), "Scores on the gate's rows")

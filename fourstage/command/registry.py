@@ -89,6 +89,9 @@ def _run(options: Namespace, work: Callable[[], Any]) -> int:
         tell(f"fourstage: {found['reason']}")
     elif not options.json:
         print_line(_line(found))
+    if isinstance(found, dict):
+        for warning in found.get("warnings", []):
+            tell(f"Warning: {warning}")
     return GateRefused.exit_code if refused else 0
 
 

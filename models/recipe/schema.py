@@ -425,7 +425,7 @@ class Requirement(Part):
     at_least: float | None = None
     at_most: float | None = None
     above: Literal["cheap_baseline"] | None = None
-    """TF-IDF of words and characters with a linear SVM, on the same rows."""
+    """TF-IDF of words and characters with a linear SVM, by more than chance explains."""
     not_below_champion_by: (
         Annotated[
             Annotated[float, Field(ge=0, le=1), Tag("text")]

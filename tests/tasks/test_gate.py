@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,10 +26,20 @@ def predictions(correct: float, seed: int, rows: int = ROWS) -> Predictions:
     )
 
 
+def accuracy(said: Predictions) -> float:
+    return float(np.mean([a == b for a, b in zip(said.labels, said.predicted, strict=True)]))
+
+
 def model(version: int, correct: float, seed: int = 1, **more) -> Evidence:
-    said = predictions(correct, seed)
-    score = float(np.mean([a == b for a, b in zip(said.labels, said.predicted, strict=True)]))
-    return Evidence(version, {"accuracy": score}, said, baseline={"accuracy": 0.6}, **more)
+    said, cheap = predictions(correct, seed), predictions(0.6, 99)
+    return Evidence(
+        version,
+        {"accuracy": accuracy(said)},
+        said,
+        baseline={"accuracy": accuracy(cheap)},
+        baseline_predicted=cheap.predicted,
+        **more,
+    )
 
 
 def failed(requirements: dict, challenger: Evidence, champion: Evidence | None = None, **more):
@@ -38,8 +50,33 @@ def failed(requirements: dict, challenger: Evidence, champion: Evidence | None =
 def test_floors_and_the_cheap_baseline_decide():
     asked = {"accuracy": {"at_least": 0.7, "above": "cheap_baseline"}}
     assert failed(asked, model(1, 0.9)) == []
-    assert failed(asked, model(1, 0.65)) == ["accuracy at_least"]
+    assert failed(asked, model(1, 0.68)) == ["accuracy at_least"]
     assert failed(asked, model(1, 0.4)) == ["accuracy at_least", "accuracy above cheap_baseline"]
+
+
+def test_a_lead_over_the_cheap_baseline_that_chance_explains_is_none():
+    asked = {"accuracy": {"above": "cheap_baseline"}}
+    lucky = model(1, 0.6, seed=24)
+    assert lucky.metrics["accuracy"] > lucky.baseline["accuracy"]
+    (check,) = decide("m", asked, lucky).failed
+    assert check.name == "accuracy above cheap_baseline"
+    assert check.observed.startswith("+0.0")
+    assert "600 rows, which can tell a lead of about 0.0" in check.says
+    # Who says the same of every row is not ahead.
+    same = replace(lucky, baseline_predicted=lucky.predictions.predicted)
+    assert failed(asked, same) == ["accuracy above cheap_baseline"]
+    assert failed(asked, replace(lucky, baseline_predicted=())) == ["accuracy above cheap_baseline"]
+
+
+def test_a_cheap_baseline_that_is_better_is_said_whatever_the_gate_asks():
+    gate = decide("m", {}, model(1, 0.4))
+    assert gate.decision == "promote"
+    (warning,) = gate.warnings
+    evidence = model(1, 0.4)
+    ours, cheap = evidence.metrics["accuracy"], evidence.baseline["accuracy"]
+    assert f"is better than this model: accuracy {cheap:.4f} against {ours:.4f}" in warning
+    assert warning in gate_report(gate)
+    assert decide("m", {}, model(1, 0.9)).warnings == ()
 
 
 def test_a_metric_nobody_measured_is_refused():
