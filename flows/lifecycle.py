@@ -14,7 +14,7 @@ from flows.finetune import finetune
 from flows.prepare import prepare
 from flows.pretrain import pretrain
 from flows.promote import promote
-from tasks.failures import refused, says_what_next
+from tasks.failures import ended, says_what_next
 from tasks.fresh_process import get_ready
 from tasks.history import remember
 from tasks.naming import named
@@ -45,7 +45,8 @@ def lifecycle(
         accept_code_change: Stages to reuse although the code that made them has changed since.
 
     Returns:
-        The run's summary; a refused promotion is a Completed state named ``Refused``.
+        The run's summary; a refused promotion is a Completed state named ``Refused``, one that
+        somebody has to agree to ``AwaitingApproval``.
     """
     overrides = overrides or []
     with work_on(recipe, overrides, smoke) as work:
@@ -70,9 +71,7 @@ def lifecycle(
             work.told = {"gate": decision, "model": decision.pop("model")}
         summary = show_summary(work)
         remember(work.plan.recipe.name, work.made)
-    if summary["gate"] and summary["gate"]["decision"] == "refuse":
-        return refused({**summary["gate"], "model": summary["model"]}, summary)
-    return summary
+    return ended({**(summary["gate"] or {}), "model": summary["model"]}, summary)
 
 
 def _after(before: Any, flow: Flow[..., Any], *given: Any) -> Any:

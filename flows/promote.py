@@ -7,22 +7,32 @@ from prefect.client.schemas.objects import State
 
 from fourstage.errors import GateRefused
 from tasks.events import announce_promotion
-from tasks.failures import refused, says_what_next
+from tasks.failures import ended, refused, says_what_next
 from tasks.naming import named
 from tasks.pages import show_gate, show_lineage, show_no_challenger
+from tasks.promote_model import Approval
 from tasks.registry import challenger_of, hold_gate, promote_model
 from tasks.tracking import connect
 
 
 @flow(name="promote", flow_run_name=named("promote", "model"))
 @says_what_next("promote")
-def promote(model: str, version: int | None = None, force: bool = False) -> dict | State[dict]:
+def promote(
+    model: str,
+    version: int | None = None,
+    force: bool = False,
+    approved_by: str | None = None,
+    approval_reason: str = "",
+) -> dict | State[dict]:
     """Promote a version if the gate lets it through; a refusal is Completed, named ``Refused``.
 
     Args:
         model: Name in the registry.
         version: Its number; the challenger where left out.
         force: Promote in spite of the gate; recorded as such.
+        approved_by: Who agrees, where the recipe wants it (``promote.approve: by_hand``) or the
+            champion's alias was taken away; without it such a run is ``AwaitingApproval``.
+        approval_reason: Why; recorded with the name.
 
     Returns:
         The decision with its reasons, and the aliases as they are now.
@@ -33,10 +43,9 @@ def promote(model: str, version: int | None = None, force: bool = False) -> dict
     except GateRefused as refusal:
         return refused(show_no_challenger(tracking, model, refusal))
     gate = hold_gate(tracking, model, number)
-    outcome = promote_model(tracking, gate, force)
+    approval = Approval(approved_by, approval_reason) if approved_by else None
+    outcome = promote_model(tracking, gate, force, approval)
     announce_promotion(outcome)
     decision = show_gate(tracking, gate, outcome)
     show_lineage(tracking, model, number)
-    if decision["decision"] == "refuse":
-        return refused(decision)
-    return decision
+    return ended(decision)

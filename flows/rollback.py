@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from tasks.failures import refused, says_what_next
+from tasks.failures import ended, says_what_next
 from tasks.naming import named
 from tasks.pages import show_rollback
 from tasks.registry import roll_back
@@ -24,7 +24,4 @@ def rollback(model: str) -> dict | State[dict]:
         What was done, and the aliases as they are now.
     """
     tracking = connect()
-    outcome = show_rollback(tracking, model, roll_back(tracking, model))
-    if outcome["decision"] == "refuse":
-        return refused(outcome)
-    return outcome
+    return ended(show_rollback(tracking, model, roll_back(tracking, model)))

@@ -53,6 +53,23 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
+def ended(decision: Mapping[str, Any], result: Any = None) -> Any:
+    """How a flow ends that decided about a version: a state whose name says it, or its result.
+
+    Args:
+        decision: With its reason, the model, and the champion, None where there is none.
+        result: The flow's; the decision unless given.
+    """
+    result = result or decision
+    match decision.get("decision"):
+        case "refuse":
+            return refused(decision, result)
+        case "wait":
+            told = f"{decision['reason']}\nExit code 0. Nothing has moved until somebody approves."
+            return Completed(name="AwaitingApproval", message=told, data=result)
+    return result
+
+
 def refused(decision: Mapping[str, Any], data: Any = None) -> State:
     """The state of a run that moved no alias: Completed, so nobody is woken.
 

@@ -95,6 +95,7 @@ class Gate:
         champion_version: The champion it was compared with, None where there was none.
         checks: Everything it looked at.
         warnings: What a reader should know although it decides nothing.
+        asks: Why somebody has to agree even where every check passed; empty where nobody has to.
     """
 
     name: str
@@ -102,11 +103,14 @@ class Gate:
     champion_version: int | None
     checks: tuple[Check, ...]
     warnings: tuple[str, ...] = ()
+    asks: str = ""
 
     @property
     def decision(self) -> str:
-        """``promote`` or ``refuse``."""
-        return "promote" if all(check.passed for check in self.checks) else "refuse"
+        """``promote``, ``refuse``, or ``wait`` for somebody who approves."""
+        if self.failed:
+            return "refuse"
+        return "wait" if self.asks else "promote"
 
     @property
     def failed(self) -> list[Check]:
@@ -117,7 +121,8 @@ class Gate:
     def reason(self) -> str:
         """The decision's reason in a line."""
         if not self.failed:
-            return f"all {len(self.checks)} checks passed"
+            passed = f"all {len(self.checks)} checks passed"
+            return f"{passed}, but {self.asks}" if self.asks else passed
         return "; ".join(
             f"{check.name}: expected {check.expected}, found {check.observed}"
             + (f" ({check.says})" if check.says else "")
@@ -134,6 +139,7 @@ class Gate:
             "reason": self.reason,
             "checks": [dict(check.__dict__) for check in self.checks],
             "warnings": list(self.warnings),
+            "asks": self.asks,
         }
 
 
@@ -148,6 +154,7 @@ def decide(
     contracts: Mapping[str, str] | None = None,
     lineage_faults: Sequence[str] = (),
     overlap: tuple[str, int] | None = None,
+    asks: str = "",
 ) -> Gate:
     """Hold a version against a recipe's requirements.
 
@@ -161,6 +168,7 @@ def decide(
         contracts: Verdict (``green``, ``amber``, ``red``) of each contract on the version's way.
         lineage_faults: What its lineage lacks.
         overlap: Policy and number of evaluation rows that stand in the training text.
+        asks: Why somebody has to approve, if somebody has to.
 
     Raises:
         RecipeError: For a requirement or rule that does not exist.
@@ -201,7 +209,9 @@ def decide(
         checks.append(Check("overlap", fine, f"none, or policy report ({policy})", f"{count} rows"))
         if count and fine:
             warnings.append(f"{count} evaluation rows stand in the training text (policy {policy})")
-    return Gate(name, challenger.version, champion_version, tuple(checks), tuple(warnings))
+    if champion_version == challenger.version:
+        asks = ""  # it is the champion already
+    return Gate(name, challenger.version, champion_version, tuple(checks), tuple(warnings), asks)
 
 
 def _metric(

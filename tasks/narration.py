@@ -33,6 +33,11 @@ DOING = {
     "package": "packing the model",
     "evaluation": "predicting the test rows",
 }
+OUTCOMES = {
+    "promote": "promoted to champion",
+    "refuse": "not promoted",
+    "wait": "waits for somebody's approval",
+}
 # So that a path or a command in a line can be copied.
 UNBROKEN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 
@@ -82,7 +87,7 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
             (f"  fourstage explain {recipe}", "why each step was made or reused"),
             ("  fourstage up", "Prefect's and MLflow's pages on this machine"),
         )
-    _print_warnings(summary, console)
+    _print_last(summary, console)
 
 
 def outcome(summary: Mapping[str, Any]) -> str:
@@ -90,7 +95,7 @@ def outcome(summary: Mapping[str, Any]) -> str:
     text = StringIO()
     console = Console(file=text, width=120)
     _print_outcome(summary, console)
-    _print_warnings(summary, console)
+    _print_last(summary, console)
     return text.getvalue().rstrip()
 
 
@@ -122,15 +127,19 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             console.print(f"[dim]{escape(said)}[/]")
     gate, model = summary["gate"], summary["model"]
     if gate and model:
-        said = "promoted to champion" if gate["decision"] == "promote" else "not promoted"
-        console.print(f"\n[bold]{model['name']} version {model['version']}[/]: {said}")
+        version = f"{model['name']} version {model['version']}"
+        console.print(f"\n[bold]{version}[/]: {OUTCOMES[gate['decision']]}")
         console.print(f"  {gate['reason']}", **UNBROKEN)
 
 
-def _print_warnings(summary: Mapping[str, Any], console: Console) -> None:
+def _print_last(summary: Mapping[str, Any], console: Console) -> None:
     """What the reader must not miss, after everything else."""
     for warning in (summary["gate"] or {}).get("warnings", ()):
         console.print(f"\nWarning: {warning}", **UNBROKEN)
+    if summary["gate"] and summary["gate"]["decision"] == "wait":
+        version = f"{summary['model']['name']} version {summary['model']['version']}"
+        reason = summary["gate"]["reason"]
+        console.print(f"\n{version} {OUTCOMES['wait']}: {reason}", **UNBROKEN)
 
 
 def _parts_that_fit(

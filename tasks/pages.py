@@ -18,10 +18,11 @@ from tasks.gate import Check, Gate, baseline_ahead
 from tasks.lineage import trace
 from tasks.narration import outcome
 from tasks.plots import data_address
-from tasks.promote_model import Promotion
+from tasks.promote_model import ApprovalMissing, Promotion
 from tasks.record_stage import record_stage
 from tasks.register_model import CHAMPION, aliases
 from tasks.report import (
+    OUTCOMES,
     brackets,
     contract_card,
     gate_report,
@@ -136,14 +137,16 @@ def show_evaluation(work: Work) -> None:
 def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
     """Post the gate's report; the decision as plain JSON."""
     decision = gate.to_json()
-    if isinstance(outcome, GateRefused):
+    if isinstance(outcome, ApprovalMissing):
+        decision |= {"reason": str(outcome)}
+        _post("gate", gate_report(gate, reason=str(outcome)), "The gate's decision")
+    elif isinstance(outcome, GateRefused):
         decision |= {"decision": "refuse", "reason": str(outcome)}
         _post("gate", gate_report(gate, "refused", str(outcome)), "The gate's decision")
-    elif gate.decision == "refuse":
-        decision |= {"decision": "promote", "reason": f"forced, in spite of {gate.reason}"}
-        _post("gate", gate_report(gate, "forced", gate.reason), "The gate's decision")
     else:
-        _post("gate", gate_report(gate), "The gate's decision")
+        decision |= {"decision": "promote", "reason": outcome.reason}
+        word = "forced" if outcome.forced else "promoted"
+        _post("gate", gate_report(gate, word, outcome.reason), "The gate's decision")
     return decision | _standing(tracking, gate.name, gate.version)
 
 
@@ -204,8 +207,8 @@ def show_summary(work: Work) -> dict[str, Any]:
         warnings = tuple(decision["warnings"])
         champion = decision["champion_version"]
         gate = Gate(model["name"], model["version"], champion, checks, warnings)
-        refused = "refused" if decision["decision"] == "refuse" else ""
-        _post("gate", gate_report(gate, refused, decision["reason"]), "The gate's decision")
+        word = OUTCOMES[decision["decision"]]
+        _post("gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
         show_lineage(work.tracking, model["name"], model["version"])
     log(outcome(summary))
     return summary

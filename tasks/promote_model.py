@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,6 +30,26 @@ from tasks.tracking import Tracking, answered
 TESTED = "fourstage.smoke_tested"  # set on a version that a fresh process could load
 REPLACED = "fourstage.replaced"  # the champion a version took over from
 PROMOTED = "fourstage.promoted_at"
+OUTCOME = "fourstage.gate"  # of the last time a version was held against its gate
+COMPARED = "fourstage.gate_champion"  # the champion of that moment, or ``none``
+AWAITING = "awaiting approval"
+
+
+@dataclass(frozen=True)
+class Approval:
+    """Somebody's word that a version may become the champion.
+
+    Attributes:
+        by: Who.
+        reason: Why.
+    """
+
+    by: str
+    reason: str
+
+
+class ApprovalMissing(GateRefused):
+    """Every check passed; somebody has to agree."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +61,16 @@ class Promotion:
         replaced: Number of the champion before, None where there was none.
         changed: Whether an alias moved.
         smoke: What the fresh process found (seconds to load, ms a prediction).
+        reason: Why it was done.
+        forced: Whether it was done in spite of the gate.
     """
 
     champion: Version
     replaced: int | None
     changed: bool
     smoke: Mapping[str, Any]
+    reason: str = ""
+    forced: bool = False
 
 
 @answered
@@ -115,6 +139,7 @@ def promote(
     *,
     run_id: str | None = None,
     force: bool = False,
+    approval: Approval | None = None,
     smoke_test: bool = True,
 ) -> Promotion:
     """Make a version the champion, if the gate says so and the champion is still the one it saw.
@@ -127,10 +152,12 @@ def promote(
         gate: The decision, from `tasks.gate.decide`.
         run_id: Run that keeps the report; default the one that registered the version.
         force: Promote in spite of the gate's refusal; recorded as such.
+        approval: Of a gate that asks for one. It is of the comparison that waited for it.
         smoke_test: Whether a fresh process tries the new champion.
 
     Raises:
         GateRefused: If the gate refuses, its comparison is out of date or the smoke test fails.
+        ApprovalMissing: If somebody has to agree and nobody has.
         UnknownNameError: If there is no such model.
     """
     name = gate.name
@@ -141,11 +168,16 @@ def promote(
     if gate.decision == "refuse" and not force:
         record(tracking, gate, "refused", gate.reason, run_id)
         raise GateRefused(f"{name} version {gate.version} is not promoted: {gate.reason}.")
+    if gate.decision == "wait" and not force:
+        if approval is None:
+            record(tracking, gate, AWAITING, gate.reason, run_id)
+            raise ApprovalMissing(f"{gate.reason}. Approve it with  {approving(gate)}")
+        _approve(tracking, gate, challenger, approval, run_id)
     with tracking.alone(f"promote-{name}"):
         before = aliases(tracking, name)
         current = before.get(CHAMPION)
         # Who forces a refused version asks for no comparison.
-        forced = force and gate.decision == "refuse"
+        forced = force and gate.decision != "promote"
         if current not in (gate.version, gate.champion_version) and not forced:
             reason = _out_of_date(gate, current)
             record(tracking, gate, "refused", reason, run_id)
@@ -154,7 +186,7 @@ def promote(
             # Where the champion was promoted, there is nothing to do; else a kill came in the move.
             _end_challenge(tracking, challenger, before)
             if challenger.tags.get(PROMOTED):
-                return Promotion(challenger, gate.champion_version, False, {})
+                return Promotion(challenger, gate.champion_version, False, {}, gate.reason)
         facts: Mapping[str, Any] = {}
         if smoke_test:
             try:
@@ -168,10 +200,39 @@ def promote(
             tracking.client.set_model_version_tag(name, number, TESTED, json.dumps(facts))
         if current != gate.version:
             _move(tracking, challenger, before)
-        outcome = "promoted" if gate.decision == "promote" else "forced"
-        record(tracking, gate, outcome, gate.reason, run_id)
+        reason = gate.reason
+        if forced:
+            reason = f"forced, in spite of {gate.reason}"
+        elif gate.asks and approval:
+            reason = f"{gate.reason}; approved by {approval.by}: {approval.reason}"
+        record(tracking, gate, "forced" if forced else "promoted", reason, run_id)
     replaced = current if current != gate.version else None
-    return Promotion(version(tracking, name, gate.version), replaced, True, facts)
+    now = version(tracking, name, gate.version)
+    return Promotion(now, replaced, True, facts, reason, forced)
+
+
+def approving(gate: Gate) -> str:
+    """The command that approves a version that waits."""
+    return f"fourstage promote {gate.name} --version {gate.version} --approve 'WHY'"
+
+
+def _approve(
+    tracking: Tracking, gate: Gate, waiting: Version, approval: Approval, run_id: str | None
+) -> None:
+    """Write down who agreed, if the champion is the one that was shown to be compared with."""
+    compared = waiting.tags.get(COMPARED) if waiting.tags.get(OUTCOME) == AWAITING else None
+    if compared is not None and compared != str(gate.champion_version or "none"):
+        then = int(compared) if compared.isdigit() else None
+        reason = _out_of_date(replace(gate, champion_version=then), gate.champion_version)
+        record(tracking, gate, "refused", reason, run_id)
+        raise GateRefused(reason)
+    tags = {
+        "fourstage.approved_by": approval.by,
+        "fourstage.approval_reason": approval.reason,
+        "fourstage.approved_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    for tag, value in tags.items():
+        tracking.client.set_model_version_tag(gate.name, str(gate.version), tag, value[:5000])
 
 
 @answered
@@ -219,7 +280,7 @@ def record(
     Args:
         tracking: The server.
         gate: The decision.
-        outcome: ``promoted``, ``refused`` or ``forced``.
+        outcome: ``promoted``, ``refused``, ``forced`` or ``awaiting approval``.
         reason: Why, in a sentence.
         run_id: The lifecycle's run.
     """
@@ -227,9 +288,9 @@ def record(
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     tags = {
-        "fourstage.gate": outcome,
+        OUTCOME: outcome,
         "fourstage.gate_reason": reason[:5000],
-        "fourstage.gate_champion": str(gate.champion_version or "none"),
+        COMPARED: str(gate.champion_version or "none"),
         "fourstage.gate_at": now,
     }
     if outcome in ("promoted", "forced"):

@@ -179,6 +179,17 @@ def registered_names(tracking: Tracking) -> list[str]:
     return [model.name for model in every(tracking.client.search_registered_models)]
 
 
+@answered
+def without_champion(tracking: Tracking) -> dict[str, int]:
+    """The previous champion's number of each model whose champion was taken away, by its name."""
+    there = {name: aliases(tracking, name) for name in registered_names(tracking)}
+    return {
+        name: pointing[PREVIOUS]
+        for name, pointing in there.items()
+        if PREVIOUS in pointing and CHAMPION not in pointing
+    }
+
+
 def save_text_model(
     package: Path, folder: Path, model: LoggedModel | None = None, language: str = ""
 ) -> None:

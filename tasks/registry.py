@@ -20,6 +20,7 @@ from tasks.lineage import trace
 from tasks.logged_files import verified
 from tasks.naming import flow_tags
 from tasks.promote_model import (
+    Approval,
     Promotion,
     find_champion,
     find_version_of,
@@ -28,7 +29,14 @@ from tasks.promote_model import (
     rollback,
 )
 from tasks.record_results import record_results
-from tasks.register_model import CHALLENGER, CHAMPION, Version, aliases, register
+from tasks.register_model import (
+    CHALLENGER,
+    CHAMPION,
+    Version,
+    aliases,
+    register,
+    without_champion,
+)
 from tasks.registry_memory import remember_versions
 from tasks.tracking import Tracking
 from tasks.turn import turn
@@ -82,6 +90,7 @@ def register_model(work: Work) -> Version:
         "contracts": contracts,
         "dataset": dataset.reference,
         "split": recipe.evaluation_split,
+        "approve": recipe.approve,
     }
     keep_evidence(work.tracking, version, evidence_of(evaluation, version.number), rules)
     remember_versions(work.tracking, version.name)
@@ -121,16 +130,21 @@ def _hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
         contracts=rules["contracts"],
         lineage_faults=_lineage_faults(tracking, version),
         overlap=tuple(rules["overlap"]),
+        asks=_asks(tracking, name, rules["approve"]),
     )
 
 
 @task(name="promote_model", task_run_name="promote-{gate.name}", cache_policy=NO_CACHE)
-def promote_model(tracking: Tracking, gate: Gate, force: bool = False) -> Promotion | GateRefused:
+def promote_model(
+    tracking: Tracking, gate: Gate, force: bool = False, approval: Approval | None = None
+) -> Promotion | GateRefused:
     """Move the aliases if the gate lets it through; a refusal is an answer, not a failure."""
     with activity(f"{gate.name} version {gate.version}: trying it in a process of its own"):
         try:
             with turn(gate.name):
-                outcome: Promotion | GateRefused = promote(tracking, gate, force=force)
+                outcome: Promotion | GateRefused = promote(
+                    tracking, gate, force=force, approval=approval
+                )
         except GateRefused as refusal:
             outcome = refusal
     remember_versions(tracking, gate.name)
@@ -165,6 +179,16 @@ def challenger_of(tracking: Tracking, name: str) -> int:
         f"{name} has no challenger{champion}. Run its recipe with new data or settings, or name a"
         " version with --version."
     )
+
+
+def _asks(tracking: Tracking, name: str, approve: str | None) -> str:
+    """Why somebody has to agree to a promotion; empty where the gate alone decides."""
+    if name in (lost := without_champion(tracking)):
+        return (
+            f"{name} has no champion while version {lost[name]} is the previous one: somebody took"
+            " the alias away"
+        )
+    return "its recipe wants it approved by hand" if approve else ""
 
 
 def _overlapping(dataset: Artifact) -> int:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tasks.lineage import Trace
 
 
+OUTCOMES = {"promote": "promoted", "refuse": "refused", "wait": "awaiting approval"}
+
+
 @dataclass(frozen=True)
 class StageRow:
     """A stage's line in the closing table.
@@ -104,7 +107,7 @@ def stage_card(
 
 def gate_report(gate: Gate, outcome: str = "", reason: str = "") -> str:
     """A decision with every check, failed ones first."""
-    decision = outcome or {"promote": "promoted", "refuse": "refused"}[gate.decision]
+    decision = outcome or OUTCOMES[gate.decision]
     against = (
         "There is no champion to compare with."
         if gate.champion_version is None

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fourstage.command.required_servers import fault_of, named_servers
+from fourstage.errors import EnvironmentFault
 from fourstage.settings import (
     PRIVATE_ENVIRONMENT,
     REPOSITORY,
@@ -61,7 +62,10 @@ def diagnose() -> Iterator[Finding]:
     yield _telemetry()
     yield _locks()
     yield _orphans()
-    yield from _servers()
+    servers = list(_servers())
+    yield from servers
+    if all(found.status != WRONG for found in servers):
+        yield _champions()
 
 
 def _project_file() -> dict:
@@ -227,6 +231,28 @@ def _orphans() -> Finding:
         return Finding("orphan runs", FINE, f"none{going_on}")
     said = f"{len(dead)} RUNNING without a process; the next run closes them{going_on}"
     return Finding("orphan runs", WARNING, said)
+
+
+def _champions() -> Finding:
+    """Models whose champion was taken away; their next version waits for an approval."""
+    from tasks.register_model import without_champion
+    from tasks.tracking import connect
+
+    check, uri = "champions", mlflow_uri()
+    if uri == f"sqlite:///{home() / 'mlflow.db'}" and not (home() / "mlflow.db").is_file():
+        return Finding(check, FINE, "no model is registered here")
+    try:
+        found = without_champion(connect())
+    except EnvironmentFault as fault:
+        return Finding(check, WARNING, f"not known: {fault}")
+    if not found:
+        return Finding(check, FINE, "no model has lost its own")
+    told = "; ".join(
+        f"{name} has none while version {previous} is the previous one"
+        for name, previous in found.items()
+    )
+    remedy = "`fourstage promote NAME --version N --approve WHY` makes one"
+    return Finding(check, WARNING, f"{told}. {remedy}; until then new versions wait")
 
 
 def _servers() -> Iterator[Finding]:

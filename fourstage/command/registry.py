@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,9 @@ def add(verbs: Any) -> None:
     promote.add_argument("--version", type=_version, help="the challenger unless given")
     promote.add_argument(
         "--force", action="store_true", help="in spite of the gate's refusal; recorded"
+    )
+    promote.add_argument(
+        "--approve", metavar="WHY", help="agree to a version that waits for it; recorded with you"
     )
     add_json(promote)
     promote.set_defaults(handler=handle_promote)
@@ -58,7 +62,8 @@ def handle_promote(options: Namespace) -> int:
     def work() -> Any:
         with prefect_ready():
             from flows.promote import promote
-        return promote(options.model, options.version, options.force)
+        by = _who() if options.approve is not None else None
+        return promote(options.model, options.version, options.force, by, options.approve or "")
 
     return _run(options, work)
 
@@ -105,6 +110,10 @@ def _line(found: Any) -> str:
         return found["reason"]
     plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
     return "  ".join(f"{name} {value}" for name, value in plain.items())
+
+
+def _who() -> str:
+    return os.environ.get("LOGNAME") or os.environ.get("USER") or f"user {os.getuid()}"
 
 
 def _version(text: str) -> int:

@@ -104,6 +104,7 @@ class _Resolution:
             units=units,
             start=start.folder if start else None,
             seeds_together=recipe.seeds and recipe.seeds.together,
+            approve=recipe.promote and recipe.promote.approve,
         )
 
     def _network(self) -> Network:

@@ -188,6 +188,7 @@ class ResolvedRecipe:
         forgetting_on: Corpora measured after every stage.
         model: Name in the registry; None: nothing is registered.
         require: What the gate asks, by metric; under ``slices`` by slice and metric.
+        approve: ``by_hand`` where somebody has to agree to a promotion.
         notes: What was decided for the user and has to be said.
         start: Folder of the network that the first stage is, where that is not trained here.
         origins: Where each value came from, by its path as text: ``recipe``, ``extends …``,
@@ -219,6 +220,7 @@ class ResolvedRecipe:
     units: ResolvedUnits = ResolvedUnits()
     start: Path | None = None
     seeds_together: int | None = None
+    approve: str | None = None
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -293,6 +295,8 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         }
         if "slices" in resolved.require:
             recipe["promote"]["require_slices"] = dict(resolved.require["slices"])
+        if resolved.approve:
+            recipe["promote"]["approve"] = resolved.approve
     return recipe
 
 

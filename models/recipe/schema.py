@@ -459,6 +459,8 @@ class Promote(Part):
     """By metric, or ``forgetting``, ``latency_ms``, ``size_mb``."""
     require_slices: dict[str, dict[str, Requirement]] | None = None
     """Floors of slices: ``{length: {macro_f1: {at_least: 0.4}}}``."""
+    approve: Literal["by_hand"] | None = None
+    """Whether somebody has to agree, after the gate; left out, the gate alone decides."""
 
 
 class Recipe(Part):

@@ -46,7 +46,8 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
     if "promote" in small:
         small["promote"]["model"] = smoke_name(small["promote"]["model"])
         small["promote"]["require"] = {}
-        small["promote"].pop("require_slices", None)
+        for rule in ("require_slices", "approve"):
+            small["promote"].pop(rule, None)
     return small
 
 

@@ -530,6 +530,9 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
         "by number": ("promote", "small", "--version", "3", "--json"),
         "what differs": ("diff", "small/1", "small@champion", "--json"),
         "for people": ("diff", "small/1", "small/3"),
+        "waits": ("run", "small", *other, "--set", "promote.approve=by_hand", "--json"),
+        "approved": ("promote", "small", "--version", "2", "--approve", "looked at it", "--json"),
+        "back from that": ("rollback", "small", "--json"),
         "no challenger": ("promote", "small", "--json"),
         "no challenger of no model": ("promote", "smal", "--json"),
         "no such version": ("promote", "small", "--version", "9", "--json"),
@@ -591,6 +594,27 @@ def test_a_first_champion_cannot_be_rolled_back(versions: Versions):
     answer = versions.told["nothing to go back to"]
     assert answer.code == 4, answer.told()
     assert "first champion" in answer.json["reason"]
+
+
+def test_a_recipe_may_want_an_approval(versions: Versions, prefect_server):
+    answer = versions.told["waits"]
+    assert answer.code == 0, answer.told()
+    assert answer.json["gate"]["decision"] == "wait"
+    assert answer.json["model"]["aliases"] == ["challenger"]
+    *_, last = answer.err.strip().splitlines()
+    assert last.startswith(
+        "small version 2 waits for somebody's approval: all 4 checks passed, but"
+    )
+    assert last.endswith("Approve it with  fourstage promote small --version 2 --approve 'WHY'")
+    body = {"flow_runs": {"state": {"name": {"any_": ["AwaitingApproval"]}}}, "limit": 50}
+    _, waiting = post(f"{prefect_server}/flow_runs/filter", body)
+    assert {run["name"] for run in waiting} == {"lifecycle-small", "promote-small"}
+    assert {run["state_type"] for run in waiting} == {"COMPLETED"}
+    approved = versions.told["approved"]
+    assert approved.code == 0, approved.told()
+    assert versions.aliases("approved") == {"name": "small", "version": 2, "aliases": ["champion"]}
+    assert "approved by" in approved.json["reason"]
+    assert versions.told["back from that"].json["champion"] == 3
 
 
 def test_without_a_challenger_a_promotion_is_refused(versions: Versions, prefect_server):

@@ -137,3 +137,24 @@ def test_a_home_that_cannot_be_written_is_wrong(monkeypatch, tmp_path):
 def test_a_data_folder_that_is_not_there_is_a_warning(monkeypatch, tmp_path):
     monkeypatch.setenv("FOURSTAGE_DATA", str(tmp_path / "nowhere"))
     assert finding("FOURSTAGE_DATA").status == "warning"
+
+
+def test_a_champion_that_was_taken_away_is_a_warning(tmp_path):
+    from tasks.register_model import without_champion
+    from tasks.tracking import connect
+
+    assert finding("champions").found == "no model is registered here"
+    assert not (tmp_path / "home" / "mlflow.db").exists(), "looking makes no database"
+    tracking = connect()
+    for name in ("alone", "small"):
+        tracking.client.create_registered_model(name)
+        for _ in range(2):
+            tracking.client.create_model_version(name, source=str(tmp_path))
+        tracking.client.set_registered_model_alias(name, "champion", "2")
+    tracking.client.set_registered_model_alias("small", "previous", "1")
+    assert finding("champions").status == "fine"
+    tracking.client.delete_registered_model_alias("small", "champion")
+    found = finding("champions")
+    assert found.status == "warning"
+    assert "small has none while version 1 is the previous one" in found.found
+    assert without_champion(tracking) == {"small": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from tasks.lineage_views import mermaid, picture, text
 from tasks.logged_files import verified
 from tasks.predict import asking
 from tasks.promote_model import (
+    Approval,
+    ApprovalMissing,
     find_champion,
     find_version_of,
     promote,
@@ -360,6 +363,44 @@ def test_a_champion_whose_files_are_gone_stops_promotion_unless_forced(
         promote(tracking, gate, smoke_test=False)
     assert promote(tracking, gate, force=True, smoke_test=False).champion.number == 2
     assert tracking.client.get_model_version(NAME, "2").tags["fourstage.gate"] == "forced"
+
+
+def test_a_version_that_has_to_be_approved_waits_for_somebody(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    promoted(tracking, home, make_version(tracking, home, saved_model, 1))
+    second = make_version(tracking, home, saved_model, 2)
+    word = Approval("ada", "looked at the errors")
+
+    def gate() -> Gate:
+        return replace(gate_for(tracking, home, second), asks="its recipe wants it")
+
+    with pytest.raises(ApprovalMissing, match=f"fourstage promote {NAME} --version 2 --approve"):
+        promote(tracking, gate(), smoke_test=False)
+    assert aliases(tracking, NAME) == {"champion": 1, "challenger": 2}
+    # What was to be approved was a comparison with version 1.
+    promoted(tracking, home, make_version(tracking, home, saved_model, 3))
+    with pytest.raises(GateRefused, match=r"version 2 was compared with version 1, .* version 3"):
+        promote(tracking, gate(), approval=word, smoke_test=False)
+    with pytest.raises(ApprovalMissing):
+        promote(tracking, gate(), smoke_test=False)
+    done = promote(tracking, gate(), approval=word, smoke_test=False)
+    assert aliases(tracking, NAME) == {"champion": 2, "previous": 3}
+    assert "approved by ada: looked at the errors" in done.reason
+    tags = tracking.client.get_model_version(NAME, "2").tags
+    assert tags["fourstage.approved_by"] == "ada"
+    assert tags["fourstage.approval_reason"] == "looked at the errors"
+    assert tags["fourstage.gate"] == "promoted"
+
+
+def test_an_approval_is_none_of_a_version_that_fails_its_gate(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    worse = make_version(tracking, home, saved_model, 1, correct=0.5)
+    gate = replace(gate_for(tracking, home, worse), asks="its recipe wants it")
+    with pytest.raises(GateRefused, match="accuracy at_least"):
+        promote(tracking, gate, approval=Approval("ada", "all the same"), smoke_test=False)
+    assert aliases(tracking, NAME) == {"challenger": 1}
 
 
 def test_a_promotion_again_changes_nothing(tracking: Tracking, home: Path, saved_model: Path):
