@@ -6,12 +6,13 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from fourstage.errors import GateRefused
+from tasks.decision import challenger_of
 from tasks.events import announce_promotion
 from tasks.failures import ended, refused, says_what_next
 from tasks.naming import named
 from tasks.pages import show_gate, show_lineage, show_no_challenger
 from tasks.promote_model import Approval
-from tasks.registry import challenger_of, hold_gate, promote_model
+from tasks.registry import hold_gate, promote_model
 from tasks.tracking import connect
 
 

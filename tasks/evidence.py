@@ -15,7 +15,6 @@ from typing import Any
 
 from fourstage.errors import EnvironmentFault
 from tasks.artifacts import Artifact
-from tasks.evaluate_model import PREDICTIONS
 from tasks.gate import Evidence, Predictions
 from tasks.register_model import Version
 from tasks.tracking import Tracking, answered
@@ -26,6 +25,8 @@ EVIDENCE = "fourstage.evidence"  # tag: sha256 of the file
 def evidence_of(evaluation: Artifact, version: int) -> Evidence:
     """The evidence an evaluation holds."""
     import pandas
+
+    from tasks.evaluate_model import PREDICTIONS
 
     table = pandas.read_parquet(evaluation.path(PREDICTIONS))
     facts = evaluation.facts
@@ -96,7 +97,7 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
                 " store without training."
             ) from error
     facts = kept["evidence"]
-    said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted"))
+    said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted", ()))
     predictions = Predictions(**{name: tuple(values) for name, values in said.items()})
     evidence = Evidence(**facts, predictions=predictions, baseline_predicted=cheap)
     return evidence, kept["rules"]

@@ -13,14 +13,14 @@ from fourstage.errors import GateRefused
 from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.ancestry import BrokenLineage
 from tasks.comparison_report import markdown
+from tasks.decision import decision_of, refusal_of, standing
 from tasks.durable import results_of, store
 from tasks.gate import Check, Gate, baseline_ahead
 from tasks.lineage import trace
 from tasks.narration import outcome
 from tasks.plots import data_address
-from tasks.promote_model import ApprovalMissing, Promotion
+from tasks.promote_model import Promotion
 from tasks.record_stage import record_stage
-from tasks.register_model import CHAMPION, aliases
 from tasks.report import (
     OUTCOMES,
     brackets,
@@ -136,24 +136,17 @@ def show_evaluation(work: Work) -> None:
 
 def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
     """Post the gate's report; the decision as plain JSON."""
-    decision = gate.to_json()
-    if isinstance(outcome, ApprovalMissing):
-        decision |= {"reason": str(outcome)}
-        _post("gate", gate_report(gate, reason=str(outcome)), "The gate's decision")
-    elif isinstance(outcome, GateRefused):
-        decision |= {"decision": "refuse", "reason": str(outcome)}
-        _post("gate", gate_report(gate, "refused", str(outcome)), "The gate's decision")
-    else:
-        decision |= {"decision": "promote", "reason": outcome.reason}
-        word = "forced" if outcome.forced else "promoted"
-        _post("gate", gate_report(gate, word, outcome.reason), "The gate's decision")
-    return decision | _standing(tracking, gate.name, gate.version)
+    decision = decision_of(tracking, gate, outcome)
+    forced = isinstance(outcome, Promotion) and outcome.forced
+    word = "forced" if forced else OUTCOMES[decision["decision"]]
+    _post("gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
+    return decision
 
 
 def show_no_challenger(tracking: Tracking, model: str, refusal: GateRefused) -> dict[str, Any]:
     """Post that there is nothing to promote; the decision as plain JSON."""
     _post("gate", f"## Nothing to promote\n\n{refusal}", "The gate's decision")
-    return {"decision": "refuse", "reason": str(refusal), **_standing(tracking, model)}
+    return refusal_of(tracking, model, refusal)
 
 
 def show_rollback(
@@ -162,11 +155,11 @@ def show_rollback(
     """Post what a rollback did."""
     if isinstance(outcome, GateRefused):
         _post("rollback", f"## Not rolled back\n\n{outcome}", "Rollback")
-        return {"decision": "refuse", "reason": str(outcome), **_standing(tracking, model)}
+        return refusal_of(tracking, model, outcome)
     number = outcome.champion.number
     said = f"version {number} is the champion of {model} again, in place of {outcome.replaced}"
     _post("rollback", f"## Rolled back\n\n{said}", "Rollback")
-    return {"decision": "rollback", "reason": said, **_standing(tracking, model, number)}
+    return {"decision": "rollback", "reason": said, **standing(tracking, model, number)}
 
 
 def show_lineage(tracking: Tracking, model: str, number: int) -> None:
@@ -217,16 +210,6 @@ def show_summary(work: Work) -> dict[str, Any]:
 def _post_for(work: Work, key: str, page: str, about: str) -> None:
     work.pages[key] = (page, about)
     _post(key, page, about)
-
-
-def _standing(tracking: Tracking, name: str, number: int | None = None) -> dict[str, Any]:
-    """The champion of a model as it is now, and a version with its aliases."""
-    there = aliases(tracking, name)
-    version = {}
-    if number is not None:
-        pointing = sorted(alias for alias, at in there.items() if at == number)
-        version = {"version": number, "aliases": pointing}
-    return {"champion": there.get(CHAMPION), "model": {"name": name, **version}}
 
 
 def _post(key: str, markdown: str, description: str) -> None:

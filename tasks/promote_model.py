@@ -235,31 +235,38 @@ def _approve(
         tracking.client.set_model_version_tag(gate.name, str(gate.version), tag, value[:5000])
 
 
-@answered
-def rollback(tracking: Tracking, name: str) -> Promotion:
-    """Make the previous champion the champion again.
+def rollback_target(tracking: Tracking, name: str) -> Version:
+    """The version that a rollback would make the champion.
 
     Raises:
         UnknownNameError: If there is no such model.
         GateRefused: If there is nothing to go back to, or its files are gone.
     """
     require_model(tracking, name)
+    there = aliases(tracking, name)
+    current, previous = there.get(CHAMPION), there.get(PREVIOUS)
+    if current is None:
+        raise GateRefused(f"{name} has no champion; `fourstage promote {name}` makes one.")
+    if previous is None or previous == current:
+        raise GateRefused(
+            f"{name}: version {current} is the first champion; there is none to go back to."
+        )
+    target = find_version_of(tracking, name, previous)
+    if fault := unreadable(tracking, target):
+        raise GateRefused(
+            f"{name}: version {previous} cannot be read: {fault}. The champion stays version"
+            f" {current}."
+        )
+    return target
+
+
+@answered
+def rollback(tracking: Tracking, name: str) -> Promotion:
+    """Make the previous champion the champion again; raises as `rollback_target`."""
     client = tracking.client
     with tracking.alone(f"promote-{name}"):
-        before = aliases(tracking, name)
-        current, previous = before.get(CHAMPION), before.get(PREVIOUS)
-        if current is None:
-            raise GateRefused(f"{name} has no champion; `fourstage promote {name}` makes one.")
-        if previous is None or previous == current:
-            raise GateRefused(
-                f"{name}: version {current} is the first champion; there is none to go back to."
-            )
-        target = find_version_of(tracking, name, previous)
-        if fault := unreadable(tracking, target):
-            raise GateRefused(
-                f"{name}: version {previous} cannot be read: {fault}. The champion stays"
-                f" version {current}."
-            )
+        target = rollback_target(tracking, name)
+        current, previous = aliases(tracking, name)[CHAMPION], target.number
         client.set_registered_model_alias(name, CHAMPION, str(previous))
         older = target.tags.get(REPLACED)
         if older and older != str(previous):

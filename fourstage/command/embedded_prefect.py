@@ -46,6 +46,14 @@ MARKS = {
 _until_the_end = ExitStack()
 
 
+def server_named() -> bool:
+    """Whether the environment names a server, which then is to have a record of every run.
+
+    One that a run of this process has brought along is none.
+    """
+    return bool(os.environ.get("PREFECT_API_URL")) and not os.environ.get(EMBEDDED)
+
+
 @cache
 def bring_prefect() -> Callable[[], None]:
     """Start the server, once a process, where none is named; to be called before Prefect's import.

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from fourstage.command.embedded_prefect import prefect_ready
+from fourstage.command.embedded_prefect import prefect_ready, server_named
 from fourstage.command.options import add_json, add_model, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line, tell
 from fourstage.command.recipe import resolved_recipe
@@ -59,11 +59,18 @@ def handle_promote(options: Namespace) -> int:
     """Promote a version."""
     require_servers()
 
+    by = _who() if options.approve is not None else None
+    asked = (options.model, options.version, options.force, by, options.approve or "")
+
     def work() -> Any:
+        if not server_named():
+            from tasks.decision import promotion_refused
+
+            if refusal := promotion_refused(*asked):
+                return refusal
         with prefect_ready():
             from flows.promote import promote
-        by = _who() if options.approve is not None else None
-        return promote(options.model, options.version, options.force, by, options.approve or "")
+        return promote(*asked)
 
     return _run(options, work)
 
@@ -73,6 +80,11 @@ def handle_rollback(options: Namespace) -> int:
     require_servers()
 
     def work() -> Any:
+        if not server_named():
+            from tasks.decision import rollback_refused
+
+            if refusal := rollback_refused(options.model):
+                return refusal
         with prefect_ready():
             from flows.rollback import rollback
         return rollback(options.model)

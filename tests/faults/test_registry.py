@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -27,9 +28,16 @@ class Office:
     """A home with three versions and two people who answer at once."""
 
     person: Person
-    first: Listener
-    second: Listener
     told: dict[str, Answer]
+    listeners: tuple[Listener, ...] = ()
+
+    @property
+    def first(self) -> Listener:
+        return self.listeners[0]
+
+    @property
+    def second(self) -> Listener:
+        return self.listeners[1]
 
     @property
     def home(self) -> Path:
@@ -89,7 +97,7 @@ def waits(process: int, inode: int) -> bool:
 def office(finished: Finished, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     """Version 2 is the champion and its files are gone when version 3 is made and forced."""
     person = finished.copy(tmp_path_factory.mktemp("office"))
-    office = Office(person, Listener(person), Listener(person), {})
+    office = Office(person, {}, (Listener(person), Listener(person)))
     files = office.model_files(2)
     files.rename(person.home / "gone")
     third = [word.replace("batch_size=16", "batch_size=12") for word in SECOND]
@@ -235,3 +243,23 @@ def test_there_is_nothing_to_go_back_to_from_a_first_champion(finished: Finished
     what_always_holds(finished.home, unknown, 2, f"'smal' .*did you mean '{NAME}'")
     # The run that came next took over from version 1: it had stayed the champion.
     assert finished.told["second"].json["gate"]["champion_version"] == 1
+
+
+def test_a_refusal_needs_no_prefect_where_no_server_is_asked_for(
+    finished: Finished, tmp_path: Path
+):
+    person = finished.copy(tmp_path)
+    shutil.rmtree(person.home / "prefect")
+    office = Office(person, {})
+    with open(office.model_files(1) / "artifacts" / "text_model.py", "a") as code:
+        code.write("# altered\n")
+    altered = r"text_model\.py of m-\w+ is not the file that was logged"
+    says = {
+        ("promote", NAME): f"{NAME} has no challenger: version 2 is the champion",
+        ("promote", NAME, "--version", "1"): f"version 1 is not promoted: lineage: .*{altered}",
+        ("rollback", NAME): f"version 1 cannot be read: {altered}",
+    }
+    for words, said in says.items():
+        what_always_holds(person.home, person.types(*words), 4, said)
+    assert not (person.home / "prefect" / "prefect.db").exists()
+    assert (office.alias("champion"), office.alias("previous")) == (2, 1)
