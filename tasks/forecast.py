@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tasks.artifacts import Artifact, Missing, Store
+from tasks.artifacts import Artifact, Missing
 from tasks.steps import Kin, Prospect, Step
 
 LATEST = 5  # stages of a network whose speed counts
@@ -52,17 +52,17 @@ class Cost:
     measured: bool
 
 
-def stage_costs(recipe: Any, prospects: Sequence[Prospect], store: Store) -> list[Cost]:
+def stage_costs(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> list[Cost]:
     """What each stage that is not in the store will take.
 
     Args:
         recipe: Resolved.
         prospects: Its steps with what the store has of them.
-        store: Where earlier stages and tokens are.
+        kin: Earlier stages and tokens.
     """
     reused = {prospect.step.name for prospect in prospects if prospect.reused}
-    sizes = _source_tokens(prospects, store)
-    stages = list(store.entries("stage"))
+    sizes = _source_tokens(prospects, kin)
+    stages = kin.of_kind("stage")
     found = []
     for stage in recipe.stages:
         if f"stage {stage.name}" in reused or stage.init is not None:
@@ -100,7 +100,7 @@ def tokens_per_second(
     return 1 / (SECONDS_A_TOKEN + SECONDS_A_WEIGHT * weights), False
 
 
-def disk_bytes(recipe: Any, prospects: Sequence[Prospect], store: Store) -> float:
+def disk_bytes(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> float:
     """About how much more will be on disk when all that is not in the store has been made.
 
     A step that an earlier entry bears the name of is taken to be as large; the others go by the
@@ -109,9 +109,9 @@ def disk_bytes(recipe: Any, prospects: Sequence[Prospect], store: Store) -> floa
     Args:
         recipe: Resolved.
         prospects: Its steps with what the store has of them.
-        store: Of the home.
+        kin: Earlier entries of the home.
     """
-    kin, sizes = Kin(store), _source_tokens(prospects, store)
+    sizes = _source_tokens(prospects, kin)
     weights = {stage.name: _weights(recipe, stage) for stage in recipe.stages}
     total, largest = BOOKS_MB * 1e6, 0.0
     for prospect in prospects:
@@ -124,9 +124,11 @@ def disk_bytes(recipe: Any, prospects: Sequence[Prospect], store: Store) -> floa
             largest = max(largest, number)
             size = FLOAT * number + (GRAPH_MB * 1e6 if step.kind == "package" else 0.0)
             total += 2 * size  # in the store, and in MLflow's own
+        elif step.kind not in ("corpus", "dataset", "tokens", "rows"):
+            continue  # of kilobytes, and a home has many contracts
         elif earlier := kin.of(step):
             total += _size(earlier[-1].folder)
-        elif step.kind in ("corpus", "dataset", "tokens", "rows"):
+        else:
             tokens = sizes.get(step.name.split(" ", 1)[1], 0.0)
             characters = CHARACTERS_A_TOKEN if step.kind in ("corpus", "dataset") else 0.0
             total += tokens * (characters or BYTES_A_TOKEN)
@@ -145,9 +147,8 @@ def _tokens(stage: Any, read: Mapping[str, float], sizes: Mapping[str, float]) -
     return amount * max((sizes.get(name, 0.0) / share for name, share in read.items()), default=0.0)
 
 
-def _source_tokens(prospects: Sequence[Prospect], store: Store) -> dict[str, float]:
+def _source_tokens(prospects: Sequence[Prospect], kin: Kin) -> dict[str, float]:
     """About how many tokens of each source are trained on: counted before, or by its files."""
-    kin = Kin(store)
     found: dict[str, float] = {}
     for prospect in prospects:
         step = prospect.step

@@ -174,7 +174,8 @@ def _result(artifact: Artifact) -> str:
             return said
         case "contract":
             if facts["verdict"] == "green":
-                return "green"
+                aside = f", {facts['quarantined']:,} of {facts['rows']:,} rows quarantined"
+                return "green" + (aside if facts["quarantined"] else "")
             more = shlex.join(["fourstage", "report", artifact.name.removeprefix("contract ")])
             return f"{facts['verdict']}: {facts['reason']} More: {more}"
         case "tokenizer":

@@ -197,15 +197,21 @@ class Kin:
 
     def __init__(self, store: Store):
         self._store = store
-        self._kinds: dict[str, dict[str, list[Artifact]]] = {}
+        self._kinds: dict[str, list[Artifact]] = {}
+        self._names: dict[tuple[str, str], list[Artifact]] = {}
+
+    def of_kind(self, kind: str) -> list[Artifact]:
+        """Those of a kind, oldest first."""
+        if kind not in self._kinds:
+            self._kinds[kind] = list(self._store.entries(kind))
+            for entry in self._kinds[kind]:
+                self._names.setdefault((kind, entry.name), []).append(entry)
+        return self._kinds[kind]
 
     def of(self, step: Step) -> list[Artifact]:
         """Those that bear a step's name, oldest first."""
-        if step.kind not in self._kinds:
-            by_name = self._kinds[step.kind] = {}
-            for entry in self._store.entries(step.kind):
-                by_name.setdefault(entry.name, []).append(entry)
-        return self._kinds[step.kind].get(step.name, [])
+        self.of_kind(step.kind)
+        return self._names.get((step.kind, step.name), [])
 
 
 def why(prospect: Prospect, kin: Kin) -> list[str]:

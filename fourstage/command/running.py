@@ -165,8 +165,8 @@ def handle_plan(options: Namespace) -> int:
         }
         for prospect in prospects
     ]
-    costs = stage_costs(plan.recipe, prospects, store)
-    disk = disk_bytes(plan.recipe, prospects, store)
+    costs = stage_costs(plan.recipe, prospects, kin)
+    disk = disk_bytes(plan.recipe, prospects, kin)
     if options.json:
         told = [asdict(cost) for cost in costs]
         print_json({"recipe": plan.recipe.name, "steps": rows, "costs": told, "disk_bytes": disk})

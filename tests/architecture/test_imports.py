@@ -158,8 +158,8 @@ REGISTRY_HOSTS = tuple(
     )
 )
 MACHINE_FOLDERS = ("work", "home", "root", "Users", "mnt", "farm", "data", "scratch", "workspace")
-# A slash after a word or a colon belongs to a relative path or an address.
-MACHINE_PATH = re.compile(rf"(?<![\w.~:/}}>-])/(?:{'|'.join(MACHINE_FOLDERS)})/\w")
+# A slash after a word, a colon or an ellipsis belongs to a relative path or an address.
+MACHINE_PATH = re.compile(rf"(?<![\w.…~:/}}>-])/(?:{'|'.join(MACHINE_FOLDERS)})/\w")
 
 
 def text_of(path: Path) -> str | None:

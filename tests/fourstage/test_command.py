@@ -394,13 +394,18 @@ sys.exit(code)
 def at_terminal(*command: str) -> tuple[subprocess.Popen, int]:
     """A process whose controlling terminal is a new one, once it has said that it has begun."""
     ours, theirs = os.openpty()
+
+    def begin() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests themselves may run under nohup
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
     process = subprocess.Popen(
         [sys.executable, *command],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),
+        preexec_fn=begin,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
     )
     os.close(theirs)

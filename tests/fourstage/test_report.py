@@ -10,7 +10,7 @@ import pytest
 from data_contracts.report import to_html, to_markdown
 from data_contracts.verdict import Report
 from fourstage.command import main
-from tasks.artifacts import Artifact, Store
+from tasks.artifacts import Artifact, Findings, Store
 
 
 def _held(home: Path, name: str, verdict: str, number: int = 0) -> Artifact:
@@ -19,12 +19,12 @@ def _held(home: Path, name: str, verdict: str, number: int = 0) -> Artifact:
         name, "corpus", "0" * 64, 0.02, 7, (), verdict=verdict, reason=f"It is {verdict}."
     )
 
-    def work(folder: Path) -> dict:
+    def work(folder: Path) -> Findings:
         (folder / "report.md").write_text(to_markdown(report), encoding="utf-8")
         (folder / "report.html").write_text(to_html(report), encoding="utf-8")
         (folder / "report.json").write_text(json.dumps(report.to_json()), encoding="utf-8")
         counts = dict.fromkeys(("read", "kept", "quarantined", "removed"), 7)
-        return {"verdict": verdict, "reason": report.reason, **counts}
+        return Findings({"verdict": verdict, "reason": report.reason, **counts})
 
     return Store(home).make("contract", f"contract {name}", {"n": number, "of": name}, work)[0]
 

@@ -9,7 +9,7 @@ import pytest
 from tasks.artifacts import Artifact, Store
 from tasks.forecast import disk_bytes, stage_costs, tokens_per_second
 from tasks.plan import plan_recipe
-from tasks.steps import look_ahead
+from tasks.steps import Kin, look_ahead
 from tests.flows.own_project import Project, recipe, stages
 
 TINY = {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512}
@@ -46,7 +46,7 @@ def test_budgets_of_every_unit_become_tokens_and_minutes(project: Project, tmp_p
     plan = plan_recipe(str(project.recipe(recipe("costs", stages=written))))
     store = Store(tmp_path)
     ahead = list(look_ahead(list(plan.steps.values()), store))
-    costs = {cost.stage: cost for cost in stage_costs(plan.recipe, ahead, store)}
+    costs = {cost.stage: cost for cost in stage_costs(plan.recipe, ahead, Kin(store))}
     assert list(costs) == ["general", "domain", "task", "finetune"]
     assert costs["general"].tokens == 30 * 8 * 32  # steps × rows × tokens
     assert costs["domain"].tokens == 5000
@@ -61,6 +61,7 @@ def test_a_larger_network_needs_more_disk(project: Project, tmp_path: Path):
 
     def needed(size: str) -> float:
         plan = plan_recipe(str(project.recipe(recipe(size, size=size))))
-        return disk_bytes(plan.recipe, list(look_ahead(list(plan.steps.values()), store)), store)
+        ahead = list(look_ahead(list(plan.steps.values()), store))
+        return disk_bytes(plan.recipe, ahead, Kin(store))
 
     assert 20e6 < needed("tiny") < needed("mini") < 1e9

@@ -155,7 +155,7 @@ def test_text_changes_the_key_and_the_time_of_a_file_does_not(project: Project, 
     assert after["corpus letters"] == before["corpus letters"]
 
 
-WITHOUT_SCHEME = ("corpus", "dataset", "contract")
+WITHOUT_SCHEME = ("corpus", "dataset", "contract", "baseline")
 ROOMS = ("fourstage", "tasks", "corpora", "data_contracts", "models")
 STAGES = ("general", "domain", "task", "finetune")
 # A file with a helper function, and the steps that can reach it.
