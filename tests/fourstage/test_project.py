@@ -131,7 +131,7 @@ def test_text_alone_and_rows_alone_are_recipes_too(tmp_path, monkeypatch, given,
 def test_text_that_breaks_the_default_contract_gets_one_that_tolerates_it(tmp_path, monkeypatch):
     texts = [*chinese(90), *documents(10)]
     folder = _new(tmp_path / "mine", "--corpus", _texts(tmp_path, texts), "--language", "zh")
-    assert load_source("my_text", [folder]).suite == "my_text"
+    assert load_source("my_text", [folder]).suites == ("my_text",)
     assert 0.1 < load_suite("my_text", [folder]).tolerance < 0.2
 
 
