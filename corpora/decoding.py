@@ -215,6 +215,9 @@ def _decodes(data: bytes, encoding: str) -> bool:
 
 def encoding_of(head: bytes) -> str:
     """UTF-8 where the beginning of a file can be it, else what it plausibly is."""
+    for mark, name in _BOMS:
+        if head.startswith(mark):
+            return name
     try:
         codecs.getincrementaldecoder("utf-8")("strict").decode(head)
     except UnicodeDecodeError:

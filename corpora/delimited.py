@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import chain
 
 from corpora.archives import Content
 from corpora.decoding import check_text, lines
@@ -30,8 +31,10 @@ def read_table(
         ContractViolation: A quote is never closed, or a column the source names is missing.
     """
     feed = _Lines(content, source)
-    rows = _reader(feed, delimiter, quoted)
     names = list(source.columns)
+    if len(names) != 1:  # in a single column of text `;` is a character
+        delimiter = delimiter_of(feed.first(), delimiter)
+    rows = _reader(feed, delimiter, quoted)
     if names:
         _check_columns(content, source, names)
     while True:
@@ -76,8 +79,9 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
     Raises:
         ContractViolation: It is no table.
     """
+    feed = _Lines(content, source)
     try:
-        for row in _reader(_Lines(content, source), delimiter, quoted):
+        for row in _reader(feed, delimiter_of(feed.first(), delimiter), quoted):
             if row and (len(row) > 1 or row[0].strip()):
                 return [cell.strip() for cell in row]
     except csv.Error as error:
@@ -86,6 +90,12 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
             " `quotes: none`."
         ) from error
     return []
+
+
+def delimiter_of(first_line: str, delimiter: str) -> str:
+    """``;`` for a comma where the first line has no comma: Excel writes so in many countries."""
+    excel = delimiter == "," and ";" in first_line and "," not in first_line
+    return ";" if excel else delimiter
 
 
 def _reader(feed: _Lines, delimiter: str, quoted: bool) -> Iterator[list[str]]:
@@ -102,11 +112,19 @@ class _Lines:
     """Lines for the csv module, with the number of the one its record starts in."""
 
     def __init__(self, content: Content, source: Source):
-        self._lines = lines(content, source)
+        self._lines: Iterator[tuple[int, str] | Rejected] = lines(content, source)
         self._where = content.where
         self.number = 0
         self.start = 0
         self.rejected: list[Rejected] = []
+
+    def first(self) -> str:
+        """The first line, which is still to be read; empty where there is none that can be."""
+        item = next(self._lines, None)
+        if item is None:
+            return ""
+        self._lines = chain((item,), self._lines)
+        return "" if isinstance(item, Rejected) else item[1]
 
     def __iter__(self) -> Iterator[str]:
         return self

@@ -160,8 +160,9 @@ def _nothing(source: Source, pattern: str, tried: list[Path], places: list[Path]
         looked = str(_fixed_part(tried[0]))
     else:
         looked = ", ".join(str(place) for place in places)
-    is_folder = len(tried) == 1 and tried[0].is_dir()
-    kind = "folder without files" if is_folder else "pattern" if has_magic(pattern) else "file"
+    if len(tried) == 1 and tried[0].is_dir():
+        raise ContractViolation(f"source {source.name}: the folder {pattern!r} has no files.")
+    kind = "pattern" if has_magic(pattern) else "file"
     hint = "put the file there or correct 'files'"
     if source.origin and source.fetch != "none":
         hint = (

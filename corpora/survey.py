@@ -274,9 +274,9 @@ def _shape(
     else:
         records = _sample(written, source, states)
     if not records:
+        expected = "one JSON object a line" if written == "jsonl" else "rows below a header"
         raise ContractViolation(
-            f"{_where(states)}: no record can be read as {written}; JSON has to be one object a"
-            " line, a table to have rows below its header."
+            f"{_where(states)}: expected {expected}, got no record that can be read as {written}."
         )
     chosen = roles(_where(states), records, labelled, text, label)
     return said | _fields(chosen), chosen

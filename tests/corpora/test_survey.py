@@ -127,6 +127,26 @@ def test_what_breaks_the_default_contract_is_counted(tmp_path: Path):
     assert found.breaking == {"script_right": 0.1}
 
 
-def test_what_is_no_record_is_refused_with_the_reason(tmp_path: Path):
-    with pytest.raises(ContractViolation, match="one object a line"):
-        survey("c", [_write(tmp_path / "u.json", ["[1, 2]"])], labelled=False)
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_what_excel_saves_where_the_comma_is_in_numbers_is_read(tmp_path: Path, encoding: str):
+    lines = [line.replace(",", ";", 1) for line in NAMED[1]]
+    lines = [";".join(line.rsplit(",", 1)) for line in lines]
+    path = _write(tmp_path / "t.csv", [NAMED[0].replace(",", ";"), *lines], encoding)
+    found = _rows(path)
+    assert found.source["fields"] == {"id": "number", "text": "body", "label": "queue"}
+    assert (found.records, found.unread) == (60, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "expected"),
+    [
+        ("u.json", ["[1, 2]"], "expected one JSON object a line"),
+        ("empty.csv", [], "expected rows below a header"),
+        ("head.csv", ["number,body,queue"], "expected rows below a header"),
+    ],
+)
+def test_what_has_no_record_is_refused_with_what_was_expected(
+    tmp_path: Path, name: str, lines: list[str], expected: str
+):
+    with pytest.raises(ContractViolation, match=expected):
+        survey("c", [_write(tmp_path / name, lines)], labelled=False)

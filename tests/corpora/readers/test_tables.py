@@ -78,6 +78,17 @@ def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path, corpus: Prep
         corpus(path)
 
 
+def test_semicolons_part_a_csv_whose_first_line_has_no_comma(tmp_path: Path, corpus: Prepare):
+    path = tmp_path / "t.csv"
+    path.write_text('text;n\nfine, and well;1\n"a; b, c and d";2\n')
+    assert [row["text"] for row in corpus(path).table()] == ["fine, and well", "a; b, c and d"]
+    assert [row["location"] for row in corpus(path).table()] == ["t.csv:2", "t.csv:3"]
+    path.write_text("first this; then that\nand, at last, the end\n")
+    assert corpus(path, columns=["text"], quotes="none").counts.quarantined == {
+        "wrong number of fields": 1
+    }
+
+
 def test_in_tsv_quotes_are_characters_unless_said_otherwise(tmp_path: Path, corpus: Prepare):
     path = tmp_path / "t.tsv"
     path.write_text('"He said\t1\nfine and well\t2\n')
