@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -95,18 +95,22 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _cells(stream: IO[str], delimiter: str) -> Iterator[Row]:
+    from corpora.delimited import delimiter_of
+
     csv.field_size_limit(LONGEST_CELL)
-    head = stream.readline()
-    if delimiter == "," and ";" in head and "," not in head:
-        delimiter = ";"  # Excel's, where the comma is in numbers
-    (names,) = csv.reader([head], delimiter=delimiter)
+    first_line = stream.readline()
+    reader = csv.reader(chain([first_line], stream), delimiter=delimiter_of(first_line, delimiter))
+    names = next(reader, [])
+    if not names:
+        raise ContractViolation(
+            "expected a header with the names of the columns, got an empty line"
+        )
     for twin in {name for name in names if names.count(name) > 1}:
         raise ContractViolation(f"line 1: the column {twin!r} is there twice")
-    reader = csv.reader(stream, delimiter=delimiter)
     for cells in reader:
         if cells and len(cells) != len(names):
-            place = f"line {reader.line_num + 1}"
-            raise ContractViolation(f"{place}: {len(cells)} cells, the head has {len(names)}")
+            place = f"line {reader.line_num}"
+            raise ContractViolation(f"{place}: {len(cells)} cells, the header has {len(names)}")
         if cells:
             yield dict(zip(names, cells, strict=True))
 
@@ -135,8 +139,18 @@ class _Cells:
         if rows and self._names is None:
             self._names = list(rows[0])
             self._writer.writerow(self._names)
+        _refuse_other_columns(rows, self._names or ())
         for row in rows:
             self._writer.writerow([row.get(name) for name in self._names or ()])
+
+
+def _refuse_other_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """A table has the columns of its first row; JSON lines may have others in any row."""
+    for name in {name for row in rows for name in row} - set(names):
+        raise ContractViolation(
+            f"--output: a row has a column {name!r} that the first row lacks, so it fits no table;"
+            " give --output a name that ends with .jsonl"
+        )
 
 
 class _Lines:
@@ -158,16 +172,23 @@ class _Parquet:
         import pyarrow
         from pyarrow.parquet import ParquetWriter
 
-        table = pyarrow.Table.from_pylist([dict(row) for row in rows])
-        if self._writer is None:
-            schema = table.schema
-            for name, kind in self._more.items():
-                typed = pyarrow.field(
-                    name, pyarrow.float64() if kind is float else pyarrow.string()
-                )
-                schema = schema.set(schema.get_field_index(name), typed)
-            self._writer = ParquetWriter(self._file, schema)
-        self._writer.write_table(table.select(self._writer.schema.names).cast(self._writer.schema))
+        names = list(rows[0]) if self._writer is None else self._writer.schema.names
+        _refuse_other_columns(rows, names)
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        try:
+            if self._writer is None:
+                schema = pyarrow.table(columns).schema
+                for name, kind in self._more.items():
+                    typed = pyarrow.float64() if kind is float else pyarrow.string()
+                    place = schema.get_field_index(name)
+                    schema = schema.set(place, pyarrow.field(name, typed))
+                self._writer = ParquetWriter(self._file, schema)
+            self._writer.write_table(pyarrow.table(columns, self._writer.schema))
+        except pyarrow.ArrowException as error:
+            raise ContractViolation(
+                "--output: a column has values of several types, which a Parquet file can't hold;"
+                " give --output a name that ends with .jsonl"
+            ) from error
 
     def close(self) -> None:
         if self._writer is not None:

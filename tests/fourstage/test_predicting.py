@@ -81,11 +81,37 @@ def test_a_comma_in_numbers_makes_excel_write_semicolons(tmp_path: Path):
     assert list(read_rows(file)) == [[{"id": "1", "review": "good, really"}]]
 
 
+def test_a_name_in_the_header_may_have_lines(tmp_path: Path):
+    file = tmp_path / "rows.csv"
+    file.write_text('"the\nid",review\n1,good\n')
+    assert list(read_rows(file)) == [[{"the\nid": "1", "review": "good"}]]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_row_that_fits_no_table_is_refused_and_never_cut(tmp_path: Path, suffix: str):
+    file = tmp_path / f"rows{suffix}"
+    with pytest.raises(ContractViolation, match="a column 'note'.*jsonl"), written(file, {}) as out:
+        out.write([{"text": "a"}])
+        out.write([{"text": "b", "note": "c"}])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_parquet_column_of_several_types_is_refused(tmp_path: Path):
+    for values in ([1, "a"], [None, 1]):
+        with (
+            pytest.raises(ContractViolation, match="several types"),
+            written(tmp_path / "rows.parquet", {}) as out,
+        ):
+            for value in values:
+                out.write([{"text": value}])
+
+
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("a.csv", b"id,text\n1,a\n2\n", "line 3: 1 cells, the head has 2"),
+        ("a.csv", b"id,text\n1,a\n2\n", "line 3: 1 cells, the header has 2"),
         ("a.csv", b"id,text\n1,\xff\n", "not UTF-8"),
+        ("a.csv", b"", "expected a header"),
         ("a.jsonl", b'{"text": "a"}\n{"text"\n', "line 2: "),
         ("a.jsonl", b"[1]\n", "line 1: expected a JSON object, got list"),
         ("a.parquet", b"PAR1", "a.parquet: "),
