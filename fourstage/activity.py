@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fourstage.columns import cropped, width
 from fourstage.terminal import at_terminal, columns, say, set_foot, tell_listeners
+from fourstage.text_width import cropped, width
 
 REWRITE_SECONDS = 0.5
 FIRST_LINE_SECONDS = 3

@@ -14,8 +14,8 @@ from fourstage.activity import activity
 from fourstage.digests import unfinished, write_atomically
 from fourstage.settings import home
 from tasks.comparison_report import markdown, plot
+from tasks.comparison_table import judge
 from tasks.entries import Entry, Run
-from tasks.judgement import judge
 from tasks.pages import show_comparison
 from tasks.runs import ensure_experiment, find_run, finish_run
 from tasks.tracking import Tracking, answered, connect, made_once

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.report import markdown_table
+from tasks.cards import markdown_table
 
 Table = Mapping[str, Any]
 FEW = 2  # trainings whose spread says nothing: Student's t with one degree of freedom
@@ -137,7 +137,7 @@ def markdown(table: Table, picture: str | None = None) -> str:
     """The whole comparison.
 
     Args:
-        table: As `tasks.judgement.judge` makes it.
+        table: As `tasks.comparison_table.judge` makes it.
         picture: Address of the plot.
     """
     parts = ["## Comparison", headline(table), markdown_table(*score_cells(table))]

@@ -12,13 +12,13 @@ from typing import Any
 from fourstage.errors import RecipeError, UnknownNameError
 from tasks.ancestry import Ancestry, gather
 from tasks.artifacts import Artifact, Store
-from tasks.facts import facts_of
-from tasks.figures import figures
 from tasks.lineage import kept_ancestry, trace
+from tasks.model_facts import facts_of
 from tasks.plan import plan_recipe
 from tasks.provenance import git_state
 from tasks.published import stages_of
 from tasks.register_model import registered_names
+from tasks.run_metrics import figures
 from tasks.runs import KIND
 from tasks.steps import Bound, Change, changes, look_ahead
 from tasks.tracking import Tracking, answered

@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tasks.facts import Facts
 from tasks.model_card import CALLING
+from tasks.model_facts import ModelFacts
 
 README = "README.md"
 SPDX = re.compile(r"[A-Za-z0-9]+([.-][A-Za-z0-9]+)+|MIT|ISC")  # of names, not of sentences
 TASKS = {"ForSequenceClassification": "text-classification", "ForMaskedLM": "fill-mask"}
 
 
-def write_hub_card(facts: Facts, card: str, folder: Path) -> None:
+def write_hub_card(facts: ModelFacts, card: str, folder: Path) -> None:
     """Write README.md into a Hugging Face folder.
 
     Args:
@@ -32,7 +32,7 @@ def write_hub_card(facts: Facts, card: str, folder: Path) -> None:
     (folder / README).write_text(text, encoding="utf-8")
 
 
-def _front(facts: Facts, architecture: str) -> dict[str, Any]:
+def _front(facts: ModelFacts, architecture: str) -> dict[str, Any]:
     languages = facts.ancestry.languages()
     task = next((task for end, task in TASKS.items() if architecture.endswith(end)), None)
     return {

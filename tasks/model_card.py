@@ -12,8 +12,8 @@ from typing import Any
 
 from models.evaluation.baseline import CHEAP
 from tasks.ancestry import Manifest
-from tasks.facts import Facts
-from tasks.report import StageRow, brackets, markdown_table, stage_table
+from tasks.cards import StageRow, brackets, markdown_table, stage_table
+from tasks.model_facts import ModelFacts
 from tasks.score_plots import Answers, LabelScore, label_scores
 from tasks.start import made_as
 
@@ -38,7 +38,7 @@ class Interval:
 
 
 def model_card(
-    facts: Facts, title: str, *, called: str = "", answers: Answers | None = None
+    facts: ModelFacts, title: str, *, called: str = "", answers: Answers | None = None
 ) -> str:
     """A model's card.
 
@@ -66,7 +66,7 @@ def model_card(
     return "\n\n".join(parts) + "\n"
 
 
-def _what_it_is(facts: Facts, answers: Answers | None) -> str:
+def _what_it_is(facts: ModelFacts, answers: Answers | None) -> str:
     last = facts.stages[-1]
     network = last.settings.get("network", {})
     size = ", ".join(f"{name} {value}" for name, value in network.items())
@@ -86,7 +86,7 @@ def _what_it_is(facts: Facts, answers: Answers | None) -> str:
     return " ".join(sentences)
 
 
-def _data(facts: Facts) -> str:
+def _data(facts: ModelFacts) -> str:
     rows = []
     read_by: dict[str, list[str]] = {}
     texts: dict[str, Manifest] = {}
@@ -110,7 +110,7 @@ def _data(facts: Facts) -> str:
     return markdown_table(head, rows)
 
 
-def _scores(facts: Facts, answers: Answers | None) -> list[str]:
+def _scores(facts: ModelFacts, answers: Answers | None) -> list[str]:
     found = facts.scores
     if not found:
         return []
@@ -172,7 +172,7 @@ def score_intervals(
     return found
 
 
-def _stages(facts: Facts) -> str:
+def _stages(facts: ModelFacts) -> str:
     rows, metric = [], ""
     before: Mapping[str, float] = {}
     for number, stage in enumerate(facts.stages):
@@ -202,7 +202,7 @@ def _stages(facts: Facts) -> str:
     return stage_table(rows, metric) + (f"\n\n{told[:1].upper()}{told[1:]}." if told else "")
 
 
-def _limits(facts: Facts, labels: Sequence[LabelScore]) -> list[str]:
+def _limits(facts: ModelFacts, labels: Sequence[LabelScore]) -> list[str]:
     last, found = facts.stages[-1], facts.scores
     languages = ", ".join(facts.ancestry.languages()) or "text of no stated language"
     lines = [f"It has read {languages}; nothing is known of other languages."]

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
 
-from fourstage.columns import padded, width, wrapped
 from fourstage.terminal import at_terminal, columns, say, terminal
+from fourstage.text_width import padded, width, wrapped
 from models.evaluation.baseline import CHEAP
 from tasks.artifacts import Artifact
-from tasks.report import StageRow, brackets, left_out, stage_table_for_terminal
+from tasks.cards import StageRow, brackets, left_out, stage_table_for_terminal
 from tasks.start import made_as
 from tasks.steps import Step
 

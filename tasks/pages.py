@@ -12,16 +12,7 @@ from prefect.utilities.annotations import quote
 from fourstage.errors import GateRefused
 from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.ancestry import BrokenLineage
-from tasks.comparison_report import markdown
-from tasks.decision import decision_of, refusal_of, standing
-from tasks.durable import results_of, store
-from tasks.gate import Check, Gate, baseline_ahead
-from tasks.lineage import trace
-from tasks.narration import outcome
-from tasks.plots import data_address
-from tasks.promote_model import Promotion
-from tasks.record_stage import record_stage
-from tasks.report import (
+from tasks.cards import (
     OUTCOMES,
     brackets,
     contract_card,
@@ -32,6 +23,15 @@ from tasks.report import (
     stage_card,
     stage_table,
 )
+from tasks.comparison_report import markdown
+from tasks.decision import decision_of, refusal_of, standing
+from tasks.durable import results_of, store
+from tasks.gate import Check, Gate, baseline_ahead
+from tasks.lineage import trace
+from tasks.narration import outcome
+from tasks.plots import data_address
+from tasks.promote_model import Promotion
+from tasks.record_stage import record_stage
 from tasks.run_log import log
 from tasks.summary import stage_rows, summarise
 from tasks.tracking import Tracking

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fourstage.errors import GateRefused, RecipeError, UnknownNameError
-from tasks.figures import gate_figures, log_figures
 from tasks.fresh_process import SmokeTestFailed, try_in_a_fresh_process
 from tasks.gate import Gate
 from tasks.logged_files import AlteredFiles, FilesLost, check_files, verified
@@ -25,6 +24,7 @@ from tasks.register_model import (
     registered_names,
     version,
 )
+from tasks.run_metrics import gate_figures, log_figures
 from tasks.tracking import Tracking, answered
 
 TESTED = "fourstage.smoke_tested"  # set on a version that a fresh process could load
@@ -291,7 +291,7 @@ def record(
         reason: Why, in a sentence.
         run_id: The lifecycle's run.
     """
-    from tasks.report import gate_report
+    from tasks.cards import gate_report
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     tags = {

@@ -15,7 +15,7 @@ from tasks.ancestry import FILE, Ancestry, Manifest
 from tasks.artifacts import NOTES
 from tasks.datasets import dataset_input
 from tasks.logged_files import FILES, list_files
-from tasks.notes import stage_note
+from tasks.run_descriptions import stage_note
 from tasks.runs import (
     DIGEST,
     HOME,

@@ -12,11 +12,11 @@ from tasks.artifacts import Artifact
 from tasks.datasets import dataset_input
 from tasks.durable import store
 from tasks.evaluate_model import PREDICTIONS
-from tasks.facts import Facts, facts_of
-from tasks.figures import figures, log_figures
-from tasks.notes import lifecycle_note
-from tasks.parameters import log_parameters, parameters
+from tasks.model_facts import ModelFacts, facts_of
 from tasks.published import stages_of
+from tasks.run_descriptions import lifecycle_note
+from tasks.run_metrics import figures, log_figures
+from tasks.run_parameters import log_parameters, parameters
 from tasks.runs import NOTE, set_tags
 from tasks.tracking import Tracking, answered
 
@@ -30,7 +30,7 @@ def record_results(
     recipe: Any,
     made: Mapping[str, Artifact],
     model_id: str | None = None,
-) -> Facts | None:
+) -> ModelFacts | None:
     """Give a lifecycle's run, and the model it registered, what was set and measured.
 
     Args:
@@ -72,7 +72,7 @@ def record_results(
     return facts
 
 
-def _known(made: Mapping[str, Artifact]) -> Facts | None:
+def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
     """The facts of the last measured stage, with its evaluation where there is one."""
     measured = [made[name] for name in made if name.startswith("measurement ")]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]

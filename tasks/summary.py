@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.recipe.schema import STAGE_KINDS
+from tasks.cards import StageRow
 from tasks.evaluate_model import GUESSER
 from tasks.learned import little_learned
-from tasks.report import StageRow
 from tasks.start import made_as
 from tasks.tokenize_corpus import unigram_losses
 from tasks.work import Work

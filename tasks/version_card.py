@@ -9,9 +9,9 @@ from pathlib import Path
 from tasks.ancestry import Ancestry
 from tasks.artifacts import Artifact
 from tasks.evaluate_model import PREDICTIONS
-from tasks.facts import Facts, facts_of
 from tasks.lineage import trace
 from tasks.model_card import model_card
+from tasks.model_facts import ModelFacts, facts_of
 from tasks.register_model import Version
 from tasks.runs import NOTE
 from tasks.score_plots import answers_of
@@ -23,7 +23,9 @@ LONGEST = 5000  # characters of a version's description in MLflow's database
 
 
 @answered
-def keep_card(tracking: Tracking, version: Version, facts: Facts, evaluation: Artifact) -> None:
+def keep_card(
+    tracking: Tracking, version: Version, facts: ModelFacts, evaluation: Artifact
+) -> None:
     """Write a version's card; the same facts give the same card, however often.
 
     Args:
@@ -56,7 +58,7 @@ def keep_card(tracking: Tracking, version: Version, facts: Facts, evaluation: Ar
 
 
 @answered
-def read_card(tracking: Tracking, uri: str, store_root: Path) -> tuple[Facts, str]:
+def read_card(tracking: Tracking, uri: str, store_root: Path) -> tuple[ModelFacts, str]:
     """What is known of a registered version, and its card as its page shows it.
 
     Args:

@@ -103,9 +103,9 @@ def _write_card_of_version(uri: str, target: Path) -> None:
 def _write_card_of_stage(stage: Path, target: Path) -> None:
     """The card of a stage that lies in a store; of a folder from elsewhere nothing is known."""
     from tasks.artifacts import MANIFEST, Store
-    from tasks.facts import facts_in_store
     from tasks.hub_card import write_hub_card
     from tasks.model_card import model_card
+    from tasks.model_facts import facts_in_store
 
     if not (stage / MANIFEST).is_file():
         return

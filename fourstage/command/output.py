@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fourstage.columns import padded, width, wrapped
+from fourstage.text_width import padded, width, wrapped
 
 NARROWEST = 20  # columns of a terminal worth breaking a text for
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fourstage.command.options import add_json
 from fourstage.command.output import only_this_on_standard_output, print_line
-from fourstage.command.tables import BATCH, Row, read_rows, written
+from fourstage.command.row_files import BATCH, Row, read_rows, written
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log, say

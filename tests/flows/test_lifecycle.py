@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fourstage.columns import width
 from fourstage.settings import REPOSITORY
+from fourstage.text_width import width
 from tests.flows.conftest import Story, free_port, wait_for
 from tests.flows.person import Answer, Listener, end, living
 

@@ -9,8 +9,8 @@ import pytest
 from fourstage import activity as module
 from fourstage import terminal
 from fourstage.activity import activity, progress
-from fourstage.columns import width
 from fourstage.terminal import say
+from fourstage.text_width import width
 from tests.flows.screen import Screen
 
 

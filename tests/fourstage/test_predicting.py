@@ -8,7 +8,7 @@ import pytest
 
 from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
-from fourstage.command.tables import SUFFIXES, read_rows, written
+from fourstage.command.row_files import SUFFIXES, read_rows, written
 from fourstage.errors import ContractViolation
 
 
@@ -87,23 +87,24 @@ def test_a_name_in_the_header_may_have_lines(tmp_path: Path):
     assert list(read_rows(file)) == [[{"the\nid": "1", "review": "good"}]]
 
 
+def _write(file: Path, *rows: dict) -> None:
+    with written(file, {}) as out:
+        for row in rows:
+            out.write([row])
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_row_that_fits_no_table_is_refused_and_never_cut(tmp_path: Path, suffix: str):
     file = tmp_path / f"rows{suffix}"
-    with pytest.raises(ContractViolation, match="a column 'note'.*jsonl"), written(file, {}) as out:
-        out.write([{"text": "a"}])
-        out.write([{"text": "b", "note": "c"}])
+    with pytest.raises(ContractViolation, match=r"a column 'note'.*jsonl"):
+        _write(file, {"text": "a"}, {"text": "b", "note": "c"})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_parquet_column_of_several_types_is_refused(tmp_path: Path):
     for values in ([1, "a"], [None, 1]):
-        with (
-            pytest.raises(ContractViolation, match="several types"),
-            written(tmp_path / "rows.parquet", {}) as out,
-        ):
-            for value in values:
-                out.write([{"text": value}])
+        with pytest.raises(ContractViolation, match="several types"):
+            _write(tmp_path / "rows.parquet", *({"text": value} for value in values))
 
 
 @pytest.mark.parametrize(

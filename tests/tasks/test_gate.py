@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError, UnknownNameError
+from tasks.cards import gate_report
 from tasks.gate import Evidence, Predictions, decide
-from tasks.report import gate_report
 
 NAMES = ("alpha", "beta", "gamma")
 ROWS = 600

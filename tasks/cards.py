@@ -1,6 +1,6 @@
-"""What people read after a run: cards, tables and reports as Markdown, with nothing to download.
+"""Cards and tables as Markdown: a stage, a contract, the gate, the lineage, the closing table.
 
-Every function takes plain facts and returns text; Prefect and MLflow only carry it.
+Every function takes plain facts and returns text; Prefect (`pages.py`) and MLflow only carry it.
 """
 
 from __future__ import annotations

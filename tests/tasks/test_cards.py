@@ -9,10 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tasks.lineage import Hop, Trace
-from tasks.plots import LARGEST, loss_plot
-from tasks.register_model import Version
-from tasks.report import (
+from tasks.cards import (
     StageRow,
     brackets,
     contract_card,
@@ -23,6 +20,9 @@ from tasks.report import (
     stage_table,
     stage_table_for_terminal,
 )
+from tasks.lineage import Hop, Trace
+from tasks.plots import LARGEST, loss_plot
+from tasks.register_model import Version
 from tests.tasks.lifecycle import Lifecycle, history
 
 ROWS = [

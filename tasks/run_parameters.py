@@ -1,4 +1,4 @@
-"""What one compares runs by: a recipe's few deciding settings, flat, as MLflow's parameters.
+"""The parameters of a run in MLflow: the few settings by which one compares runs, flat.
 
 The whole recipe is the run's ``recipe.yaml``; every setting of a stage is on the stage's own run.
 """

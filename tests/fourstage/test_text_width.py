@@ -1,9 +1,9 @@
-"""Columns are as wide as they look."""
+"""Texts take the room that they take in a terminal."""
 
 from __future__ import annotations
 
-from fourstage.columns import cropped, padded, width, wrapped
 from fourstage.command.output import print_table
+from fourstage.text_width import cropped, padded, width, wrapped
 
 
 def test_a_chinese_character_is_as_wide_as_two_latin_ones():

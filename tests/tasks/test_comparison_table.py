@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tasks.judgement import too_early, unlike_windows
+from tasks.comparison_table import too_early, unlike_windows
 
 
 def _recipe(read: list[str], **nats: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a finished run came to, as the metrics that MLflow's tables, charts and searches show.
+"""The metrics of a finished run, as MLflow's tables, charts and searches show them.
 
 A score on the evaluation's rows has its plain name (``accuracy``), so that it is found and sorted
 by; what stands beside it has the same name below a word (``baseline/accuracy``). What is measured
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.ancestry import Manifest
 from tasks.datasets import name_and_digest
-from tasks.facts import Facts
+from tasks.model_facts import ModelFacts
 from tasks.runs import BATCH, metric_name
 from tasks.tracking import Tracking, answered
 
@@ -44,13 +44,13 @@ class Figure:
     stage: str | None = None
 
 
-def figures(facts: Facts) -> Iterator[Figure]:
+def figures(facts: ModelFacts) -> Iterator[Figure]:
     """Every figure of a model, scores first: MLflow lists them as they come."""
     yield from _scores(facts)
     yield from _by_stage(facts)
 
 
-def _by_stage(facts: Facts) -> Iterator[Figure]:
+def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
     """Losses, cost and the task metric of each stage."""
     for number, stage in enumerate(facts.stages, 1):
         yield Figure(f"tokens/{stage.stage}", stage.facts.get("tokens", 0), stage=stage.key)
@@ -70,7 +70,7 @@ def _by_stage(facts: Facts) -> Iterator[Figure]:
             yield Figure(name, metric["value"], step, facts.dataset, stage.key)
 
 
-def _scores(facts: Facts) -> Iterator[Figure]:
+def _scores(facts: ModelFacts) -> Iterator[Figure]:
     """The evaluation: scores beside their cheap rivals', forgetting, latency, size."""
     found = facts.scores
     for place, table in (

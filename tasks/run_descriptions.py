@@ -1,4 +1,4 @@
-"""What MLflow's page of a run says of it: which recipe's, made from what, and where to read on."""
+"""The description on a run's page in MLflow: its recipe, what it was made from, and links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From finished runs to a table: scores over seeds, costs, and which differences are real."""
+"""From finished runs to the table of a comparison: scores over seeds, costs, real differences."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What is known of a trained model: its stages in order, what was measured after each, its scores.
 
-All of it stands in the manifests of its ancestry, so it can be told wherever they are: beside the
-store, or from MLflow alone.
+All of it is read from the manifests of its ancestry, in the store or from MLflow alone.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tasks.artifacts import Store
 
 
 @dataclass(frozen=True)
-class Facts:
+class ModelFacts:
     """A model's stages with their measurements, and its evaluation.
 
     Attributes:
@@ -77,7 +76,7 @@ class Facts:
         return self.ancestry.manifests.get(reference["key"]) if reference else None
 
 
-def facts_in_store(store: Store, stage: Mapping[str, str]) -> Facts | None:
+def facts_in_store(store: Store, stage: Mapping[str, str]) -> ModelFacts | None:
     """The facts of a stage in the store, with what was measured of it there.
 
     Args:
@@ -95,7 +94,7 @@ def facts_in_store(store: Store, stage: Mapping[str, str]) -> Facts | None:
     return facts_of(whole)
 
 
-def facts_of(ancestry: Ancestry) -> Facts | None:
+def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     """The facts of the stage that an ancestry leads to; None where it holds no stage.
 
     Args:
@@ -110,4 +109,4 @@ def facts_of(ancestry: Ancestry) -> Facts | None:
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")
     evaluation = evaluations[-1] if evaluations else None
-    return Facts(ancestry, tuple(stages), measurements, evaluation)
+    return ModelFacts(ancestry, tuple(stages), measurements, evaluation)

@@ -1,4 +1,4 @@
-"""Text in columns, by the room its characters take in a terminal: a Chinese one takes two."""
+"""How wide text is in a terminal, where a Chinese character takes two columns."""
 
 from __future__ import annotations
 
