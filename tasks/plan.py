@@ -229,6 +229,8 @@ class _Layout:
         units, given = self._units(source.language)
         if source.sentences != "rules":
             units["sentences"] = source.sentences
+        if source.markings:
+            units["markings"] = list(source.markings)
         self._add(
             f"tokens {name}",
             "rows" if source.is_dataset else "tokens",

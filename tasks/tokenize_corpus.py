@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from corpora.identity import normal_form
+from corpora.prepared import PreparedRow
 from tasks.artifacts import Artifact, Findings, Input
 from tasks.durable import durable
 from tasks.kept import kept_rows, kept_texts
@@ -51,15 +53,42 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
             for row, ids, pair_ids in zip(some, first, second, strict=True):
                 pair = None if row.text_pair is None else pair_ids
                 writer.add_row(row.id, row.split, ids, pair, labels.get(row.label, -1))
-    # A sentence that stands in several rows is one document; train wins over dev.
-    documents: dict[str, tuple[str, str, str]] = {}
-    for split, role in (("train", "train"), ("dev", "heldout")):
-        for row in rows:
-            if row.split == split and row.whole not in documents:
-                documents[row.whole] = (row.id, row.whole, role)
-    facts = tokenize(folder, tokenizer, _pieces(step, tokenizer), documents.values())
+    documents = unlabelled(rows, step.step.settings.get("markings", ()))
+    facts = tokenize(folder, tokenizer, _pieces(step, tokenizer), documents)
     # Rows hold numbers of labels; whose names these are, the digest has to cover.
     return Findings({**facts, "rows": len(rows), "labels": dataset.facts["labels"]})
+
+
+def unlabelled(
+    rows: Sequence[PreparedRow], markings: Sequence[str] = ()
+) -> Iterator[tuple[str, str, str]]:
+    """The text of labelled rows as documents for pre-training, each text once.
+
+    Rows often share a text: a sentence with other entities marked, a premise with other hypotheses.
+    They stand side by side, so that a network could copy a hidden word from the next line instead
+    of predicting it. Of texts that differ in markings, marks or case alone the first is taken;
+    train wins over dev.
+
+    Args:
+        rows: Of every split; those of ``test`` are left out.
+        markings: Strings in the texts that mark something, such as entities.
+
+    Yields:
+        (id, text, ``train`` or ``heldout``).
+    """
+    seen: set[str] = set()
+    for split, role in (("train", "train"), ("dev", "heldout")):
+        for row in rows:
+            if row.split != split:
+                continue
+            parts = []
+            for text in (row.text, row.text_pair):
+                same = text and (normal_form(text, markings) or text)
+                if text and same not in seen:
+                    seen.add(same)
+                    parts.append(text)
+            if parts:
+                yield row.id, " ".join(parts), role
 
 
 def load_tokenizer(artifact: Input) -> Any:

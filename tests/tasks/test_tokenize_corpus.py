@@ -7,12 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora.preparation import prepare_dataset
+from corpora.prepared import PreparedRow, prepared_rows
 from corpora.shards import TokenisedCorpus
+from corpora.snapshot import take_snapshot
 from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
+from data_contracts.sources import load_source
+from models import features as keys
+from models.inputs.segments import window_index, windows
+from models.protocols import Context
+from models.tokenizers import wordpiece
 from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
-from tasks.tokenize_corpus import Pieces, tokenize
+from tasks.tokenize_corpus import Pieces, tokenize, unlabelled
 
+ROWS = (keys.TOKEN_IDS, keys.PADDING_MASK)
 # Neither 京 nor "york" is in the vocabulary: unknown tokens must take nothing out of step.
 TOKENIZER = WordPiece([*SPECIAL_TOKENS, "new", "in", ".", "。", *"我在北大学读书"], lowercase=True)
 
@@ -139,3 +148,54 @@ def test_what_is_told_of_the_tokens(tmp_path: Path):
     )
     pieces, unheard = Pieces(TOKENIZER, "en"), documents[:1]
     assert tokenize(tmp_path, TOKENIZER, pieces, unheard)["unigram_loss"] is None
+
+
+def test_labelled_rows_give_each_text_once():
+    rows = [
+        PreparedRow("a", "The << dog >> saw a cat.", None, "x", "train"),
+        PreparedRow("b", "The dog saw << a cat >>.", None, "y", "train"),
+        PreparedRow("c", "A premise.", "One guess.", "x", "train"),
+        PreparedRow("d", "A premise.", "Another.", "y", "train"),
+        PreparedRow("e", "a PREMISE", "One guess!", "y", "dev"),
+        PreparedRow("f", "Unseen.", "Another.", "y", "dev"),
+        PreparedRow("g", "Of the test.", None, "y", "test"),
+        PreparedRow("h", "***", None, "y", "train"),
+    ]
+    assert list(unlabelled(rows, ["<<", ">>"])) == [
+        ("a", "The << dog >> saw a cat.", "train"),
+        ("c", "A premise. One guess.", "train"),
+        ("d", "Another.", "train"),
+        ("h", "***", "train"),
+        ("f", "Unseen.", "heldout"),
+    ]
+
+
+def test_hardly_a_window_of_chemprot_says_a_thing_twice(shared_data: Path, tmp_path: Path):
+    """What was said before in the window can be copied: then a loss measures copying.
+
+    With a document a row, 46 % of the tokens lie in seven that come twice.
+    """
+    source = load_source("chemprot", [shared_data])
+    prepare_dataset(source, take_snapshot(source, [shared_data]), tmp_path, overlap="report")
+    rows = list(prepared_rows(tmp_path))
+    vocabulary = wordpiece.learn(
+        [row.text for row in rows if row.split == "train"], vocabulary_size=4000, lowercase=True
+    )
+    tokenizer = WordPiece(vocabulary, lowercase=True)
+    documents = [each for each in unlabelled(rows, source.markings) if each[2] == "train"]
+    (tmp_path / "tokens").mkdir()
+    tokenize(tmp_path / "tokens", tokenizer, Pieces(tokenizer, "en"), documents)
+    corpus = TokenisedCorpus(tmp_path / "tokens" / "documents.arrow")
+    batch = windows(corpus, window_index(corpus, 128).entries, Context(tokenizer, 128))
+    twice = [said_twice(row[mask > 0]) for row, mask in zip(*map(batch.get, ROWS), strict=True)]
+    assert np.concatenate(twice).mean() < 0.08
+
+
+def said_twice(ids: np.ndarray, length: int = 7) -> np.ndarray:
+    """(tokens,) whether each lies in a run of tokens that comes twice."""
+    runs = np.lib.stride_tricks.sliding_window_view(ids, min(length, len(ids)))
+    _, kind, times = np.unique(runs, axis=0, return_inverse=True, return_counts=True)
+    found = np.zeros(len(ids), bool)
+    for start in np.flatnonzero(times[kind.ravel()] > 1):
+        found[start : start + length] = True
+    return found
