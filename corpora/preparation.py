@@ -8,7 +8,7 @@ depends on rows after it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from corpora.reading import read_documents
 from corpora.rejections import Counts, Ledger, nothing_left
 from corpora.scratch import Met, scratch_database
 from corpora.snapshot import Snapshot
-from corpora.splits import HELDOUT, is_heldout, position
+from corpora.splits import HeldOut
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.digests import unfinished
@@ -72,8 +72,8 @@ def prepare_corpus(
         snapshot: Its files.
         folder: Where to write; must exist.
         evaluation_texts: Texts that must not be trained on; documents that hold one are removed.
-        heldout_share: Share of documents held out of training, 0-1; of two documents or more at
-            least one, that whose hash comes nearest.
+        heldout_share: Share of documents held out of training, 0-1; more of a small corpus
+            (`corpora.splits.HeldOut`), and of two documents or more at least one.
 
     Returns:
         What was read, kept, quarantined and removed.
@@ -133,8 +133,7 @@ class _CorpusWriter:
         # Every document kept is added, so that both number them alike.
         self._near = NearDuplicates(database=database)
         cleaned_away: dict[str, int] = {}
-        heldout = 0
-        nearest = (1.0, 0)  # place and number of the document that is held out before any other
+        chosen, heldout = HeldOut(self._heldout_share), 0
         measured = unfinished(self._folder / "profile.arrow")
         with ExitStack() as stack:
             ledger = stack.enter_context(Ledger(self._folder))
@@ -161,9 +160,8 @@ class _CorpusWriter:
                 if reason:
                     ledger.remove(item.id, item.location, reason, detail)
                     continue
-                split = "heldout" if is_heldout(digest, self._heldout_share) else "train"
+                split = "heldout" if chosen.takes(digest) else "train"
                 heldout += split == "heldout"
-                nearest = min(nearest, (position(digest, HELDOUT), self._met.kept))
                 self._met.keep(item.id, digest)
                 row = {"id": item.id, "split": split}
                 documents.add(
@@ -174,17 +172,17 @@ class _CorpusWriter:
             kept = self._met.kept
             if not kept:
                 raise ContractViolation(nothing_left(self._source, snapshot, ledger))
-            alone = None if heldout or kept == 1 else nearest[1]
-            heldout += alone is not None
+            others = chosen.others()
+            heldout += len(others)
             ledger.counts.details = {
                 "characters_removed": dict(sorted(cleaned_away.items())),
                 "splits": {"train": kept - heldout, "heldout": heldout},
                 "evaluation_texts": len(self._evaluation),
             }
             ledger.finish(kept)
-        if alone is not None:
-            _hold_out(self._folder / "documents.arrow", alone)
-            _hold_out(measured, alone)
+        if others:
+            _hold_out(self._folder / "documents.arrow", others)
+            _hold_out(measured, others)
         self._finish_profile(measured)
         return ledger.counts
 
@@ -222,16 +220,17 @@ class _CorpusWriter:
         measured.unlink()
 
 
-def _hold_out(path: Path, number: int) -> None:
-    """Write a table anew with one row's split changed, the row counted from 0."""
+def _hold_out(path: Path, numbers: Set[int]) -> None:
+    """Write a table anew with the split of some rows changed, rows counted from 0."""
     with pyarrow.OSFile(str(path)) as stream:
         reader = pyarrow.ipc.open_file(stream)
         column = reader.schema.get_field_index("split")
         with TableWriter(path, reader.schema) as table:
+            start = 0
             for batch in map(reader.get_batch, range(reader.num_record_batches)):
-                if 0 <= number < batch.num_rows:
-                    splits = batch.column(column).to_pylist()
-                    splits[number] = "heldout"
-                    batch = batch.set_column(column, reader.schema[column], pyarrow.array(splits))
-                number -= batch.num_rows
-                table.add_batch(batch)
+                splits = batch.column(column).to_pylist()
+                for number in numbers & set(range(start, start + batch.num_rows)):
+                    splits[number - start] = "heldout"
+                start += batch.num_rows
+                array = pyarrow.array(splits)
+                table.add_batch(batch.set_column(column, reader.schema[column], array))

@@ -18,11 +18,40 @@ def position(group: str, salt: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
-def is_heldout(group: str, share: float) -> bool:
-    """Whether a document's group is held out of training.
+class HeldOut:
+    """Chooses which documents of a corpus are held out of training, by hash.
+
+    A share of them; in a corpus of few documents the 20 that come first, though at most a fifth,
+    since a loss on two or three documents says little. There a document may change sides when
+    others are added.
 
     Args:
-        group: As in `position`.
         share: Expected share held out, 0-1.
     """
-    return position(group, HELDOUT) < share
+
+    LEAST = 20  # documents
+    MOST = 5  # at least so many documents to one that is held out beyond the share
+
+    def __init__(self, share: float):
+        self._share = share
+        self._count = self._within = 0
+        self._nearest: list[tuple[float, int]] = []  # places and numbers of the first few
+
+    def takes(self, group: str) -> bool:
+        """Whether the next document is within the share.
+
+        Args:
+            group: As in `position`.
+        """
+        place = position(group, HELDOUT)
+        self._nearest = sorted([*self._nearest, (place, self._count)])[: self.LEAST]
+        self._count += 1
+        self._within += place < self._share
+        return place < self._share
+
+    def others(self) -> set[int]:
+        """Numbers of the documents, from 0, that are held out as well: in a small corpus."""
+        if self._count < 2:
+            return set()
+        wanted = max(1, min(self.LEAST, self._count // self.MOST))
+        return {number for _, number in self._nearest[self._within : wanted]}

@@ -39,6 +39,7 @@ class StageRow:
         metric: The task metric after it, where one was measured.
         gained: What it changed against the stage before, by row of the table: ``loss on CORPUS`` or
             the metric's name; a first loss against guessing by frequency.
+        errors: Standard errors of the losses, by corpus, where there was text enough.
     """
 
     stage: str
@@ -48,6 +49,7 @@ class StageRow:
     heldout: Mapping[str, float] = field(default_factory=dict)
     metric: float | None = None
     gained: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
 
 
 def stage_card(
@@ -91,8 +93,8 @@ def stage_card(
         rows = [
             (
                 corpus,
-                _number((before or {}).get(corpus), 3),
-                _number(value, 3),
+                _number((before or {}).get(corpus), 2),
+                _number(value, 2),
                 _change((before or {}).get(corpus), value),
             )
             for corpus, value in sorted(after.items())
@@ -204,13 +206,24 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def brackets(rows: Sequence[StageRow], metric: str = "") -> str:
-    """What the closing table's brackets say; empty where it has none."""
-    if not any(row.gained for row in rows):
-        return ""
-    said = "in brackets: against the stage before, a first loss against guessing by frequency"
-    if metric:
-        said += f"; {metric} on the dev rows, before finetune a linear probe's on frozen features"
-    return said
+    """What the closing table's figures are; empty where it has none."""
+    said = []
+    if any(row.gained for row in rows):
+        said.append(
+            "in brackets: against the stage before, a first loss against guessing by frequency"
+        )
+    errors: dict[str, float] = {}
+    for row in rows:
+        for name, error in row.errors.items():
+            errors[name] = max(error, errors.get(name, 0.0))
+    if errors:
+        told = ", ".join(f"{error:.2f} on {name}" for name, error in errors.items())
+        said.append(f"standard error of a loss: up to {told}")
+    if metric and said:
+        said.append(
+            f"{metric} on the dev rows, before finetune a linear probe's on frozen features"
+        )
+    return "; ".join(said)
 
 
 def _stage_cells(
@@ -219,11 +232,12 @@ def _stage_cells(
     """Head and lines; in brackets what a stage changed."""
     losses = {f"loss on {c}": c for c in dict.fromkeys(c for row in rows for c in row.heldout)}
 
-    def measured(name: str, row: StageRow, value: float | None) -> str:
+    def measured(name: str, row: StageRow, value: float | None, digits: int) -> str:
         if value is None:
             return "–"
         change = row.gained.get(name)
-        return f"{value:.3f}" if change is None else f"{value:.3f} ({change:+.3f})"
+        said = f"{value:.{digits}f}"
+        return said if change is None else f"{said} ({change:+.{digits}f})"
 
     body = [
         ("status", *(row.status for row in rows)),
@@ -231,11 +245,11 @@ def _stage_cells(
         ("tokens/s", *(_number(row.tokens_per_second or None) for row in rows)),
     ]
     body += [
-        (name, *(measured(name, row, row.heldout.get(corpus)) for row in rows))
+        (name, *(measured(name, row, row.heldout.get(corpus), 2) for row in rows))
         for name, corpus in losses.items()
     ]
     if metric:
-        body.append((metric, *(measured(metric, row, row.metric) for row in rows)))
+        body.append((metric, *(measured(metric, row, row.metric, 3) for row in rows)))
     return ("stage", *(row.stage for row in rows)), body
 
 
@@ -262,4 +276,4 @@ def _number(value: float | None, digits: int = 0) -> str:
 
 
 def _change(before: float | None, after: float) -> str:
-    return "–" if before is None else f"{after - before:+.3f}"
+    return "–" if before is None else f"{after - before:+.2f}"

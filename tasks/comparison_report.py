@@ -189,7 +189,7 @@ def _loss(recipe: Table, corpus: str) -> str:
     loss, unigram = recipe["heldout_loss"].get(corpus), recipe["unigram_loss"].get(corpus)
     if loss is None:
         return "–"
-    return f"{loss:.3f}" if unigram is None else f"{loss:.3f} ({loss - unigram:+.3f})"
+    return f"{loss:.2f}" if unigram is None else f"{loss:.2f} ({loss - unigram:+.2f})"
 
 
 def _score(score: Mapping[str, Any]) -> str:

@@ -13,9 +13,9 @@ from fourstage.errors import RecipeError
 from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.entries import BASELINE, Entry, Run, pretraining_stages
 from tasks.evaluate_model import PREDICTIONS
-from tasks.learned import LEARNED, against_frequency
+from tasks.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.provenance import git_state, machine
-from tasks.tokenize_corpus import unigram_losses
+from tasks.tokenize_corpus import a_character, unigram_losses
 
 
 def judge(
@@ -101,6 +101,11 @@ def judge(
         "notes": _notes(entries, contests[metrics[0]].one_seed, equal)
         + _guessed_before(recipes)
         + unlike_windows(recipes)
+        + [
+            f"{entry.name}: {note}"
+            for entry in entries
+            for note in beyond_pretraining(runs[entry.name][0].plan.recipe)
+        ]
         + too_early(recipes),
         "machine": machine(),
         "git": git_state(),
@@ -170,6 +175,9 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         "teachers": _spent(runs, [stage for stage in stages if stage not in recipe.last_network]),
         "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
         "heldout_loss": _means(before),
+        "heldout_loss_a_character": a_character(
+            _means(before), {name: runs[0].made[f"tokens {name}"] for name in before[0]}
+        ),
         "heldout_loss_after": guessed,
         "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
         "unigram_loss": unigram_losses(runs[0].made, before[0]),

@@ -14,7 +14,7 @@ from tasks.artifacts import Findings, Input
 from tasks.durable import durable
 from tasks.fit_baseline import ANSWERS
 from tasks.steps import Bound
-from tasks.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
+from tasks.tokenize_corpus import DOCUMENTS, ROWS, a_character, load_tokenizer
 
 PREDICTIONS = "predictions.parquet"
 LATENCY_CALLS = 100
@@ -58,8 +58,11 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             sequence_length=settings["sequence_length"],
             folders=folders,
         )
+    loss = {name: scores["loss"] for name, scores in losses.items()}
     found: dict[str, Any] = {
-        "heldout_loss": {name: scores["loss"] for name, scores in losses.items()},
+        "heldout_loss": loss,
+        "heldout_error": {n: scores["error"] for n, scores in losses.items() if "error" in scores},
+        "heldout_loss_a_character": a_character(loss, tokens),
         "heldout_accuracy": {name: scores["accuracy"] for name, scores in losses.items()},
     }
     if settings["dataset"]:

@@ -1,4 +1,4 @@
-"""Did a pre-training learn more than how often each token occurs, and what helps where not?"""
+"""What pre-training did not teach a network: more than frequencies, long windows. What helps."""
 
 from __future__ import annotations
 
@@ -50,6 +50,25 @@ def little_learned(
     return [
         f"Pre-training learned {how}: against guessing by how often each token occurs, {told};"
         f" {-LEARNED:+.0f} is the least that counts. {_advice(stages[0], resolved[0], pieces)}"
+    ]
+
+
+def beyond_pretraining(recipe: Any) -> list[str]:
+    """What to say where the labels are read in longer windows than any pre-training had.
+
+    Args:
+        recipe: Resolved; a network that came from elsewhere has its positions from there.
+    """
+    before = [stage for stage in recipe.last_network if stage is not recipe.finetune]
+    if recipe.finetune is None or not before or any(stage.init is not None for stage in before):
+        return []
+    longest = max(stage.sequence_length for stage in before)
+    if recipe.finetune.sequence_length <= longest:
+        return []
+    return [
+        f"Stage {recipe.finetune.name} reads up to {recipe.finetune.sequence_length} tokens, no"
+        f" stage before it more than {longest}: what lies beyond begins untrained. Give stage"
+        f" {before[-1].name} a phase of {recipe.finetune.sequence_length} tokens at its end."
     ]
 
 

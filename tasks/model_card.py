@@ -195,6 +195,7 @@ def _stages(facts: ModelFacts) -> str:
                 losses,
                 found.get("value"),
                 {name: now[name] - before[name] for name in now if name in before},
+                measured.facts["heldout_error"] if measured else {},
             )
         )
         before = now or before

@@ -188,8 +188,12 @@ def _result(artifact: Artifact) -> str:
             said = f"{facts['steps']:,} steps, {notes['tokens_per_second']:,.0f} tokens/s"
             return f"{said} ({_turns(facts['turns'])})" if facts.get("turns") else said
         case "measurement":
-            losses = facts["heldout_loss"].items()
-            return "loss " + ", ".join(f"{name} {value:.3f}" for name, value in losses)
+            losses, errors = facts["heldout_loss"], facts["heldout_error"]
+            told = [
+                f"{name} {value:.2f}" + (f" ± {errors[name]:.2f}" if name in errors else "")
+                for name, value in losses.items()
+            ]
+            return "loss " + ", ".join(told)
         case "baseline" if facts["score"] is None:
             return f"{CHEAP}; no dev rows to choose its features by"
         case "baseline":

@@ -328,13 +328,13 @@ class _Layout:
         )
 
     def _measured_length(self) -> int:
-        """Tokens a held-out window has after every stage: losses at other lengths are no gains."""
+        """Tokens a held-out window has after every stage: one length, which each stage trained."""
         stages = [stage for stage in self.recipe.stages if stage.init is None]
         if not stages:  # nothing is trained here, so only the network has a length of its own
             (taken,) = self.recipe.stages
             return taken.network.get("max_sequence_length", taken.sequence_length)
         pretrained = [stage.sequence_length for stage in stages if stage.head is None]
-        return max(pretrained or [stage.sequence_length for stage in stages])
+        return min(pretrained or [stage.sequence_length for stage in stages])
 
     def _evaluation(self, stage: Any) -> None:
         made = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}

@@ -8,7 +8,7 @@ from typing import Any
 from models.recipe.schema import STAGE_KINDS
 from tasks.cards import StageRow
 from tasks.evaluate_model import GUESSER
-from tasks.learned import little_learned
+from tasks.learned import beyond_pretraining, little_learned
 from tasks.start import made_as
 from tasks.tokenize_corpus import unigram_losses
 from tasks.work import Work
@@ -66,6 +66,7 @@ def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
             steps=stage.get("steps"),
             tokens_per_second=stage.get("tokens_per_second"),
             heldout=stage.get("heldout_loss", {}),
+            errors=stage.get("heldout_error", {}),
             metric=(stage.get("task_metric") or {}).get("value"),
             gained=stage.get("gained", {}),
         )
@@ -88,13 +89,15 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
         "passes": facts["passes"],
         **({"turns": facts["turns"]} if "turns" in facts else {}),
         "heldout_loss": losses,
+        "heldout_error": measured.facts["heldout_error"],
+        "heldout_loss_a_character": measured.facts["heldout_loss_a_character"],
         "unigram_loss": unigram_losses(work.made, losses),
         "task_metric": measured.facts.get("task_metric"),
     }
 
 
 def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What to say where the last network's pre-training stages learned little."""
+    """What to say of what the last network's pre-training stages did not teach it."""
     recipe, told = work.plan.recipe, {stage["stage"]: stage for stage in stages}
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
     guessed = [stage for stage in trained if GUESSER in stage.objectives]
@@ -102,7 +105,8 @@ def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str
     read = {step.given["source"].language for step in work.plan.of_kind("corpus", "dataset")}
     if pieces and read & CHARACTERS:
         pieces //= 2  # half of them may be single characters
-    return little_learned([told[stage.name] for stage in guessed], guessed, pieces)
+    learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)
+    return learned + beyond_pretraining(recipe)
 
 
 def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:

@@ -19,6 +19,7 @@ from tasks.steps import Bound
 DOCUMENTS = "documents.arrow"
 ROWS = "rows.arrow"
 PROFILE = "profile.parquet"
+HELDOUT = "heldout"
 BATCH = 1000  # documents tokenised at a time: memory stays flat, tensorflow-text stays busy
 
 
@@ -83,8 +84,10 @@ def unlabelled(
                 continue
             parts = []
             for text in (row.text, row.text_pair):
-                same = text and (normal_form(text, markings) or text)
-                if text and same not in seen:
+                if not text:
+                    continue
+                same = normal_form(text, markings) or text
+                if same not in seen:
                     seen.add(same)
                     parts.append(text)
             if parts:
@@ -108,6 +111,22 @@ def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict
     tokens = {name: made.get(f"tokens {name}") for name in corpora}
     losses = {name: found.facts["unigram_loss"] for name, found in tokens.items() if found}
     return {name: loss for name, loss in losses.items() if loss is not None}
+
+
+def a_character(
+    losses: Mapping[str, float], made: Mapping[str, Artifact | Input]
+) -> dict[str, float]:
+    """By corpus, nats a character: unlike those a token they compare over tokenizers.
+
+    Args:
+        losses: Nats a held-out token.
+        made: Tokenised corpora by name.
+    """
+    found = {}
+    for name, loss in losses.items():
+        facts = made[name].facts
+        found[name] = loss * facts["tokens"][HELDOUT] / facts["characters"][HELDOUT]
+    return found
 
 
 def batches(items: Iterable, size: int) -> Iterator[list]:
@@ -231,9 +250,9 @@ def tokenize(
         documents: (id, text, split).
 
     Returns:
-        Number of documents, tokens of each split, share of unknown ones, nats a held-out token by
-        the frequencies of training alone; with a gazetteer, the shares of tokens in its phrases
-        and entities.
+        Number of documents, tokens and characters of each split, share of unknown tokens, nats a
+        held-out token by the frequencies of training alone; with a gazetteer, the shares of tokens
+        in its phrases and entities.
     """
     from corpora.arrow_files import TableWriter
     from corpora.shards import TOKEN_PROFILE, TokenWriter
@@ -243,13 +262,15 @@ def tokenize(
     count = unknown = 0
     often = {s: np.zeros(tokenizer.vocabulary_size, np.int64) for s in ("train", "heldout")}
     in_names = dict.fromkeys(("phrase", "entity"), 0)
+    characters = dict.fromkeys(often, 0)
     with (
         TokenWriter(folder / DOCUMENTS) as writer,
         TableWriter(folder / PROFILE, TOKEN_PROFILE) as profile,
     ):
         for some in batches(documents, BATCH):
             encoded = pieces.of([text for _, text, _ in some])
-            for (name, _, split), parts in zip(some, encoded, strict=True):
+            for (name, text, split), parts in zip(some, encoded, strict=True):
+                characters[split] += len(text)
                 ids, units, lengths = _joined(parts)
                 writer.add_document(name, split, ids, lengths, units)
                 if pieces.gazetteer is not None:
@@ -274,6 +295,7 @@ def tokenize(
     facts: dict[str, Any] = {
         "documents": count,
         "tokens": dict(sorted(tokens.items())),
+        "characters": {split: characters[split] for split in sorted(tokens)},
         "unknown_share": unknown / total,
         "unigram_loss": unigram_loss(often["train"], often["heldout"]),
     }

@@ -1,8 +1,8 @@
 """Loss on text that was not trained on, measured the same way before, after and between stages.
 
-The masks are drawn from a fixed seed and with the objective's default settings, whatever the stage
-itself was trained with; so two numbers for one corpus, one tokenizer and one sequence length can be
-compared.
+The masks are drawn from a fixed seed and with the objective's default settings or those it is
+`MEASURED` with, whatever the stage itself was trained with; so two numbers for one corpus, one
+tokenizer and one sequence length can be compared.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from models.catalogue import literals
+from models.evaluation.resampling import ratio_error
 from models.protocols import Context, TokenisedCorpus, Tokenizer
 from models.training.assembly import build_objectives
 from models.training.stage_model import Means, StageModel
 from models.training.trained_stage import load_stage
 
 SEED = 20_201  # of the masks; changing it makes old and new numbers incomparable
-BATCH_SIZE = 32
+BATCH_SIZE = 16
 ROWS = 2048
+PARTS = ("sum", "weight")  # of a batch's loss
 
 
 class HeldOut:
@@ -35,6 +40,9 @@ class HeldOut:
         rows: Windows of each corpus, the first ones.
         folders: Project folders, searched first.
         task: Number of the task that the objective is to the network.
+
+    Attributes:
+        feeds: {source: the batches it is measured on}.
     """
 
     def __init__(
@@ -55,8 +63,9 @@ class HeldOut:
         self._name = name
         self._count = max(1, rows // BATCH_SIZE)
         context = Context(tokenizer, sequence_length)
-        objective = build_objectives({name: {}}, None, context, folders)[name]
-        self._feeds = {
+        measured = literals("objectives", name, folders).get("MEASURED", {})
+        objective = build_objectives({name: measured}, None, context, folders)[name]
+        self.feeds = {
             source: batches(
                 {source: (corpus, 1.0)},
                 [objective],
@@ -73,23 +82,29 @@ class HeldOut:
         self._traced = False
 
     def losses(self, go_on: Callable[[], None] = lambda: None) -> dict[str, dict[str, float]]:
-        """{source: {"loss": nats a predicted token, "accuracy": 0-1}}.
+        """{source: {"loss": nats a predicted token, "error": its standard error, "accuracy": 0-1}}.
+
+        The error is that of a ratio over batches of neighbouring windows; not there for one batch.
 
         Args:
             go_on: Called after each batch; it may raise.
         """
         found: dict[str, dict[str, float]] = {}
-        for source, feed in self._feeds.items():
+        for source, feed in self.feeds.items():
             if not self._traced:
                 self._model.trace_for(feed.batch(0), lengths_vary=False)
                 self._traced = True
-            means = Means()
+            means, losses = Means(), []
             for batch in islice(feed.iterate(), self._count):
-                means.add(self._model.test_on_batch(batch, return_dict=True))
+                logs = self._model.test_on_batch(batch, return_dict=True)
+                means.add(logs)
+                losses.append([float(logs[f"{self._name}/loss/{part}"]) for part in PARTS])
                 go_on()
             found[source] = {
                 score.removeprefix(f"{self._name}/"): mean for score, mean in means.result().items()
             }
+            if len(losses) > 1:
+                found[source]["error"] = ratio_error(*np.transpose(losses))
         return found
 
 

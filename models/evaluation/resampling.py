@@ -23,6 +23,21 @@ def numbered(groups: np.ndarray | None, rows: int) -> np.ndarray:
     return np.unique(np.asarray(groups), return_inverse=True)[1]
 
 
+def ratio_error(sums: np.ndarray, weights: np.ndarray) -> float:
+    """Standard error of the mean ``sums.sum() / weights.sum()`` over parts drawn at random.
+
+    Args:
+        sums: (parts,) such as the summed loss of a batch; two or more.
+        weights: (parts,) such as the number of tokens it is summed over.
+
+    Reference:
+        Cochran 1977, Sampling Techniques, 2.11 (the estimator of a ratio's variance).
+    """
+    left = sums - weights * (sums.sum() / weights.sum())
+    parts = len(left)
+    return float(np.sqrt(parts / (parts - 1) * (left**2).sum()) / weights.sum())
+
+
 def resampled_scores(
     labels: np.ndarray,
     predictions: Sequence[np.ndarray],

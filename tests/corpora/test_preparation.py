@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from corpora.preparation import prepare_corpus, prepare_dataset
 from corpora.snapshot import take_snapshot
+from corpora.splits import HeldOut
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare, source_of
@@ -39,26 +40,26 @@ def test_documents_profile_and_counts_agree(tmp_path: Path, corpus: Prepare):
     assert table[0]["location"] == "c.jsonl:1"
 
 
-def test_a_text_stays_on_its_side_of_the_held_out_split(tmp_path: Path, corpus: Prepare):
-    records = documents(400)
-    first = {
-        row["text"]: row["split"] for row in corpus(write(tmp_path / "a.jsonl", records)).table()
-    }
-    more = [*documents(200, seed=5), *reversed(records)]
-    second = {
-        row["text"]: row["split"] for row in corpus(write(tmp_path / "b.jsonl", more)).table()
-    }
-    assert {text: second[text] for text in first} == first
+def test_of_a_large_corpus_a_text_stays_on_its_side_whatever_is_added():
+    groups = [str(number) for number in range(4000)]
+    chosen = HeldOut(0.02)
+    first = {group: chosen.takes(group) for group in groups}
+    assert sum(first.values()) == pytest.approx(80, abs=25)
+    assert not chosen.others()
+    chosen = HeldOut(0.02)
+    second = {group: chosen.takes(group) for group in [*map(str, range(9000, 9500)), *groups[::-1]]}
+    assert {group: second[group] for group in groups} == first
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 20])
-def test_of_few_documents_one_is_held_out_whatever_their_order(
-    tmp_path: Path, corpus: Prepare, number: int
+@pytest.mark.parametrize(
+    ("number", "wanted"), [(1, 0), (2, 1), (3, 1), (9, 1), (20, 4), (122, 20), (300, 20)]
+)
+def test_of_few_documents_a_fifth_and_of_more_twenty_are_held_out_whatever_their_order(
+    tmp_path: Path, corpus: Prepare, number: int, wanted: int
 ):
     records = documents(number, seed=11)
     prepared = corpus(write(tmp_path / "a.jsonl", records))
     reversed_ = corpus(write(tmp_path / "b.jsonl", records[::-1]))
-    wanted = int(number > 1)  # one document is there to be trained on
     for one in (prepared, reversed_):
         counts = json.loads((one.folder / "counts.json").read_text())
         assert counts["splits"] == {"train": number - wanted, "heldout": wanted}
@@ -173,6 +174,7 @@ import sys
 from pathlib import Path
 from corpora.preparation import prepare_corpus
 from corpora.snapshot import take_snapshot
+from corpora.splits import HeldOut
 from data_contracts.sources import parse_source
 source = parse_source({"name": "mine", "language": "en", "licence": "x", "files": sys.argv[1]})
 folder = Path(sys.argv[2]); folder.mkdir()

@@ -51,7 +51,7 @@ def test_a_stage_card_shows_key_cost_change_and_curve(lifecycle: Lifecycle):
     )
     assert "| trained |" in card
     assert stage.key[:12] in card
-    assert "| trials | 5.000 | 3.200 | -1.800 |" in card
+    assert "| trials | 5.00 | 3.20 | -1.80 |" in card
     assert "[MLflow run](http://127.0.0.1:5000/#/x)" in card
     assert "[model]" not in card
     address = card.split("(data:image/png;base64,")[1].split(")")[0]
@@ -86,9 +86,9 @@ def test_the_closing_table_reads_the_same_in_markdown_and_terminal():
         for part in (
             "general",
             "8,100",
-            "4.210",
+            "4.21",
             "loss on trials",
-            "(-1.100)",
+            "(-1.10)",
             "0.450 (+0.040)",
             "skipped",
         ):
@@ -103,6 +103,10 @@ def test_a_recipe_without_labels_has_no_line_for_their_metric_and_its_losses_are
         "in brackets: against the stage before, a first loss against guessing by frequency"
     )
     assert "macro_f1 on the dev rows" in brackets(ROWS, "macro_f1")
+    measured = [replace(row, errors={"trials": 0.02}) for row in ROWS]
+    assert "; standard error of a loss: up to 0.02 on trials; macro_f1" in brackets(
+        measured, "macro_f1"
+    )
     assert brackets([replace(row, gained={}) for row in rows]) == ""
 
 

@@ -97,7 +97,7 @@ def test_the_tables_hold_scores_costs_and_baselines() -> None:
     assert all(len(row) == len(head) for row in body)
     assert [row[0] for row in body][2:] == ["TF-IDF + linear SVM", "majority class"]
     ours, theirs = body[0], body[1]
-    assert ours[3:] == ("0.6500 ± 0.0100", "1,234,567", "300", "90", "6.500 (-0.750)")
+    assert ours[3:] == ("0.6500 ± 0.0100", "1,234,567", "300", "90", "6.50 (-0.75)")
     assert (theirs[3], theirs[-1]) == ("0.5000", "–")
     head, body = difference_cells(_table("better"), METRIC)
     assert body == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from tasks.learned import little_learned
+from tasks.learned import beyond_pretraining, little_learned
 
 
 def _stage(name: str, nats: float | None, tokens: int = 400_000):
@@ -54,3 +54,21 @@ def test_a_network_from_elsewhere_keeps_its_vocabulary_and_shape():
     (note,) = _said(_stage("domain", -0.2, tokens=2_000_000), pieces=None)
     assert "a larger budget." in note
     assert "vocabulary" not in note
+
+
+def _recipe(*lengths: int, init: str | None = None) -> SimpleNamespace:
+    """Stages that read windows of such lengths, the last one with labels."""
+    stages = [
+        SimpleNamespace(name=f"stage{i}", sequence_length=length, init=init)
+        for i, length in enumerate(lengths)
+    ]
+    return SimpleNamespace(last_network=stages, finetune=stages[-1])
+
+
+def test_labels_in_longer_windows_than_were_ever_seen_are_said():
+    (note,) = beyond_pretraining(_recipe(64, 32, 128))
+    assert "Stage stage2 reads up to 128 tokens, no stage before it more than 64" in note
+    assert "Give stage stage1 a phase of 128 tokens" in note
+    assert beyond_pretraining(_recipe(64, 128, 128)) == []
+    assert beyond_pretraining(_recipe(128)) == []
+    assert beyond_pretraining(_recipe(64, 128, init="bert")) == []

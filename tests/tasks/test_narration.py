@@ -18,8 +18,10 @@ def _line(capsys, name: str, **facts: object) -> str:
 
 @pytest.mark.parametrize("verdict", ["green", "amber", "red"])
 def test_a_contract_that_is_not_green_names_its_report(capsys, verdict: str):
-    line = _line(capsys, "contract tokens notes", verdict=verdict, reason="So it is.")
+    facts = {"verdict": verdict, "reason": "So it is.", "rows": 401, "quarantined": 1}
+    line = _line(capsys, "contract tokens notes", **facts)
     assert ("fourstage report 'tokens notes'" in line) == (verdict != "green")
+    assert ("green, 1 of 401 rows quarantined" in line) == (verdict == "green")
 
 
 @pytest.mark.parametrize("heldout", [0, 1])

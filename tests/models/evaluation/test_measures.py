@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError
-from models.evaluation.heldout import heldout_losses
+from models import features as keys
+from models.evaluation.heldout import HeldOut, heldout_losses
 from models.evaluation.predict import predict
 from models.evaluation.probe import probe
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.gradient import train
 from models.training.job import Budget
+from models.training.trained_stage import load_stage
 from tests.models.training.memory import Corpus, Rows, finetuning, pretraining, tokenizer
 
 
@@ -76,3 +78,20 @@ def test_a_probe_scores_and_is_reproducible(folders):
     assert scores[0] == scores[1]
     # Mean vectors of a random network tell bags of words apart.
     assert scores[0]["accuracy"] > 0.8
+
+
+def test_held_out_text_is_measured_with_masks_alone(folders):
+    """Tokens that stay are guessed by copying them."""
+    stage = load_stage(folders[0], tokenizer())
+    scorer = stage.scorer("masked_lm", stage.objective("masked_lm"))
+    corpora = {"a": Corpus(20, 3)}
+    measured = HeldOut(stage.network, "masked_lm", scorer, corpora, tokenizer(), 16)
+    batch = measured.feeds["a"].batch(0)
+    seen = np.take_along_axis(batch[keys.TOKEN_IDS], batch[keys.MASK_POSITIONS], axis=1)
+    assert set(seen[batch[keys.MASK_WEIGHTS] > 0]) == {tokenizer().mask_id}
+
+
+def test_a_loss_has_a_standard_error_where_there_is_more_than_one_batch(folders):
+    found = heldout_losses(folders[0], tokenizer(), {"a": Corpus(200, 3), "b": Corpus(2, 4)})
+    assert 0 < found["a"]["error"] < 0.2
+    assert "error" not in found["b"]

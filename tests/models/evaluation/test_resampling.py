@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.evaluation.classification import METRICS, evaluate
-from models.evaluation.resampling import resampled_scores
+from models.evaluation.resampling import ratio_error, resampled_scores
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -37,3 +37,12 @@ def test_the_spread_of_a_mean_is_that_of_the_textbook_and_grows_with_rows_of_one
     assert error(None) == pytest.approx((share * (1 - share) / 1000) ** 0.5, rel=0.1)
     texts = np.repeat(np.arange(100), 10)
     assert error(texts) == pytest.approx((share * (1 - share) / 100) ** 0.5, rel=0.1)
+
+
+def test_the_error_of_a_ratio_is_how_much_it_varies_from_draw_to_draw():
+    rng = np.random.default_rng(3)
+    weights = rng.integers(50, 150, (2000, 40)).astype(float)
+    sums = weights * (5 + rng.normal(0, 0.3, weights.shape))
+    ratios = sums.sum(1) / weights.sum(1)
+    errors = [ratio_error(*each) for each in zip(sums, weights, strict=True)]
+    assert np.mean(errors) == pytest.approx(ratios.std(), rel=0.05)
