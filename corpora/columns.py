@@ -116,7 +116,7 @@ def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[st
     if len(long) == 1 or (named and best == most):
         return best, ""
     others = listed([name for name in long if name != best])
-    return best, f"the text is column {best!r}; --text says another: {others}"
+    return best, f"the text is taken from column {best!r}; --text names another: {others}"
 
 
 def _label(where: str, values: Mapping[str, list], text: str) -> tuple[str, str]:
@@ -125,11 +125,13 @@ def _label(where: str, values: Mapping[str, list], text: str) -> tuple[str, str]
     if len(named) == 1:
         return named[0], ""
     if len(able) == 1:
-        return able[0], f"the label is column {able[0]!r}, the only one whose values recur"
+        return able[
+            0
+        ], f"the label is taken from column {able[0]!r}, the only one whose values repeat"
     others = [name for name in values if name != text]
     if not able:
         raise ContractViolation(
-            f"{where}: no label column found: expected one with a few values that recur. Columns:"
+            f"{where}: no label column found: expected one with a few values that repeat. Columns:"
             f" {listed(list(values))}. Say which one is with --label COLUMN."
             if others
             else f"{where}: no label column found: there is only {listed(list(values))}. Text"

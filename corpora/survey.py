@@ -53,7 +53,7 @@ class Survey:
         whole: Whether all was read; the counts are of what was.
         tokens: About so many, of a small vocabulary.
         characters: In all.
-        middle: Tokens of the middle record.
+        median: Tokens of the median record.
         long: Tokens that nine of ten records have at most.
         labels: Rows by label.
         splits: Rows by split, where the files tell.
@@ -69,7 +69,7 @@ class Survey:
     whole: bool
     tokens: int
     characters: int
-    middle: int
+    median: int
     long: int
     labels: Mapping[str, int]
     splits: Mapping[str, int]
@@ -111,9 +111,9 @@ def survey(
     states = [_state(file) for file in find_files(source)]
     said, chosen = _shape(source, states, labelled, text, label)
     if said.get("columns"):
-        assumed.append("the first row is a row like the others; the columns were given names")
+        assumed.append("the first row is data and no header, so the columns were given names")
     if said.get("encoding"):
-        assumed.append(f"the files are in {said['encoding'].upper()}")
+        assumed.append(f"the encoding is {said['encoding'].upper()}")
     assumed += chosen.assumed if chosen else ()
     draft |= said
     if labelled and chosen is None:
@@ -127,7 +127,9 @@ def survey(
         draft["language"] = _language(texts)
         source = parse_source(draft)
         if draft["language"] == "en":
-            assumed.append("the language is English, by its letters; --language says another")
+            assumed.append(
+                "the language is taken for English, by its script; --language names another"
+            )
     counted = _Counted(source, states)
     if not counted.records:
         why = "; ".join(f"{n} × {reason}" for reason, n in counted.unread.most_common(3))
@@ -138,7 +140,7 @@ def survey(
     if labelled:
         check_kinds(name, counted.kinds, {})
         check_names(name, counted.labels)
-    middle, long = counted.lengths()
+    median, long = counted.lengths()
     with _first(states) as content:
         written = said.get("format") or format_by_name(content.name) or ""
     return Survey(
@@ -149,7 +151,7 @@ def survey(
         counted.whole,
         sum(counted.tokens),
         counted.characters,
-        middle,
+        median,
         long,
         dict(counted.labels.most_common()),
         dict(counted.splits),
@@ -184,7 +186,7 @@ class _Counted:
                 break
 
     def lengths(self) -> tuple[int, int]:
-        """Tokens of the middle record, and those that nine of ten have at most."""
+        """Tokens of the median record, and those that nine of ten have at most."""
         ordered = sorted(self.tokens)
         return ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1))]
 
@@ -372,10 +374,8 @@ def _breaking(source: Source, texts: Sequence[str]) -> dict[str, float]:
 def _state(file: FoundFile) -> FileState:
     """A file as it is now; its digest is the business of a run."""
     stat = os.stat(file.path)
-    return FileState(
-        *(file.split, file.path, stat.st_size, stat.st_mtime_ns, stat.st_ino),
-        *("", file.name, file.members),
-    )
+    times = stat.st_mtime_ns, stat.st_ino
+    return FileState(file.split, file.path, stat.st_size, *times, "", file.name, file.members)
 
 
 @contextmanager

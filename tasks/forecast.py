@@ -1,7 +1,7 @@
-"""What a run will cost before it begins: tokens, passes, minutes and disk, measured where possible.
+"""What a run will cost before it begins: tokens, passes, minutes and disk.
 
-Speed is that of earlier stages of the same network in this home; where there was none, a formula's
-that fits what two cores of a server were measured to do. Whoever reads a figure is told which.
+The speed of a network is that of its earlier stages in this home. Without any, it is a formula's,
+fitted to measurements on two cores of a server. Each figure says which of the two it is.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ class Cost:
 
     Attributes:
         stage: Its name.
-        tokens: About how many it reads.
+        tokens: About how many it reads; None where a pass over its data is asked for, whose size
+            is not known before they are read.
         passes: How often it reads each source, where its size is known.
-        seconds: Of training.
+        seconds: Of training; None as for tokens.
         tokens_per_second: Its speed.
         measured: Whether stages of this network were timed here; else the formula's.
     """
 
     stage: str
-    tokens: float
+    tokens: float | None
     passes: Mapping[str, float]
-    seconds: float
+    seconds: float | None
     tokens_per_second: float
     measured: bool
 
@@ -73,6 +74,9 @@ def stage_costs(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> list[Co
         speed, measured = tokens_per_second(
             stage.family, stage.network, recipe.tokenizer.vocabulary_size, stages
         )
+        if tokens is None:
+            found.append(Cost(stage.name, None, {}, None, speed, measured))
+            continue
         passes = {name: tokens * read[name] / size for name, size in known.items() if size}
         found.append(Cost(stage.name, tokens, passes, tokens / speed, speed, measured))
     return found
@@ -103,8 +107,8 @@ def tokens_per_second(
 def disk_bytes(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> float:
     """About how much more will be on disk when all that is not in the store has been made.
 
-    A step that an earlier entry bears the name of is taken to be as large; the others go by the
-    weights of their network and the tokens of their text.
+    A step is taken to be as large as the last one of its name; without one, its size is reckoned
+    from the weights of its network or the tokens of its text.
 
     Args:
         recipe: Resolved.
@@ -130,21 +134,23 @@ def disk_bytes(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> float:
             total += _size(earlier[-1].folder)
         else:
             tokens = sizes.get(step.name.split(" ", 1)[1], 0.0)
-            characters = CHARACTERS_A_TOKEN if step.kind in ("corpus", "dataset") else 0.0
-            total += tokens * (characters or BYTES_A_TOKEN)
+            text = step.kind in ("corpus", "dataset")
+            total += tokens * (CHARACTERS_A_TOKEN if text else BYTES_A_TOKEN)
     # A checkpoint is written beside the one it replaces.
     return total + 2 * (1 + MOMENTS) * FLOAT * largest
 
 
-def _tokens(stage: Any, read: Mapping[str, float], sizes: Mapping[str, float]) -> float:
-    """About how many tokens a stage's budget reads."""
+def _tokens(stage: Any, read: Mapping[str, float], sizes: Mapping[str, float]) -> float | None:
+    """About how many tokens a stage's budget reads; None where a pass has no known size."""
     amount = stage.budget.amount
     if stage.budget.unit == "tokens":
         return amount
     if stage.budget.unit == "steps":
         return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
+    if set(read) - set(sizes):
+        return None
     # A pass lasts until the corpus that takes longest has been read once.
-    return amount * max((sizes.get(name, 0.0) / share for name, share in read.items()), default=0.0)
+    return amount * max(sizes[name] / share for name, share in read.items())
 
 
 def _source_tokens(prospects: Sequence[Prospect], kin: Kin) -> dict[str, float]:
@@ -167,7 +173,7 @@ def _source_tokens(prospects: Sequence[Prospect], kin: Kin) -> dict[str, float]:
 
 
 def _by_files(step: Step) -> float:
-    """Tokens that the files of a source have room for."""
+    """About how many tokens the files of a source hold, by their sizes."""
     files = step.given["snapshot"].files
     sizes = {f.path: f.size for f in files if f.split in (None, "train")}  # an archive once
     size = sum(n * (UNPACKED if f.lower().endswith(PACKED) else 1.0) for f, n in sizes.items())

@@ -31,22 +31,36 @@ WINDOW_TOKENS = 1024  # of a batch, whatever its windows' length
 
 @dataclass(frozen=True)
 class Shape:
-    """A size that is known to work, with its rates."""
+    """A size that is known to work.
+
+    Attributes:
+        network: Its arguments.
+        name: What messages call it.
+        general: Peak learning rate of the first stage.
+        finetune: That of fine-tuning.
+        longest: Most tokens of a window.
+    """
 
     network: Mapping[str, float]
     name: str
     general: float
     finetune: float
-    longest: int  # tokens of a row
+    longest: int
 
 
 SMALL = Shape(
     dict(num_layers=2, hidden_dim=128, num_heads=4, intermediate_dim=512, dropout=0.0),
-    *("2 layers of 128", 2.0e-3, 1.0e-3, 128),
+    name="2 layers of 128",
+    general=2.0e-3,
+    finetune=1.0e-3,
+    longest=128,
 )
 LARGER = Shape(
     dict(num_layers=4, hidden_dim=256, num_heads=4, intermediate_dim=1024, dropout=0.0),
-    *("4 layers of 256", 1.0e-3, 3.0e-4, 256),
+    name="4 layers of 256",
+    general=1.0e-3,
+    finetune=3.0e-4,
+    longest=256,
 )
 LARGER_FROM = 6_000_000  # tokens that the larger one must have the time for
 
@@ -120,18 +134,18 @@ def budgets(
     kinds = [kind for kind in ("general", "domain", "task") if kind in corpora]
     rounded = {kind: _round(tokens[kind]) for kind in kinds}
     told = [
-        f"the network: {shape.name}, {speed:,.0f} tokens/s"
-        f" ({'measured in this home' if measured else 'an estimate for two cores'}), so that"
-        f" {minutes:g} minutes read about {_round(sum(rounded.values())):,} tokens before the"
+        f"network: {shape.name}, {speed:,.0f} tokens/s"
+        f" ({'measured in this home' if measured else 'an estimate for two cores'}); in"
+        f" {minutes:g} minutes it reads about {_round(sum(rounded.values())):,} tokens before the"
         " labels"
     ]
     if rounded[kinds[0]] < LEAST_GENERAL:
         needed = math.ceil(minutes * LEAST_GENERAL / max(rounded[kinds[0]], 1))
         why = (
-            f"such a network needs {LEAST_GENERAL:,} to learn from; --minutes {needed} has them"
+            f"such a network needs {LEAST_GENERAL:,} to learn from; --minutes {needed} allows them"
             if kinds[0] == "general" and (general or _enough(text))
-            else "there is not more text; give more of it with --corpus, or start from a network"
-            " that is trained (`init:`)"
+            else "there is no more text; add some with --corpus, or start from a trained network"
+            " (`init:`)"
         )
         told.append(f"stage {kinds[0]} reads {rounded[kinds[0]]:,} tokens: {why}")
     return Budgets(
@@ -152,7 +166,7 @@ def first_recipe(planned: Budgets, language: str) -> str:
     kinds = list(planned.corpora)
     stages = [_stage(planned, kind, kind == kinds[0]) for kind in kinds]
     general = next((n for n in planned.corpora.get("general", {}) if n != "my_text"), None)
-    measured = [*([general] if general else [])]
+    measured = general or ""
     parts = [_head(planned, language), *stages]
     if planned.epochs:
         parts.append(_finetune(planned))
@@ -162,11 +176,11 @@ def first_recipe(planned: Budgets, language: str) -> str:
         metrics = [planned.metric, *(m for m in ("accuracy", "macro_f1") if m != planned.metric)]
         parts.append(
             f"evaluate: {{metrics: [{', '.join(metrics)}], slices: [length, label],"
-            f" forgetting_on: [{', '.join(measured)}]}}"
+            f" forgetting_on: [{measured}]}}"
         )
         parts.append(_gate(planned))
     elif measured:
-        parts.append(f"evaluate: {{forgetting_on: [{', '.join(measured)}]}}")
+        parts.append(f"evaluate: {{forgetting_on: [{measured}]}}")
     return "\n".join(parts) + "\n"
 
 
@@ -217,13 +231,9 @@ def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
     """Short windows first; the longest as long as the rows that the labels come with."""
     longest = planned.length
     if first:
-        lengths = {16: 0.5, 32: 0.25, 64: 0.25}
-        if len(planned.corpora) == 1 or "domain" not in planned.corpora:
-            lengths = (
-                {16: 0.25, 32: 0.25, 64: 0.5} if longest <= 64 else {16: 0.25, 32: 0.25, 64: 0.25}
-            )
-            while sum(lengths.values()) < 1:
-                lengths[longest] = 1 - sum(lengths.values())
+        lengths = {16: 0.25, 32: 0.25, 64: 0.25}
+        extra = 16 if "domain" in planned.corpora else longest
+        lengths[extra] = lengths.get(extra, 0.0) + 0.25
     elif kind == "domain" and longest > 64:
         lengths = {64: 0.5, longest: 0.5}
     else:

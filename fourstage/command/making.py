@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.command.options import add_json
-from fourstage.command.output import print_json, print_line, tell
+from fourstage.command.output import print_json, print_line, print_text, tell
 from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
 
@@ -28,8 +28,10 @@ def add(verbs: Any) -> None:
     new.add_argument(
         "--minutes", type=_minutes, metavar="N", help="that a run may take; 10 unless given"
     )
-    new.add_argument("--text", metavar="COLUMN", help="where the text is, if it isn't found")
-    new.add_argument("--label", metavar="COLUMN", help="where the label is, if it isn't found")
+    new.add_argument(
+        "--text", metavar="COLUMN", help="the text's column, where the one found is wrong"
+    )
+    new.add_argument("--label", metavar="COLUMN", help="the label's, where the one found is wrong")
     new.add_argument("--language", metavar="CODE", help="of the text, such as en or zh")
     new.set_defaults(handler=handle_new)
 
@@ -54,8 +56,8 @@ def handle_new(options: Namespace) -> int:
                 raise RecipeError(f"new: --{name} is about files; give --corpus or --rows, too")
         proposal = propose_example()
     made = make_project(options.folder, proposal.files)
-    for line in proposal.told:
-        print_line(line)
+    for said in proposal.told:
+        print_text(said)
     print_line(f"\nmade {options.folder} with {len(made)} files. Look at recipes/first.yaml, then:")
     print_line(f"  cd {shlex.quote(str(options.folder))}")
     print_line("  fourstage plan first")

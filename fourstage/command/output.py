@@ -26,6 +26,12 @@ def print_line(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def print_text(text: str) -> None:
+    """A sentence or more; at a terminal it is broken between words."""
+    for line in _lines(text, 0):
+        print_line(line)
+
+
 def tell(line: str) -> None:
     """What happens on the way, on standard error: standard output is for what was asked."""
     sys.stderr.write(f"{line}\n")
@@ -37,13 +43,18 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     table = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(width(row[i]) for row in table) for i in range(len(head))]
     before = sum(widths[:-1]) + 2 * len(widths[:-1])
-    room = shutil.get_terminal_size().columns - before if sys.stdout.isatty() else 0
     for *cells, last in table:
         left = "".join(f"{padded(cell, wide)}  " for cell, wide in zip(cells, widths, strict=False))
-        first, *more = wrapped(last, room) if room >= NARROWEST else [last]
+        first, *more = _lines(last, before)
         print_line(f"{left}{first}".rstrip())
         for line in more:
             print_line(" " * before + line)
+
+
+def _lines(text: str, indent: int) -> list[str]:
+    """A text, broken between words where a terminal has room for words beside the indentation."""
+    room = shutil.get_terminal_size().columns - indent if sys.stdout.isatty() else 0
+    return wrapped(text, room) if room >= NARROWEST else [text]
 
 
 @contextmanager

@@ -25,7 +25,8 @@ Ask = Callable[[Sequence[str]], list[dict[str, Any]]]
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verbs.add_parser(
-        "predict", help="labels for texts, by a registered model: tab-separated lines with a head"
+        "predict",
+        help="labels for texts, by a registered model: tab-separated lines below a header",
     )
     parser.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
     parser.add_argument(

@@ -122,7 +122,9 @@ def _proposal(
     else:
         first = "reads your corpus" if TEXT in found else "is left out"
         also = "; `fourstage list sources` shows what can be fetched" if language in GENERAL else ""
-        told.append(f"general text: none in {language!r} is here, so stage general {first}{also}")
+        told.append(
+            f"general text: none in {language!r} on this machine, so stage general {first}{also}"
+        )
     planned = budgets(found.get(TEXT), found.get(ROWS), general, minutes, home())
     files["recipes/first.yaml"] = first_recipe(planned, language)
     return Proposal(files, (*told, *planned.told))
@@ -146,7 +148,7 @@ def _told(name: str, one: Survey) -> str:
     said = (
         f"{name}: {least}{one.records:,} {'rows' if one.labels else 'documents'}"
         f" ({one.format}{f', {one.files:,} files' if one.files > 1 else ''}, language"
-        f" {one.source['language']}), about {one.tokens:,} tokens, the middle one {one.middle:,}"
+        f" {one.source['language']}), about {one.tokens:,} tokens (median {one.median:,})"
     )
     if one.labels:
         fields = one.source["fields"]
@@ -156,7 +158,7 @@ def _told(name: str, one: Survey) -> str:
         said += (
             f"; text in {fields['text']!r}, label in {fields['label']!r}:"
             f" {', '.join(counts[:SHOWN_LABELS])}{more};"
-            f" {splits or 'split by us, a tenth each for dev and test'}"
+            f" {splits or 'not split yet: a tenth each goes to dev and test'}"
         )
     if one.unread:
         said += "; set aside: " + ", ".join(f"{n:,} × {why}" for why, n in one.unread.items())
@@ -230,7 +232,7 @@ def _why_contract(name: str, one: Survey) -> str:
     default = _default(one)
     return (
         f"{name}: {broken} of the records break the contract {default['name']!r}, which tolerates"
-        f" {default['tolerance']:.0%}; suites/{name}.json sets them aside and goes on"
+        f" {default['tolerance']:.0%}; suites/{name}.json tolerates more and sets them aside"
     )
 
 

@@ -17,6 +17,7 @@ from fourstage.command.output import (
     print_json,
     print_line,
     print_table,
+    print_text,
 )
 from fourstage.command.recipe import resolved_recipe
 from fourstage.command.required_servers import require_servers
@@ -184,22 +185,26 @@ def _print_costs(costs: Sequence[Cost], disk: float) -> None:
         head = ("stage", "tokens", "minutes", "tokens/s", "passes")
         print_table(head, [_cost_cells(cost) for cost in costs])
         print_line()
-    minutes = sum(cost.seconds for cost in costs) / 60
-    print_line(
-        f"About {_minutes(minutes)} of training, {disk / 1e6:,.0f} MB of disk under {home()}; the"
-        " other steps take a few minutes more."
+    minutes = sum(cost.seconds or 0.0 for cost in costs) / 60
+    unknown = ", ".join(cost.stage for cost in costs if cost.seconds is None)
+    besides = f" without stage {unknown}, whose data are not counted yet" if unknown else ""
+    print_text(
+        f"About {_minutes(minutes)} of training{besides}; {disk / 1e6:,.0f} MB of disk under"
+        f" {home()}. The other steps take a few minutes more."
     )
     if not all(cost.measured for cost in costs):
-        print_line(
-            "Speeds marked ~ are estimates for two processor cores: no stage of such a network was"
-            " trained in this home yet."
+        print_text(
+            "Speeds marked ~ are estimates for two processor cores: no stage of such a network has"
+            " been trained in this home yet."
         )
 
 
 def _cost_cells(cost: Cost) -> tuple[str, ...]:
     passes = ", ".join(f"{name} {times:.3g}" for name, times in cost.passes.items())
     speed = f"{'' if cost.measured else '~'}{cost.tokens_per_second:,.0f}"
-    return (cost.stage, f"{cost.tokens:,.0f}", f"{cost.seconds / 60:.1f}", speed, passes)
+    tokens = "–" if cost.tokens is None else f"{cost.tokens:,.0f}"
+    minutes = "–" if cost.seconds is None else f"{cost.seconds / 60:,.1f}"
+    return (cost.stage, tokens, minutes, speed, passes)
 
 
 def _minutes(minutes: float) -> str:

@@ -56,6 +56,15 @@ def test_budgets_of_every_unit_become_tokens_and_minutes(project: Project, tmp_p
         assert not cost.measured
 
 
+def test_passes_over_rows_that_are_not_counted_yet_are_not_called_free(tmp_path: Path):
+    plan = plan_recipe("quickstart")  # its rows come from installed packages
+    store = Store(tmp_path)
+    ahead = list(look_ahead(list(plan.steps.values()), store))
+    *before, finetune = stage_costs(plan.recipe, ahead, Kin(store))
+    assert all(cost.tokens and cost.seconds for cost in before)
+    assert (finetune.tokens, finetune.seconds, finetune.passes) == (None, None, {})
+
+
 def test_a_larger_network_needs_more_disk(project: Project, tmp_path: Path):
     store = Store(tmp_path)
 
