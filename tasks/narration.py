@@ -135,7 +135,7 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
 def _print_last(summary: Mapping[str, Any], console: Console) -> None:
     """What the reader must not miss, after everything else."""
     for warning in (summary["gate"] or {}).get("warnings", ()):
-        console.print(f"\nWarning: {warning}", **UNBROKEN)
+        console.print(f"\nWarning: {warning}", highlight=False, markup=False)
     if summary["gate"] and summary["gate"]["decision"] == "wait":
         version = f"{summary['model']['name']} version {summary['model']['version']}"
         reason = summary["gate"]["reason"]
