@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from corpora.reading import label_of
-from fourstage.errors import ContractViolation, UnknownNameError
+from fourstage.errors import ContractViolation, UnknownNameError, listed
 
 TEXTS = ("text", "sentence", "body", "content", "review", "message", "abstract", "text_a", "文本")
 LABELS = (
@@ -87,10 +87,8 @@ def headless(first: Sequence[str], records: Records) -> bool:
     return False
 
 
-def listed(columns: Sequence[str]) -> str:
-    """Columns for a message."""
-    shown = ", ".join(repr(name[:LONGEST_NAME]) for name in columns[:20])
-    return shown + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
+def _named(columns: Iterable[str]) -> str:
+    return listed([repr(name[:LONGEST_NAME]) for name in columns], 20)
 
 
 def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[str, str]:
@@ -104,7 +102,7 @@ def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[st
     long = {name: length for name, length in lengths.items() if length >= SHORTEST_TEXT}
     if not long:
         raise ContractViolation(
-            f"{where}: no column looks like text. Columns: {listed(list(values))}. Say which one is"
+            f"{where}: no column looks like text. Columns: {_named(values)}. Say which one is"
             " with --text COLUMN."
         )
     if "text" in long:
@@ -115,7 +113,7 @@ def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[st
     best = max(named, key=long.__getitem__) if named else most
     if len(long) == 1 or (named and best == most):
         return best, ""
-    others = listed([name for name in long if name != best])
+    others = _named([name for name in long if name != best])
     return best, f"the text is taken from column {best!r}; --text names another: {others}"
 
 
@@ -132,13 +130,13 @@ def _label(where: str, values: Mapping[str, list], text: str) -> tuple[str, str]
     if not able:
         raise ContractViolation(
             f"{where}: no label column found: expected one with a few values that repeat. Columns:"
-            f" {listed(list(values))}. Say which one is with --label COLUMN."
+            f" {_named(values)}. Say which one is with --label COLUMN."
             if others
-            else f"{where}: no label column found: there is only {listed(list(values))}. Text"
+            else f"{where}: no label column found: there is only {_named(values)}. Text"
             " without labels goes to --corpus."
         )
     raise ContractViolation(
-        f"{where}: {len(able)} columns may be the label: {listed(named or able)}. Say which one is"
+        f"{where}: {len(able)} columns may be the label: {_named(named or able)}. Say which one is"
         " with --label COLUMN."
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from corpora.cleaning import clean
 from corpora.limits import MAX_LABEL_CHARACTERS
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, listed
 
 _SHOWN = 20
 # Line ends, tabs and other control characters, and those that turn the direction of writing.
@@ -85,15 +85,13 @@ def check_seen(source: str, train: Iterable[str], unseen: Sequence[tuple[str, st
         ContractViolation: There is such a row.
     """
     if unseen:
-        rows = "; ".join(
-            f"label `{visible(label)}`, split {split}, id {row}"
-            for label, split, row in unseen[:_SHOWN]
-        )
-        more = f" and {len(unseen) - _SHOWN:,} more" if len(unseen) > _SHOWN else ""
+        rows = [
+            f"label `{visible(label)}`, split {split}, id {row}" for label, split, row in unseen
+        ]
         known = ", ".join(f"`{visible(label)}`" for label in in_order(train)[:50])
         raise ContractViolation(
             f"source {source}: {len(unseen):,} rows have a label that no training row has: "
-            f"{rows}{more}. "
+            f"{listed(rows, _SHOWN, '; ')}. "
             f"Labels of train: {known}. Correct the label or add training rows that have it."
         )
 

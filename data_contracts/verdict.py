@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, listed
 
 Status = Literal["passed", "failed", "not_evaluated", "no_reference"]
 Verdict = Literal["green", "amber", "red"]
@@ -275,9 +275,8 @@ def percent_text(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _names(results: list[Result], shown: int = 5) -> str:
-    more = f" and {len(results) - shown} more" if len(results) > shown else ""
-    return ", ".join(result.id for result in results[:shown]) + more
+def _names(results: list[Result]) -> str:
+    return listed([result.id for result in results], 5)
 
 
 def _sentence(text: str) -> str:

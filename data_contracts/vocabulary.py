@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fourstage.errors import listed
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -321,12 +323,11 @@ def _bounds_text(kwargs: Mapping[str, Any]) -> str:
     return " and ".join(parts)
 
 
-def _list_text(values: list[Any], shown: int = 12) -> str:
+def _list_text(values: list[Any]) -> str:
     def one(value: Any) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
         text = number_text(value) if _is_number(value) else repr(value)
         return text if len(text) <= 42 else text[:40] + "…"
 
-    more = f" and {len(values) - shown} more" if len(values) > shown else ""
-    return ", ".join(one(value) for value in values[:shown]) + more
+    return listed([one(value) for value in values], 12)

@@ -6,7 +6,7 @@ Every message says where, what was expected, what came and what to do; none cont
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -38,9 +38,14 @@ class UnknownNameError(RecipeError):
             message += f"; did you mean {by_folded[near[0]]!r}?"
         else:
             message += "."
-        shown = ", ".join(known[:20]) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
-        message += f" Known: {shown or 'none'}."
+        message += f" Known: {listed(known, 20) or 'none'}."
         super().__init__(f"{message} {hint}".strip())
+
+
+def listed(words: Sequence[str], most: int, between: str = ", ") -> str:
+    """The first words, and how many more there are."""
+    more = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return between.join(words[:most]) + more
 
 
 def look_alikes(name: str) -> str:

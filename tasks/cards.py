@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from data_contracts.verdict import printable
+from fourstage.errors import listed
 from models.stage_format import HISTORY, NETWORK
 from tasks.artifacts import NOTES, Artifact
 from tasks.gate import Gate
@@ -139,10 +140,8 @@ def left_out(facts: Mapping[str, Any]) -> str:
     """Which labels an evaluation's macro-F1 leaves out; empty where it has none or leaves none."""
     if "macro_f1" not in facts["metrics"] or not facts["labels_left_out"]:
         return ""
-    names = facts["labels_left_out"]
-    shown = ", ".join(map(printable, names[:MOST_NAMED]))
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"macro_f1 leaves out labels that no {facts['split']} row has or got: {shown}{more}"
+    names = listed(list(map(printable, facts["labels_left_out"])), MOST_NAMED)
+    return f"macro_f1 leaves out labels that no {facts['split']} row has or got: {names}"
 
 
 def lineage_diagram(trace: Trace) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fourstage.errors import listed
 from models.evaluation.baseline import CHEAP
 from tasks.ancestry import Manifest
 from tasks.cards import StageRow, brackets, markdown_table, stage_table
@@ -78,9 +79,9 @@ def _what_it_is(facts: ModelFacts, answers: Answers | None) -> str:
     sentences = [f"{' '.join(filter(None, said))}, by the stages {way}."]
     if answers:
         names = [_short(name) for name in answers.names]
-        listed = ", ".join(names[:MOST_NAMED])
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        sentences.append(f"It gives a text one of {len(names)} labels: {listed}{more}.")
+        sentences.append(
+            f"It gives a text one of {len(names)} labels: {listed(names, MOST_NAMED)}."
+        )
     commit = last.notes.get("git", {}).get("commit")
     sentences.append(f"Made by Fourstage{f', commit `{commit[:12]}`' if commit else ''}.")
     return " ".join(sentences)
@@ -230,7 +231,11 @@ def _limits(facts: ModelFacts, labels: Sequence[LabelScore]) -> list[str]:
         told = ", ".join(f"{metric} {value:.3f}" for metric, value in scores.items())
         lines.append(f"On rows of {name.replace('/', ' ')}: {told}.")
     for corpus, rise in found.get("forgetting", {}).items():
-        lines.append(f"Its loss on {corpus} ended {rise:+.3f} nats from that of its best stage.")
+        side = "above" if rise > 0 else "below"
+        lines.append(
+            f"Its loss on {corpus} is {abs(rise):.3f} nats {side} the best of the stages before its"
+            " last."
+        )
     if latency := found.get("latency_ms"):
         lines.append(
             f"One text took {latency['p50']:.1f} ms (95 % of them under {latency['p95']:.1f} ms)"

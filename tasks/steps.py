@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.digests import digest
+from fourstage.errors import listed
 from tasks.artifacts import Artifact, Input, Missing, Store
 from tasks.code import closure_digest, module_file
 
@@ -59,10 +60,12 @@ class Step:
     """One thing to make.
 
     Attributes:
-        name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``. kind: Kind of the
-        artifact it makes. settings: Plain JSON that decides the outputs beside the inputs and the
-        code. inputs: The step that makes each input, by the role it plays. parts: Files of parts
-        named in the recipe (family, objectives, head, tokenizer's scheme), for the code digest.
+        name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``.
+        kind: Kind of the artifact it makes.
+        settings: Plain JSON that decides the outputs beside the inputs and the code.
+        inputs: The step that makes each input, by the role it plays.
+        parts: Files of parts named in the recipe (family, objectives, head, tokenizer's scheme),
+            for the code digest.
         given: What the work needs and the key must not hold, such as where the files lie.
     """
 
@@ -217,9 +220,7 @@ class Kin:
 def why(prospect: Prospect, kin: Kin) -> list[str]:
     """Why a step would be made: what changed since the entry most like it."""
     if isinstance(prospect.bound, Unbound):
-        names = prospect.bound.waits_for
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return [f"{WAITS}{', '.join(names[:MOST_NAMED])}{more}"]
+        return [WAITS + listed(prospect.bound.waits_for, MOST_NAMED)]
     if isinstance(prospect.found, Artifact):
         return [f"made {prospect.found.created}, unchanged since"]
     assert prospect.found is not None

@@ -19,7 +19,7 @@ from data_contracts.sources import load_source, parse_source
 from data_contracts.suite import BUILT_IN
 from fourstage.command.example_data import example_files
 from fourstage.command.first_recipe import budgets, first_recipe
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, listed
 from fourstage.settings import home, search_folders
 
 TEXT, ROWS = "my_text", "my_rows"  # names of the sources
@@ -153,11 +153,10 @@ def _told(name: str, one: Survey) -> str:
     if one.labels:
         fields = one.source["fields"]
         counts = [f"{visible(label)} {n:,}" for label, n in one.labels.items()]
-        more = f" and {len(counts) - SHOWN_LABELS} more" if len(counts) > SHOWN_LABELS else ""
         splits = ", ".join(f"{split} {n:,}" for split, n in one.splits.items())
         said += (
             f"; text in {fields['text']!r}, label in {fields['label']!r}:"
-            f" {', '.join(counts[:SHOWN_LABELS])}{more};"
+            f" {listed(counts, SHOWN_LABELS)};"
             f" {splits or 'not split yet: a tenth each goes to dev and test'}"
         )
     if one.unread:
@@ -181,9 +180,9 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     ]
     if isinstance(files, dict):
         lines.append("files:")
-        lines += [f"  {split}: {_listed(paths, root)}" for split, paths in files.items()]
+        lines += [f"  {split}: {_relative(paths, root)}" for split, paths in files.items()]
     else:
-        lines.append(f"files: {_listed(files, root)}")
+        lines.append(f"files: {_relative(files, root)}")
     for key in ("format", "encoding", "document"):
         if key in facts:
             lines.append(f"{key}: {facts[key]}")
@@ -197,7 +196,7 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _listed(paths: Sequence[str], root: str) -> str:
+def _relative(paths: Sequence[str], root: str) -> str:
     return _flow([path.removeprefix(f"{root}/") if root else path for path in paths])
 
 

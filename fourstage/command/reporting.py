@@ -75,7 +75,7 @@ def _folder(named: str, there: dict[str, Artifact]) -> Path:
     folder = path if path.is_dir() else path.parent
     if path.exists() and all((folder / file).is_file() for file in (PAGE, TEXT, FACTS)):
         return folder
-    raise UnknownNameError("report", named, "a contract that was held", there)
+    raise UnknownNameError("report", named, "a contract that has been checked", there)
 
 
 def _print_verdicts(there: dict[str, Artifact], as_json: bool) -> int:
@@ -90,7 +90,7 @@ def _print_verdicts(there: dict[str, Artifact], as_json: bool) -> int:
         table = [(row["name"], row["verdict"], row["reason"]) for row in rows]
         print_table(("contract", "verdict", "why"), table)
     else:
-        print_line(f"no contract was held yet under {home()}")
+        print_line(f"no contract has been checked yet under {home()}")
     return 0
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
+from fourstage.errors import ContractViolation, RecipeError, UnknownNameError, listed
 from models.interchange.architectures import (
     ACTIVATIONS,
     ARCHITECTURES,
@@ -390,7 +390,7 @@ class _Found:
             faults.append(f"{len(wrong) - NAMES_SHOWN} more tensors have another shape")
         missing = [link.theirs for link in expected if link.theirs not in there]
         if missing:
-            faults.append(_listed(missing, "missing"))
+            faults.append(_counted(missing, "missing"))
         surplus = sorted(there - names - set(architecture.copies))
         left_out = [name for name in surplus if name.startswith(architecture.ignored or ("\0",))]
         # Counters that older versions wrote beside the weights.
@@ -401,7 +401,7 @@ class _Found:
             if name not in left_out and not name.endswith(counters)
         ]
         if unexpected:
-            faults.append(_listed(unexpected, "unexpected"))
+            faults.append(_counted(unexpected, "unexpected"))
         types = {
             self.named[link.theirs]: self.files.types[self.named[link.theirs]]
             for link in expected
@@ -409,7 +409,9 @@ class _Found:
         }
         odd = [f"{name} ({kind})" for name, kind in types.items() if kind not in FLOATS]
         if odd:
-            faults.append(_listed(odd, f"of a type that is not read (only {', '.join(FLOATS)} is)"))
+            faults.append(
+                _counted(odd, f"of a type that is not read (only {', '.join(FLOATS)} is)")
+            )
         if faults:
             raise RecipeError(
                 f"{self.files.folder}: config.json and tensors disagree: " + "; ".join(faults)
@@ -442,10 +444,8 @@ class _Found:
         return np.array(array[link.rows_before : stop], order="C") if array.ndim == 2 else array
 
 
-def _listed(names: list[str], what: str) -> str:
-    shown = ", ".join(names[:NAMES_SHOWN])
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{len(names)} {what}: {shown}{more}"
+def _counted(names: list[str], what: str) -> str:
+    return f"{len(names)} {what}: {listed(names, NAMES_SHOWN)}"
 
 
 def _fresh(link: Link) -> np.ndarray:

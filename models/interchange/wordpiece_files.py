@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fourstage.errors import ContractViolation, RecipeError
+from fourstage.errors import ContractViolation, RecipeError, listed
 from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
 from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece
 
@@ -43,36 +43,35 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
     if (folder / VOCABULARY).is_file():
         # Only \n ends a piece: splitlines would also cut at U+2028 and the like.
         text = (folder / VOCABULARY).read_bytes().decode("utf-8").replace("\r\n", "\n")
-        listed = text.removesuffix("\n").split("\n")
-        _check_lines(folder / VOCABULARY, listed)
-        if vocabulary is not None and listed != vocabulary:
+        lines = text.removesuffix("\n").split("\n")
+        _check_lines(folder / VOCABULARY, lines)
+        if vocabulary is not None and lines != vocabulary:
             raise ContractViolation(
                 f"{folder}: {VOCABULARY} and {WHOLE} hold different pieces; which one was the"
                 " network trained with? Remove the other"
             )
-        vocabulary = listed
+        vocabulary = lines
     assert vocabulary is not None
     return WordPiece(vocabulary, lowercase)
 
 
-def _check_lines(path: Path, listed: Sequence[str]) -> None:
+def _check_lines(path: Path, lines: Sequence[str]) -> None:
     """Refuse a vocabulary that is none, by the lines that are wrong."""
     first: dict[str, int] = {}
     doubled = [
         f"{number} (as {first[piece]})"
-        for number, piece in enumerate(listed, 1)
+        for number, piece in enumerate(lines, 1)
         if first.setdefault(piece, number) != number
     ]
     if doubled:
-        more = f" and {len(doubled) - _SHOWN} more" if len(doubled) > _SHOWN else ""
         raise RecipeError(
             f"{path}: expected each token once, got it again in line "
-            f"{', '.join(doubled[:_SHOWN])}{more}; is it the file the network was trained with?"
+            f"{listed(doubled, _SHOWN)}; is it the file the network was trained with?"
         )
     missing = [token for token in SPECIAL_TOKENS if token not in first]
     if missing:
         raise RecipeError(
-            f"{path}: none of its {len(listed):,} lines is {' or '.join(missing)}; is it the file "
+            f"{path}: none of its {len(lines):,} lines is {' or '.join(missing)}; is it the file "
             "the network was trained with?"
         )
 

@@ -59,7 +59,7 @@ def test_the_contract_used_last_is_the_one_of_its_name(home: Path, capsys):
 
 def test_without_a_name_every_verdict_is_listed(home: Path, capsys):
     assert main(["report"]) == 0
-    assert "no contract was held yet" in capsys.readouterr().out
+    assert "no contract has been checked yet" in capsys.readouterr().out
     _held(home, "notes", "amber")
     _held(home, "tokens notes", "green")
     assert main(["report"]) == 0
