@@ -44,7 +44,9 @@ def farthest_quantile(expected: Mapping[str, Any], found: Mapping[str, Any]) -> 
 
 def divergence_found(value: float, details: Mapping[str, Any]) -> str:
     """The divergence, and the values or bins whose shares moved most."""
-    text = number_text(value) if math.isfinite(value) else "infinite: values the expected one lacks"
+    text = number_text(value)
+    if not math.isfinite(value):
+        text = "infinite: has values that the expected one lacks"
     before = _shares(details.get("expected_partition") or {})
     after = _shares(details.get("observed_partition") or {})
     change = {n: after.get(n, 0.0) - before.get(n, 0.0) for n in {*before, *after}}

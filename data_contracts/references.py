@@ -1,4 +1,4 @@
-"""What a source was like in an earlier run, put into a suite where it says ``$REFERENCE``.
+"""Fills ``$REFERENCE`` in a suite with what the source was like in an earlier run.
 
     "quantile_ranges": {"$REFERENCE": {"quantiles": [0.1, 0.5, 0.9], "within": 0.3, "margin": 20}}
     "partition_object": {"$REFERENCE": {"bins": 10}}

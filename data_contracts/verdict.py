@@ -189,7 +189,7 @@ def judge(
     if unknown:
         reasons.append(f"could not be evaluated: {_names(unknown)}")
     if without_rows:
-        reasons.append(f"no row is left to hold {len(without_rows)} further promises against")
+        reasons.append(f"no row is left to check {len(without_rows)} further promises on")
     if reasons:
         return "red", _sentence("; ".join(reasons))
     aside = f"; {share} quarantined, up to {tolerated} may be" if num_quarantined_rows else ""

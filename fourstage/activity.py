@@ -1,4 +1,4 @@
-"""What is being done at the moment, so that nobody sits before a silent terminal.
+"""Shows what is being done at the moment, so that no terminal is silent for long.
 
 At a terminal it is one line below all others that is rewritten; anywhere else, such as a log, it is
 a plain line when something takes longer, and then one a minute.

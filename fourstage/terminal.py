@@ -1,8 +1,7 @@
-"""Who speaks to the person at the terminal: we do; what the libraries say goes to a log.
+"""The terminal is for our own messages; what the libraries print goes to a log.
 
-TensorFlow's C++ parts, Prefect and MLflow all write to standard error at will. During a run their
-words go to a file, so that what a person reads is the run's own story, and an error its own
-message.
+TensorFlow's C++ parts, Prefect and MLflow all write to standard error at will. During a run that
+goes to a file, so that a person reads the run's own lines, and an error is the last of them.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def left_out(facts: Mapping[str, Any]) -> str:
     if "macro_f1" not in facts["metrics"] or not facts["labels_left_out"]:
         return ""
     names = listed(list(map(printable, facts["labels_left_out"])), MOST_NAMED)
-    return f"macro_f1 leaves out labels that no {facts['split']} row has or got: {names}"
+    return f"macro_f1 leaves out labels in no {facts['split']} row and no prediction: {names}"
 
 
 def lineage_diagram(trace: Trace) -> str:

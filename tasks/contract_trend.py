@@ -1,6 +1,6 @@
-"""A contract in the lifecycle's run: each promise a number to follow, an event where one drifted.
+"""A contract in MLflow and Prefect: a metric for each promise, an event where the data drifted.
 
-Numbers and names of promises alone leave the store; no id and no label does.
+Only numbers and the names of promises leave the store; no id and no label does.
 """
 
 from __future__ import annotations

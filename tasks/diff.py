@@ -86,7 +86,7 @@ class Diff:
 
 
 def diff(tracking: Tracking, store: Store, before: str, after: str) -> Diff:
-    """Hold two things against each other.
+    """Compare two versions, runs or recipes.
 
     Args:
         tracking: The server.

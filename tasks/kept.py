@@ -1,4 +1,4 @@
-"""What of a source a contract left: its documents or rows without those in quarantine."""
+"""The documents or rows of a source that its contract did not send to quarantine."""
 
 from __future__ import annotations
 

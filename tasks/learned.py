@@ -1,4 +1,4 @@
-"""What pre-training did not teach a network: more than frequencies, long windows. What helps."""
+"""Warnings about pre-training that taught a network too little, with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Let MLflow say which run was best: settings, scores and pictures of a finished run."""
+"""Record a finished run in MLflow: parameters, metrics and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What new data are held against: a source as it was for the champion, or in the last run.
+"""The reference that drift is measured from: a source as it was for the champion or the last run.
 
 The home answers, from what it remembers of its models and runs; MLflow is not asked, so that
 ``plan`` and ``explain`` say the same as ``run``.

@@ -1,4 +1,4 @@
-"""Hold documents, rows or tokens against their contract before a stage may read them."""
+"""Check documents, rows or tokens against their contract before a stage may read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model card where people look: the pages of a version and its model, a file beside it."""
+"""Puts the model card on the pages of a version and its logged model, and beside it as a file."""
 
 from __future__ import annotations
 

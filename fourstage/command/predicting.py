@@ -78,7 +78,7 @@ def _check(options: Namespace) -> None:
     if options.input is None:
         for name in ("column", "output"):
             if getattr(options, name) is not None:
-                raise RecipeError(f"--{name} is of --input FILE, which is not given")
+                raise RecipeError(f"--{name} needs --input FILE, which is not given")
         return
     if options.text:
         raise RecipeError("expected texts or --input FILE, got both")

@@ -43,8 +43,8 @@ def check_empty(folder: Path) -> None:
         raise RecipeError(f"{folder}: expected a new or empty folder, got a file")
     if folder.is_dir() and any(folder.iterdir()):
         raise RecipeError(
-            f"{folder}: expected a new or empty folder, got one with "
-            f"{sum(1 for _ in folder.iterdir())} entries; nothing was changed"
+            f"{folder}: expected a new or empty folder, got one with something in it; nothing was"
+            " changed"
         )
 
 

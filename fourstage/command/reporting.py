@@ -39,7 +39,7 @@ def handle_report(options: Namespace) -> int:
     there = _newest()
     if options.contract is None:
         if options.html or options.open:
-            raise RecipeError("report: expected a contract's name beside --html or --open")
+            raise RecipeError("report: expected a contract's name with --html or --open")
         return _print_verdicts(there, options.json)
     folder = _folder(options.contract, there)
     page = folder / PAGE

@@ -1,4 +1,4 @@
-"""Standard streams that take every word, however the command was started."""
+"""Makes standard streams usable that are closed, or whose encoding lacks characters."""
 
 from __future__ import annotations
 

@@ -697,7 +697,7 @@ class TestVerdict:
         report = check(profile(), suite(between("script", "n", max_value=-1), *rest), subject="s")
         assert report.reason == (
             "10 of 10 rows (100 %) are quarantined where at most 10 % may be; no row is left to "
-            "hold 10 further promises against."
+            "check 10 further promises on."
         )
         with pytest.raises(ContractViolation) as caught:
             raise_if_red(report)

@@ -108,7 +108,7 @@ def test_a_new_label_is_infinitely_far_and_named():
     after = documents([100] * 4).assign(label=["a", "a", "b", "c"])
     report = check(after, load_suite("drift_dataset"), subject="rows", reference=before)
     assert report.results[1].observed == (
-        "infinite: values the expected one lacks; b 50 % → 25 %, c 0 % → 25 %"
+        "infinite: has values that the expected one lacks; b 50 % → 25 %, c 0 % → 25 %"
     )
     assert report.results[1].value is None
 

@@ -128,6 +128,6 @@ def test_a_lineage_diagram_is_a_picture_and_mermaid(
 
 def test_the_labels_that_macro_f1_leaves_out_are_named():
     facts = {"metrics": {"macro_f1": 0.5}, "split": "test", "rows": 60, "labels_left_out": ["rare"]}
-    assert left_out(facts) == "macro_f1 leaves out labels that no test row has or got: rare"
+    assert left_out(facts) == "macro_f1 leaves out labels in no test row and no prediction: rare"
     assert left_out(facts | {"labels_left_out": []}) == ""
     assert left_out(facts | {"metrics": {"accuracy": 0.5}}) == ""
