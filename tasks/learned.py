@@ -75,8 +75,7 @@ def beyond_pretraining(recipe: Any) -> list[str]:
 def _advice(stage: Mapping[str, Any], said: Any, pieces: int | None) -> str:
     """What of the first stage differs from what is known to work."""
     tokens = stage["tokens"]
-    few = tokens < 0.9 * TOKENS
-    more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if few else ""
+    more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if tokens < 0.9 * TOKENS else ""
     advice = [f"a larger budget{more}"]
     if pieces is not None:
         if said.phases[0].sequence_length > SHORT_WINDOW:
