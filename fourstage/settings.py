@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -166,11 +167,17 @@ def mlflow_uri() -> str:
 
 
 def without_credentials(address: str) -> str:
-    """A server's address as it may be shown."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return address.rpartition("@")[2]  # none that could be asked
-    if "@" not in parts.netloc:
+    """A server's address as it may be shown.
+
+    A database takes all before the ``@`` for a login, whose password may hold what else ends the
+    name of a host, and takes another one from behind the question mark.
+    """
+    scheme, mark, rest = address.partition("://")
+    if not mark or scheme.startswith("sqlite"):
         return address
-    return urlunsplit(parts._replace(netloc=parts.netloc.rsplit("@", 1)[1]))
+    if scheme in ("http", "https"):
+        with suppress(ValueError):  # none that could be asked
+            parts = urlsplit(address)
+            _ = parts.port
+            return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    return scheme + mark + rest.rpartition("@")[2].partition("?")[0]

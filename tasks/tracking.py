@@ -325,8 +325,7 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
     while (further := cause.__cause__ or cause.__context__) is not None:
         cause = further
     said = f"{type(cause).__name__}: {cause}".split("\n", 1)[0]
-    if "@" in urlsplit(uri).netloc:
-        said = said.replace(uri, without_credentials(uri))
+    said = said.replace(uri, without_credentials(uri))
     asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
     where = "MLFLOW_TRACKING_URI" if asked else "under the home"
     if uri.startswith("sqlite") and "database is locked" in said:
