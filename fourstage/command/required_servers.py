@@ -9,13 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -24,6 +25,7 @@ from fourstage.settings import mlflow_uri, without_credentials
 
 SECONDS = 10
 PAUSES = (0.5, 1.0, 2.0)  # seconds between tries, where a server has trouble of its own
+CUT_OFF = (ConnectionResetError, BrokenPipeError, IncompleteRead)
 LONGEST_ANSWER = 1 << 20  # bytes
 TRUE = ("true", "1")
 CLOUD = "https://api.prefect.cloud/"  # has none of the pages that are asked for here
@@ -62,7 +64,7 @@ PREFECT = Server(
     "Prefect",
     "PREFECT_API_URL",
     "/admin/version",
-    lambda said: isinstance(said, str),
+    lambda said: isinstance(said, str) and bool(re.match(r"\d+\.\d+", said)),
     "PREFECT_API_AUTH_STRING to its user:password; for a server of `fourstage up` by sourcing"
     " servers.env in its home",
     ("PREFECT_API_AUTH_STRING",),
@@ -76,7 +78,7 @@ MLFLOW = Server(
     "MLflow",
     "MLFLOW_TRACKING_URI",
     "/api/2.0/mlflow/experiments/search?max_results=1",
-    lambda said: isinstance(said, dict),
+    lambda said: isinstance(said, dict) and said.keys() <= {"experiments", "next_page_token"},
     "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN",
     ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"),
     "MLFLOW_TRACKING_TOKEN",
@@ -147,7 +149,10 @@ def fault_of(
                 return f"does not answer as it should ({error.code} {error.reason})"
             time.sleep(pause)
         except (OSError, ValueError, HTTPException) as error:
-            return f"does not answer ({getattr(error, 'reason', None) or error})"
+            reason = getattr(error, "reason", None) or error
+            if pause is None or not isinstance(reason, CUT_OFF):
+                return f"does not answer ({reason})"
+            time.sleep(pause)
     try:
         right = server.answers(json.loads(said))
     except ValueError:

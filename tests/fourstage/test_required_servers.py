@@ -23,6 +23,13 @@ def login(request: BaseHTTPRequestHandler) -> str | None:
 
 
 @both
+@pytest.mark.parametrize("body", [b'{"status": "ok"}', b'"ok"', b"true", b"[]"])
+def test_what_says_yes_to_everything_is_no_server(server, body):
+    with answering(lambda request: (200, {}, body)) as address:
+        assert "is not the address of a" in fault_of(server, address, {})
+
+
+@both
 def test_a_page_to_log_in_is_no_server(server):
     with answering(lambda request: (200, {}, b"<html>Who are you?</html>")) as address:
         assert "is not the address of a" in fault_of(server, address, {})
@@ -96,11 +103,12 @@ def test_a_login_goes_to_nobody_else():
 
 @both
 def test_trouble_of_a_server_that_passes_is_waited_for(server, monkeypatch):
-    monkeypatch.setattr("fourstage.command.required_servers.PAUSES", (0.01, 0.01))
-    left = [500, 503]
+    monkeypatch.setattr("fourstage.command.required_servers.PAUSES", (0.01,) * 3)
+    left = [500, None, 503]
 
     def answers(request):
-        return (left.pop(), {}, b"") if left else (200, {}, RIGHT[server])
+        status = left.pop() if left else 200
+        return None if status is None else (status, {}, RIGHT[server])
 
     with answering(answers) as address:
         assert fault_of(server, address, {}) == ""
