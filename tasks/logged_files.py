@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from fourstage.digests import hash_file
 from fourstage.errors import ContractViolation, EnvironmentFault
-from tasks.tracking import Tracking
+from tasks.tracking import Tracking, answered
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
@@ -86,6 +86,7 @@ def check_files(tracking: Tracking, model_id: str | None) -> None:
     _compare(model, folder, _listing(model, folder))
 
 
+@answered
 def _model(tracking: Tracking, model_id: str | None) -> LoggedModel:
     from mlflow.exceptions import MlflowException
 
@@ -94,6 +95,8 @@ def _model(tracking: Tracking, model_id: str | None) -> LoggedModel:
     try:
         return tracking.client.get_logged_model(model_id)
     except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise  # whether it has it, nobody knows now
         raise FilesLost(f"MLflow has no {model_id}: {_first_line(error)}") from error
 
 

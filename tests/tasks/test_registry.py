@@ -593,7 +593,13 @@ def test_a_lost_database_is_published_again(
     assert all(hop.run_id for hop in found.hops if hop.manifest.stage)
 
 
-def test_a_database_that_goes_away_is_an_environment_fault(tracking: Tracking, home: Path):
+def test_a_database_that_goes_away_is_an_environment_fault(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    version = make_version(tracking, home, saved_model, 1)
     (home / "mlflow.db").write_bytes(b"no database")
+    # Not that its files are lost, for which the gate offers --force.
+    with pytest.raises(EnvironmentFault, match="file is not a database"):
+        unreadable(tracking, version)
     with pytest.raises(EnvironmentFault, match=r"file is not a database.*Bring back a copy"):
         start_lifecycle(tracking, "demo")
