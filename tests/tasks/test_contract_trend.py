@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas
+import pytest
 from prefect.events.clients import AssertingEventsClient
 from prefect.events.worker import EventsWorker
+from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.testing.fixtures import asserting_events_worker  # noqa: F401
 
 from data_contracts.check import check, load_suite
@@ -16,6 +19,13 @@ from tasks.artifacts import Artifact, Findings, Store
 from tasks.contract_trend import DRIFT, record_contract
 from tasks.runs import start_lifecycle
 from tasks.tracking import Tracking
+
+
+@pytest.fixture(autouse=True)
+def _server() -> Iterator[None]:
+    """Named and not asked: where none is named, who sends an event starts one."""
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        yield
 
 
 def documents(lengths: list[int]) -> pandas.DataFrame:
