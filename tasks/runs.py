@@ -208,24 +208,28 @@ def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, flo
     from mlflow.entities import Metric
 
     last = tracking.logged.setdefault(run_id, {})
+    reached: dict[str, int] = {}
     now = int(time.time() * 1000)
     fresh: list[Metric] = []
     for row in rows:
         step = int(row["step"])
-        for name, value in row.items():
-            if name == "step" or isinstance(value, bool) or not isinstance(value, int | float):
+        for said, value in row.items():
+            if said == "step" or isinstance(value, bool) or not isinstance(value, int | float):
                 continue
+            name = metric_name(said)
             if name not in last:
                 # What an earlier process logged before it was killed.
                 last[name] = max(
                     (old.step for old in tracking.client.get_metric_history(run_id, name)),
                     default=-1,
                 )
-            if step > last[name]:
-                last[name] = step
-                fresh.append(Metric(metric_name(name), float(value), now, step))
+            if step > reached.setdefault(name, last[name]):
+                reached[name] = step
+                fresh.append(Metric(name, float(value), now, step))
     for start in range(0, len(fresh), BATCH):
-        tracking.client.log_batch(run_id, metrics=fresh[start : start + BATCH])
+        batch = fresh[start : start + BATCH]
+        tracking.client.log_batch(run_id, metrics=batch)
+        last.update((metric.key, metric.step) for metric in batch)  # what failed is tried again
     return len(fresh)
 
 

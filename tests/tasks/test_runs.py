@@ -8,6 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from fourstage.errors import EnvironmentFault
 from tasks.orphans import HOST, PROCESS, STARTED, close_orphans, identity
 from tasks.runs import (
     ensure_experiment,
@@ -65,7 +68,14 @@ def test_a_stage_is_found_from_another_recipe(tracking: Tracking):
 def test_each_step_is_logged_once_over_interruptions(tracking: Tracking):
     run = stage_run(tracking, ensure_experiment(tracking, "demo"), KEY, stage="general")
     rows = history(1500)
-    assert log_history(tracking, run, rows[:700]) == 1400
+    assert log_history(tracking, run, rows[:600]) == 1200
+    database = tracking.folder / "mlflow.db"
+    whole = database.read_bytes()
+    database.write_bytes(b"no database")
+    with pytest.raises(EnvironmentFault):
+        log_history(tracking, run, rows[:700])
+    database.write_bytes(whole)
+    assert log_history(tracking, run, rows[:700]) == 200
     # Another process goes on from an older checkpoint and offers some steps again.
     resumed = connect(tracking.uri, tracking.folder)
     assert log_history(resumed, run, rows[650:]) == 2 * 800 + 1
