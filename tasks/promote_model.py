@@ -247,9 +247,14 @@ def rollback_target(tracking: Tracking, name: str) -> Version:
     current, previous = there.get(CHAMPION), there.get(PREVIOUS)
     if current is None:
         raise GateRefused(f"{name} has no champion; `fourstage promote {name}` makes one.")
-    if previous is None or previous == current:
+    if previous is None:
         raise GateRefused(
             f"{name}: version {current} is the first champion; there is none to go back to."
+        )
+    if previous == current:
+        raise GateRefused(
+            f"{name}: version {current} is champion and previous champion at once, since a move was"
+            f" cut off or made by hand. `fourstage promote {name} --version N` moves to another."
         )
     target = find_version_of(tracking, name, previous)
     if fault := unreadable(tracking, target):
@@ -268,14 +273,22 @@ def rollback(tracking: Tracking, name: str) -> Promotion:
         target = rollback_target(tracking, name)
         current, previous = aliases(tracking, name)[CHAMPION], target.number
         client.set_registered_model_alias(name, CHAMPION, str(previous))
-        older = target.tags.get(REPLACED)
-        if older and older != str(previous):
-            client.set_registered_model_alias(name, PREVIOUS, older)
-        else:
+        older = _taken_over_from(tracking, target)
+        if older is None:
             client.delete_registered_model_alias(name, PREVIOUS)
+        else:
+            client.set_registered_model_alias(name, PREVIOUS, str(older))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         client.set_model_version_tag(name, str(current), "fourstage.rolled_back_at", now)
     return Promotion(version(tracking, name, previous), current, True, {})
+
+
+def _taken_over_from(tracking: Tracking, champion: Version) -> int | None:
+    """The champion before one, where there still is such a version."""
+    number = int(champion.tags.get(REPLACED, champion.number))
+    there = tracking.client.search_model_versions(f"name = '{champion.name}'")
+    others = {int(each.version) for each in there} - {champion.number}
+    return number if number in others else None
 
 
 @answered

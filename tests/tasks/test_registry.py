@@ -296,6 +296,19 @@ def test_promotion_moves_previous_and_champion(tracking: Tracking, home: Path, s
     assert aliases(tracking, NAME) == {"champion": 1}
 
 
+def test_a_rollback_needs_no_older_version_and_none_that_a_cut_off_move_left(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    for seed in (1, 2, 3):
+        promoted(tracking, home, make_version(tracking, home, saved_model, seed))
+    tracking.client.delete_model_version(NAME, "1")
+    assert rollback(tracking, NAME).champion.number == 2
+    assert aliases(tracking, NAME) == {"champion": 2}
+    tracking.client.set_registered_model_alias(NAME, "previous", "2")
+    with pytest.raises(GateRefused, match="version 2 is champion and previous champion at once"):
+        rollback(tracking, NAME)
+
+
 def test_rollback_of_an_unknown_model_names_the_nearest(
     tracking: Tracking, home: Path, saved_model: Path
 ):
