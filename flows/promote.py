@@ -31,8 +31,9 @@ def promote(
         model: Name in the registry.
         version: Its number; the challenger where left out.
         force: Promote in spite of the gate; recorded as such.
-        approved_by: Who agrees, where the recipe wants it (``promote.approve: by_hand``) or the
-            champion's alias was taken away; without it such a run is ``AwaitingApproval``.
+        approved_by: Who agrees, where the recipe wants it (``promote.approve: by_hand``), the
+            champion's alias was taken away or the version was rolled back; without it such a run is
+            ``AwaitingApproval``.
         approval_reason: Why; recorded with the name.
 
     Returns:

@@ -18,6 +18,7 @@ from tasks.gate import Evidence, Gate, decide
 from tasks.lineage import trace
 from tasks.logged_files import verified
 from tasks.promote_model import (
+    ROLLED_BACK,
     ApprovalMissing,
     Promotion,
     find_champion,
@@ -26,7 +27,7 @@ from tasks.promote_model import (
     require_model,
     rollback_target,
 )
-from tasks.register_model import CHALLENGER, CHAMPION, Version, aliases, without_champion
+from tasks.register_model import CHALLENGER, CHAMPION, Version, aliases, lost_champion
 from tasks.tracking import Tracking, connect
 
 
@@ -130,17 +131,20 @@ def hold(tracking: Tracking, name: str, number: int) -> Gate:
         contracts=rules["contracts"],
         lineage_faults=_lineage_faults(tracking, version),
         overlap=tuple(rules["overlap"]),
-        asks=_asks(tracking, name, rules.get("approve")),
+        asks=_asks(tracking, version, rules.get("approve")),
     )
 
 
-def _asks(tracking: Tracking, name: str, approve: str | None) -> str:
+def _asks(tracking: Tracking, version: Version, approve: str | None) -> str:
     """Why somebody has to agree to a promotion; empty where the gate alone decides."""
-    if name in (lost := without_champion(tracking)):
+    if (previous := lost_champion(aliases(tracking, version.name))) is not None:
         return (
-            f"{name} has no champion while version {lost[name]} is the previous one: somebody took"
-            " the alias away"
+            f"{version.name} has no champion while version {previous} is the previous one: somebody"
+            " took the alias away"
         )
+    if when := version.tags.get(ROLLED_BACK):
+        # Its recipe, run again as it is, would bring it back unasked.
+        return f"somebody rolled version {version.number} back ({when})"
     return "its recipe wants it approved by hand" if approve else ""
 
 

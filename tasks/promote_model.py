@@ -30,6 +30,7 @@ from tasks.tracking import Tracking, answered
 TESTED = "fourstage.smoke_tested"  # set on a version that a fresh process could load
 REPLACED = "fourstage.replaced"  # the champion a version took over from
 PROMOTED = "fourstage.promoted_at"
+ROLLED_BACK = "fourstage.rolled_back_at"  # when somebody went back from a version
 OUTCOME = "fourstage.gate"  # of the last time a version was held against its gate
 COMPARED = "fourstage.gate_champion"  # the champion of that moment, or ``none``
 AWAITING = "awaiting approval"
@@ -272,14 +273,14 @@ def rollback(tracking: Tracking, name: str) -> Promotion:
     with tracking.alone(f"promote-{name}"):
         target = rollback_target(tracking, name)
         current, previous = aliases(tracking, name)[CHAMPION], target.number
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        client.set_model_version_tag(name, str(current), ROLLED_BACK, now)
         client.set_registered_model_alias(name, CHAMPION, str(previous))
         older = _taken_over_from(tracking, target)
         if older is None:
             client.delete_registered_model_alias(name, PREVIOUS)
         else:
             client.set_registered_model_alias(name, PREVIOUS, str(older))
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        client.set_model_version_tag(name, str(current), "fourstage.rolled_back_at", now)
     return Promotion(version(tracking, name, previous), current, True, {})
 
 
@@ -315,6 +316,7 @@ def record(
     }
     if outcome in ("promoted", "forced"):
         tags[PROMOTED] = now
+        tracking.client.delete_model_version_tag(gate.name, str(gate.version), ROLLED_BACK)
     for tag, value in tags.items():
         tracking.client.set_model_version_tag(gate.name, str(gate.version), tag, value)
     if run_id:

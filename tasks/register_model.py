@@ -179,15 +179,19 @@ def registered_names(tracking: Tracking) -> list[str]:
     return [model.name for model in every(tracking.client.search_registered_models)]
 
 
+def lost_champion(pointing: Mapping[str, int]) -> int | None:
+    """The previous champion's number where the champion's alias was taken away."""
+    return None if CHAMPION in pointing else pointing.get(PREVIOUS)
+
+
 @answered
 def without_champion(tracking: Tracking) -> dict[str, int]:
     """The previous champion's number of each model whose champion was taken away, by its name."""
-    there = {name: aliases(tracking, name) for name in registered_names(tracking)}
-    return {
-        name: pointing[PREVIOUS]
-        for name, pointing in there.items()
-        if PREVIOUS in pointing and CHAMPION not in pointing
+    found = {
+        model.name: lost_champion(model.aliases)
+        for model in every(tracking.client.search_registered_models)
     }
+    return {name: int(previous) for name, previous in found.items() if previous is not None}
 
 
 def save_text_model(

@@ -527,7 +527,8 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
         "rolled back": ("rollback", "small", "--json"),
         "third": ("run", "small", *third, "--json"),
         "back once more": ("rollback", "small", "--json"),
-        "by number": ("promote", "small", "--version", "3", "--json"),
+        "run again": ("run", "small", *third, "--json"),
+        "by number": ("promote", "small", "--version", "3", "--approve", "mended", "--json"),
         "what differs": ("diff", "small/1", "small@champion", "--json"),
         "for people": ("diff", "small/1", "small/3"),
         "waits": ("run", "small", *other, "--set", "promote.approve=by_hand", "--json"),
@@ -647,6 +648,14 @@ def test_a_better_version_becomes_champion_and_can_be_promoted_by_number(version
     assert versions.aliases("third")["version"] == 3
     assert "champion" in versions.aliases("third")["aliases"]
     assert versions.aliases("back once more")["version"] == 1
+    again = versions.told["run again"]
+    assert again.code == 0, again.told()
+    assert "somebody rolled version 3 back" in again.json["gate"]["reason"]
+    assert versions.aliases("run again") == {
+        "name": "small",
+        "version": 3,
+        "aliases": ["challenger"],
+    }
     by_number = versions.told["by number"]
     assert by_number.code == 0, by_number.told()
     assert versions.aliases("by number") == {"name": "small", "version": 3, "aliases": ["champion"]}

@@ -21,6 +21,7 @@ from fourstage.errors import (
 )
 from models.stage_format import NETWORK
 from tasks.ancestry import Ancestry, BrokenLineage, gather
+from tasks.decision import hold
 from tasks.evidence import keep_evidence, read_evidence
 from tasks.gate import Evidence, Gate, Predictions, decide
 from tasks.lineage import impact, trace
@@ -404,6 +405,32 @@ def test_a_version_that_has_to_be_approved_waits_for_somebody(
     assert tags["fourstage.approved_by"] == "ada"
     assert tags["fourstage.approval_reason"] == "looked at the errors"
     assert tags["fourstage.gate"] == "promoted"
+
+
+def test_what_somebody_took_out_of_use_comes_back_only_where_somebody_agrees(
+    tracking: Tracking, home: Path, saved_model: Path
+):
+    rules = {"require": {}, "overlap": ["report", 0], "contracts": {}}
+    for seed in (1, 2, 3):
+        version = make_version(tracking, home, saved_model, seed, stages=True)
+        keep_evidence(tracking, version, evidence(home, version), rules)
+
+    def asks(number: int) -> str:
+        gate = hold(tracking, NAME, number)
+        assert gate.decision == ("wait" if gate.asks else "promote"), gate.reason
+        return gate.asks
+
+    for number in (1, 2):
+        promote(tracking, hold(tracking, NAME, number), smoke_test=False)
+    rollback(tracking, NAME)
+    assert "somebody rolled version 2 back" in asks(2)
+    assert asks(1) == asks(3) == ""
+    word = Approval("ada", "it was the data")
+    promote(tracking, hold(tracking, NAME, 2), approval=word, smoke_test=False)
+    promote(tracking, hold(tracking, NAME, 3), smoke_test=False)
+    assert asks(2) == ""
+    tracking.client.delete_registered_model_alias(NAME, "champion")
+    assert "has no champion while version 2 is the previous one" in asks(1)
 
 
 def test_an_approval_is_none_of_a_version_that_fails_its_gate(
