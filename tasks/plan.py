@@ -174,7 +174,7 @@ class _Layout:
     def _contract(self, name: str, data: str, **parameters: float) -> None:
         suite, given = self.suites[name], {}
         if suite.reads_reference:
-            given["reference"] = find_reference(self.recipe, data, f"contract {name}")
+            given["reference"] = find_reference(self.recipe, f"contract {name}")
         self._promises(f"contract {name}", suite, data, parameters, given)
 
     def _promises(

@@ -51,13 +51,12 @@ class Reference:
         return profile.loc[~profile["id"].isin(list(quarantined))]
 
 
-def find_reference(recipe: Any, data: str, contract: str) -> Reference | None:
+def find_reference(recipe: Any, contract: str) -> Reference | None:
     """The reference of one source.
 
     Args:
         recipe: The resolved recipe.
-        data: Name of the step that prepares the source, ``corpus notes``.
-        contract: Name of its contract's step.
+        contract: Name of the source's contract's step.
 
     Returns:
         The source in the lineage of the champion; where no version of the recipe's model is one, in
@@ -65,12 +64,13 @@ def find_reference(recipe: Any, data: str, contract: str) -> Reference | None:
     """
     store = Store(home())
     for made in (_of_champion(recipe.model, store), last_references(recipe.name)):
-        found = [_found(made, name, store) for name in (data, contract)]
-        if found[0] is not None and found[1] is not None:
-            profile, quarantined = found[0].outputs[PROFILE], found[1].outputs[QUARANTINED]
+        held = _found(made.get(contract), store)
+        data = _found(held.inputs.get("data"), store) if held else None
+        if held and data:
+            profile, quarantined = data.outputs[PROFILE], held.outputs[QUARANTINED]
             return Reference(
-                found[0].path(PROFILE),
-                found[1].path(QUARANTINED),
+                data.path(PROFILE),
+                held.path(QUARANTINED),
                 digest({PROFILE: profile, QUARANTINED: quarantined}),
             )
     return None
@@ -90,12 +90,11 @@ def _made_from(key: str, store: Store) -> Iterator[tuple[str, dict[str, str]]]:
         ancestry = gather(store.root, {"kind": "package", "key": key})
     except BrokenLineage:  # the store was emptied since
         return
-    for manifest in ancestry.manifests.values():
+    # Of a model that was refreshed, the last state of each source.
+    for manifest in sorted(ancestry.manifests.values(), key=lambda made: made.created):
         yield manifest.name, {"kind": manifest.kind, "key": manifest.key}
 
 
-def _found(made: Mapping[str, Mapping[str, str]], name: str, store: Store) -> Artifact | None:
-    if name not in made:
-        return None
-    found = store.find(made[name]["kind"], made[name]["key"])
+def _found(reference: Mapping[str, str] | None, store: Store) -> Artifact | None:
+    found = store.find(reference["kind"], reference["key"]) if reference else None
     return found if isinstance(found, Artifact) else None

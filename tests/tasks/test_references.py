@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from tasks.register_model import Version
 from tests.flows.own_project import FIELDS, Project, recipe
 
 RECIPE = SimpleNamespace(name="mine", model="mine")
-NAMES = ("corpus notes", "contract notes")
+NAME = "contract notes"
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def made(
     }
     found: list[Artifact] = []
     for (kind, name), work in works.items():
-        inputs = {"from": found[-1]} if found else {}
+        inputs = {"data": found[-1]} if found else {}
         found.append(store.make(kind, name, {"kind": kind, **what}, work, inputs)[0])
     return {one.name: one for one in found}
 
@@ -71,16 +72,16 @@ def lengths(reference: Reference | None) -> list[int]:
 
 
 def test_before_any_run_there_is_none(store: Store):
-    assert find_reference(RECIPE, *NAMES) is None
+    assert find_reference(RECIPE, NAME) is None
 
 
 def test_the_last_run_is_it_without_what_was_quarantined(store: Store):
     first = made(store, [1, 2, 3], ["d1"])
     remember("mine", first)
-    reference = find_reference(RECIPE, *NAMES)
+    reference = find_reference(RECIPE, NAME)
     assert lengths(reference) == [1, 3]
     remember("mine", made(store, [1, 2, 3], []))
-    other = find_reference(RECIPE, *NAMES)
+    other = find_reference(RECIPE, NAME)
     assert reference is not None
     assert other is not None
     assert other.digest != reference.digest
@@ -89,15 +90,26 @@ def test_the_last_run_is_it_without_what_was_quarantined(store: Store):
 def test_the_champion_comes_before_a_run_that_was_not_promoted(store: Store, home: Path):
     champion(home, made(store, [1, 2], [])["package"])
     remember("mine", made(store, [7, 8, 9], []))
-    assert lengths(find_reference(RECIPE, *NAMES)) == [1, 2]
+    assert lengths(find_reference(RECIPE, NAME)) == [1, 2]
     without_model = SimpleNamespace(name="mine", model=None)
-    assert lengths(find_reference(without_model, *NAMES)) == [7, 8, 9]
+    assert lengths(find_reference(without_model, NAME)) == [7, 8, 9]
+
+
+def test_of_a_refreshed_champion_it_is_the_last_state(store: Store, home: Path):
+    """It went on from a stage of an older state, and its new text is what a newer one had not."""
+    first = made(store, [1, 2], ["d0"])
+    time.sleep(1.1)  # manifests tell seconds
+    second = made(store, [1, 2, 3], ["d1"])
+    inputs = {"tokens": second[NAME], "seen": first["corpus notes"], "stage before": first[NAME]}
+    package = store.make("package", "package", {"refreshed": 1}, lambda _: Findings(), inputs)[0]
+    champion(home, package)
+    assert lengths(find_reference(RECIPE, NAME)) == [1, 3]
 
 
 def test_what_the_store_has_no_longer_is_none(store: Store):
     remember("mine", first := made(store, [1, 2], []))
     first["corpus notes"].path("profile.parquet").unlink()
-    assert find_reference(RECIPE, *NAMES) is None
+    assert find_reference(RECIPE, NAME) is None
 
 
 def test_the_reference_is_in_the_key_of_a_contract_that_reads_it(store: Store, tmp_path: Path):
