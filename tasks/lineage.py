@@ -245,7 +245,8 @@ def trace(
 def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> list[Impact]:
     """Versions that saw a text, tokenizer or weights; named by a digest or its beginning.
 
-    A version whose lineage is lost is said, since it may have seen it too.
+    A version whose lineage is lost is said, since it may have seen it too; how many others have
+    registered is said as a number.
 
     Args:
         tracking: The server.
@@ -262,16 +263,21 @@ def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> l
             " hex digits, as `fourstage trace --json` shows them."
         )
     found: list[Impact] = []
-    for name in registered_names(tracking):
-        for candidate in tracking.client.search_model_versions(f"name = '{name}'"):
-            facts = version(tracking, name, int(candidate.version))
-            try:
-                known = _ancestry(tracking, facts, store_root)[0].digests()
-            except BrokenLineage as error:
-                say(f"not known of {name} version {candidate.version}: {error}")
-                continue
-            matches = [(whole, what) for whole, what in known.items() if whole.startswith(prefix)]
-            found += [Impact(facts, what, whole) for whole, what in matches[:1]]
+    strangers = 0
+    for candidate in every(tracking.client.search_model_versions, max_results=1000):
+        if KEY not in candidate.tags:
+            strangers += 1
+            continue
+        facts = version(tracking, candidate.name, int(candidate.version))
+        try:
+            known = _ancestry(tracking, facts, store_root)[0].digests()
+        except BrokenLineage as error:
+            say(f"not known of {facts.name} version {facts.number}: {error}")
+            continue
+        matches = [(whole, what) for whole, what in known.items() if whole.startswith(prefix)]
+        found += [Impact(facts, what, whole) for whole, what in matches[:1]]
+    if strangers:
+        say(f"not known of {strangers} versions that Fourstage did not register")
     return sorted(found, key=lambda each: (each.version.name, each.version.number))
 
 

@@ -606,7 +606,7 @@ def test_addresses_that_lead_nowhere_are_the_users_errors(
 
 
 def test_impact_finds_the_versions_that_saw_a_text(
-    tracking: Tracking, home: Path, saved_model: Path
+    tracking: Tracking, home: Path, saved_model: Path, capsys: pytest.CaptureFixture[str]
 ):
     for seed in (1, 2):
         make_version(tracking, home, saved_model, seed)
@@ -616,7 +616,10 @@ def test_impact_finds_the_versions_that_saw_a_text(
     assert seen[0].through == "digest of corpus trials"
     only = impact(tracking, lifecycle["stage finetune"].key)
     assert [each.version.number for each in only] == [2]
+    tracking.client.create_registered_model("another team's")
+    tracking.client.create_model_version("another team's", source=home.as_uri())
     assert impact(tracking, "0123456789") == []
+    assert "not known of 1 versions that Fourstage did not register" in capsys.readouterr().err
     with pytest.raises(RecipeError, match="6 to 64"):
         impact(tracking, "abc")
 
