@@ -21,6 +21,15 @@ from fourstage.errors import (
 from tasks.orphans import marked_in_a_file
 from tasks.run_log import told_in_its_log
 
+OPTIONS = {  # of the command, by the flow's parameter
+    "overrides": "--set",
+    "accept_code_change": "--accept-code-change",
+    "version": "--version",
+    "approval_reason": "--approve",
+    "equal": "--equal",
+    "contrasts": "--contrast",
+}
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -115,7 +124,11 @@ def _typed(verb: str, given: Mapping[str, Any]) -> str:
         return shlex.join(words)
     words = ["fourstage", verb, *given.get("recipes", ())]
     words += [str(given[name]) for name in ("recipe", "model") if name in given]
-    words += ["--smoke"] if given.get("smoke") else []
-    for override in given.get("overrides") or ():
-        words += ["--set", override]
+    words += [f"--{name}" for name in ("smoke", "force") if given.get(name)]
+    for name, option in OPTIONS.items():
+        value = given.get(name) or ()
+        for each in value if isinstance(value, list | tuple) else (value,):
+            words += [option, str(each)]
+    if seeds := given.get("seeds"):
+        words += ["--seeds", ",".join(map(str, seeds))]
     return shlex.join(words)

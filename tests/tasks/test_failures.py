@@ -43,6 +43,31 @@ def test_every_error_of_ours_names_its_exit_code_and_the_next_command(error, cod
     assert state.data is error  # what a caller sees raised
 
 
+def test_the_next_command_is_the_whole_one():
+    @says_what_next("promote")
+    def promote(
+        model: str, version: int, force: bool = False, approved_by: str = "", approval_reason=""
+    ) -> Any:
+        raise EnvironmentFault("the disk is full")
+
+    @says_what_next("compare")
+    def compare(recipes: list[str], seeds: list[int], equal: str, contrasts: list[str]) -> Any:
+        raise EnvironmentFault("the disk is full")
+
+    for state, typed in (
+        (promote("small", 2, force=True), "fourstage promote small --force --version 2"),
+        (
+            promote("small", 2, approved_by="ada", approval_reason="a look"),
+            "fourstage promote small --version 2 --approve 'a look'",
+        ),
+        (
+            compare(["a", "b"], seeds=[1, 2], equal="tokens", contrasts=["b:a"]),
+            "fourstage compare a b --equal tokens --contrast b:a --seeds 1,2",
+        ),
+    ):
+        assert f"then `{typed}` goes on." in state.message
+
+
 def test_a_refresh_is_started_again_as_a_deployment():
     @says_what_next("run")
     def flow(recipe: str, new_data: bool = False) -> Any:
