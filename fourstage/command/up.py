@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import REPOSITORY, WEBHOOK, home, make_home, project
+from fourstage.terminal import say
 
 LEASES = "prefect.server.concurrency.lease_storage.filesystem"
 LOOPBACK = "127.0.0.1"
@@ -156,10 +156,9 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     # -P: files of the project may have the names of packages.
     python = (sys.executable, "-P")
     with ExitStack() as stack:
-        stack.enter_context(_signals_as_interrupt())
         servers = Servers(logs)
         stack.callback(servers.stop)
-        _say("starting a Prefect server and MLflow …")
+        say("starting a Prefect server and MLflow …")
         # Where there is no database, a server that is killed would leave half of one.
         tracking = connect()
         if tracking.local:
@@ -197,19 +196,19 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             user, password = login.split(":")
             credentials = {"MLFLOW_TRACKING_USERNAME": user, "MLFLOW_TRACKING_PASSWORD": password}
             servers.wait_for("mlflow", MLFLOW, mlflow, credentials)
-        _say(f"Prefect  {prefect}/v2/dashboard")
-        _say(f"MLflow   {mlflow if tracking.local else tracking.address}")
-        _say(f"logs     {logs}")
-        _say(f"login    cat {shlex.quote(str(login_file()))}")
-        _say(
+        say(f"Prefect  {prefect}/v2/dashboard")
+        say(f"MLflow   {mlflow if tracking.local else tracking.address}")
+        say(f"logs     {logs}")
+        say(f"login    cat {shlex.quote(str(login_file()))}")
+        say(
             "         (Prefect's page takes the line whole; MLflow's asks for USER:PASSWORD in two)"
         )
-        _say(f"Runs of another terminal join in with  . {shlex.quote(str(joining))}")
-        _say("Ctrl-C ends all of them.")
+        say(f"Runs of another terminal join in with  . {shlex.quote(str(joining))}")
+        say("Ctrl-C ends all of them.")
         started = time.monotonic()
         while True:
             if servers.has_ended("worker") and time.monotonic() - started > START_AGAIN_SECONDS:
-                _say(f"the worker has ended; it is started again. Its log: {servers.log('worker')}")
+                say(f"the worker has ended; it is started again. Its log: {servers.log('worker')}")
                 start_worker()
                 started = time.monotonic()
             servers.check()
@@ -231,9 +230,9 @@ def deploy(environment: dict[str, str]) -> None:
     for file in files:
         _module(environment, "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", file)
     if not files:
-        _say(f"there is no {own}, so nothing is deployed; `fourstage new` makes one")
+        say(f"there is no {own}, so nothing is deployed; `fourstage new` makes one")
     for removed in _module(environment, "tasks.deployments", *files).splitlines():
-        _say(f"removed the deployment {removed}, which {own} does not name")
+        say(f"removed the deployment {removed}, which {own} does not name")
     for name in ("automations.yaml", *(["notifications.yaml"] if os.environ.get(WEBHOOK) else [])):
         file = project() / name
         shipped = REPOSITORY / name
@@ -257,14 +256,6 @@ def _module(environment: dict[str, str], *arguments: str) -> str:
     return done.stdout
 
 
-def _signals_as_interrupt() -> ExitStack:
-    """SIGTERM ends us as Ctrl-C does, so that no server outlives a supervisor's stop."""
-    stack = ExitStack()
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    stack.callback(signal.signal, signal.SIGTERM, before)
-    return stack
-
-
 def _require_free(port: int, option: str) -> None:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -286,9 +277,3 @@ def _signal_group(process: subprocess.Popen, number: int) -> None:
         os.killpg(process.pid, number)
     except ProcessLookupError:
         return
-
-
-def _say(line: str) -> None:
-    width = shutil.get_terminal_size().columns
-    sys.stderr.write(line[: max(width, 200)] + "\n")
-    sys.stderr.flush()

@@ -197,11 +197,13 @@ def test_a_taken_port_is_told_before_anything_starts(up: Up, tmp_path: Path):
     assert living(other.home) == []
 
 
-def test_ctrl_c_ends_all_that_was_started(up: Up):
-    """The last one: it takes the servers away."""
+def test_a_stop_that_comes_twice_ends_all_that_was_started(up: Up):
+    """The last one: it takes the servers away. A closed terminal and its shell both send one."""
     assert len(living(up.person.home)) >= 4  # itself, server, MLflow, worker
-    up.process.send_signal(signal.SIGINT)
-    assert up.process.wait(60) == 130
+    for _ in range(2):
+        up.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+    assert up.process.wait(60) == 143
     assert living(up.person.home) == []
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # closed ones may linger
