@@ -219,7 +219,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / "mlflow.lock", "a+")
         if scheme.startswith("sqlite"):
-            place = _database(uri).parent
+            place = database_file(uri).parent
             place.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=place):  # MLflow would try for minutes
                 pass
@@ -239,7 +239,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
         # Two first visitors would both make the tables.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if scheme.startswith("sqlite"):
-            wait_until_free(_database(uri))
+            wait_until_free(database_file(uri))
         with _answering(uri), _with_retries(0, CONNECT_SECONDS):
             if scheme.startswith("sqlite"):
                 _make_database(uri, folder)
@@ -329,7 +329,7 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
     asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
     where = "MLFLOW_TRACKING_URI" if asked else "under the home"
     if uri.startswith("sqlite") and "database is locked" in said:
-        return EnvironmentFault(locked(_database(uri)))
+        return EnvironmentFault(locked(database_file(uri)))
     if uri.startswith("sqlite") and (lack := no_space(home())):
         return EnvironmentFault(
             f"MLflow's database {without_credentials(uri)}: {lack}. What is finished is kept; make"
@@ -347,7 +347,7 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
     )
 
 
-def _database(uri: str) -> Path:
+def database_file(uri: str) -> Path:
     """The file of a SQLite address."""
     return Path(uri.split("///", 1)[-1].partition("?")[0])
 

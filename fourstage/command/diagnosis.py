@@ -208,8 +208,9 @@ def _locks() -> Finding:
 def _orphans() -> Finding:
     """Runs that a kill left RUNNING; the next run of a recipe closes them."""
     from tasks.orphans import PROCESS, alive
+    from tasks.tracking import database_file
 
-    database = home() / "mlflow.db"
+    database = database_file(mlflow_uri()).absolute()
     if not mlflow_uri().startswith("sqlite:") or not database.is_file():
         return Finding("orphan runs", FINE, "none here")
     try:

@@ -102,10 +102,16 @@ def test_a_lock_that_is_held_names_its_holder(tmp_path):
         assert "stage aaa by process 1 on here" in finding("locks").found
 
 
-def test_runs_of_dead_processes_are_counted_and_those_that_go_on_are_not_called_dead(tmp_path):
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_runs_of_dead_processes_are_counted_and_those_that_go_on_are_not_called_dead(
+    elsewhere, tmp_path, monkeypatch
+):
     (tmp_path / "home").mkdir()
+    database = tmp_path / ("runs.db" if elsewhere else "home/mlflow.db")
+    if elsewhere:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{database}")
     gone = {**identity(), STARTED: "1.00"}  # its pid is ours now
-    with closing(sqlite3.connect(tmp_path / "home" / "mlflow.db")) as mlflow:
+    with closing(sqlite3.connect(database)) as mlflow:
         mlflow.execute("create table runs (run_uuid text, status text)")
         mlflow.execute("create table tags (run_uuid text, key text, value text)")
         for run, status, tags in (
