@@ -7,7 +7,7 @@ is gone. It holds facts about texts (digests, counts, licences) and never a text
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,10 +113,6 @@ class Ancestry:
         """Manifests of some kinds, parents first."""
         return [manifest for manifest in self.manifests.values() if manifest.kind in kinds]
 
-    def verdicts(self) -> dict[str, str]:
-        """Verdict of every contract on the way, for the gate."""
-        return {m.name: str(m.facts.get("verdict", "red")) for m in self.of_kind("contract")}
-
     def parent_stage(self) -> Manifest | None:
         """The stage that a stage goes on from, or that a package or an evaluation is of."""
         inputs = self.artifact.inputs
@@ -148,18 +144,6 @@ class Ancestry:
 
         visit(child)
         return list(found.values())
-
-    def of(self, key: str) -> Ancestry:
-        """The ancestry of one of the ancestors."""
-        wanted = {key}
-        for candidate in reversed(list(self.manifests.values())):
-            if candidate.key in wanted:
-                wanted |= {reference["key"] for reference in candidate.inputs.values()}
-        return Ancestry(
-            key,
-            {k: manifest for k, manifest in self.manifests.items() if k in wanted},
-            {k: folder for k, folder in self.folders.items() if k in wanted},
-        )
 
     def licences(self) -> list[str]:
         """Licences of all texts it saw, sorted."""
@@ -293,14 +277,6 @@ def join(first: Ancestry, second: Ancestry) -> Ancestry:
         {**second.folders, **first.folders},
         first.missing + second.missing,
     )
-
-
-def walk(ancestry: Ancestry) -> Iterator[tuple[Manifest, str, Manifest]]:
-    """Every edge: parent, role it plays, child."""
-    for manifest in ancestry.manifests.values():
-        for role, reference in manifest.inputs.items():
-            if parent := ancestry.manifests.get(reference["key"]):
-                yield parent, role, manifest
 
 
 def _plain(value: Any) -> Any:

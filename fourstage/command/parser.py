@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
@@ -25,8 +25,6 @@ from fourstage.errors import RecipeError, UnknownNameError
 EPILOG = """\
 exit codes: 0 done, 1 environment (disk, server, deadline), 2 wrong usage or recipe,
 3 data unreadable or contract broken, 4 gate refused, 130/143 interrupted"""
-
-Handler = Callable[[argparse.Namespace], int | None]
 
 
 class UsageError(RecipeError):
