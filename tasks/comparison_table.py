@@ -63,7 +63,7 @@ def judge(
         (CHEAP if candidate == BASELINE else candidate, CHEAP if other == BASELINE else other)
         for candidate, other in contrasts
     ]
-    groups = _texts(a_run, rows, first["id"])
+    groups = np.array(first["text"])
     metrics = [
         metric
         for metric in a_run.plan.recipe.metrics
@@ -261,7 +261,7 @@ def _predictions(run: Run) -> dict[str, list[str]]:
     import pandas
 
     table = pandas.read_parquet(run.evaluation.path(PREDICTIONS))
-    return {name: table[name].tolist() for name in ("id", "label", "predicted", "baseline")}
+    return {name: table[name].tolist() for name in ("id", "text", "label", "predicted", "baseline")}
 
 
 def _labels_of(table: Mapping[str, Sequence[str]]) -> set[str]:
@@ -286,17 +286,6 @@ def _rows(run: Run) -> list[Any]:
 
     dataset = run.plan.recipe.finetune.dataset
     return list(prepared_rows(run.made[f"dataset {dataset}"].folder))
-
-
-def _texts(run: Run, rows: Sequence[Any], ids: Sequence[str]) -> np.ndarray:
-    """(rows,) number of each row's text; markings make no new text of a sentence."""
-    from corpora.identity import normal_form
-
-    step = run.plan.steps[f"dataset {run.plan.recipe.finetune.dataset}"]
-    markings = step.given["source"].markings
-    text = {row.id: normal_form(row.whole, markings).replace(" ", "") for row in rows}
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(text[i], len(numbers)) for i in ids], np.int64)
 
 
 def _spent(runs: Sequence[Run], stages: Sequence[Any] | None = None) -> dict[str, float]:

@@ -17,7 +17,9 @@ from tasks.steps import Bound
 from tasks.tokenize_corpus import DOCUMENTS, ROWS, a_character, load_tokenizer
 
 PREDICTIONS = "predictions.parquet"
+GATE_PREDICTIONS = "gate-predictions.parquet"
 LATENCY_CALLS = 100
+GATE = ("split", "rows", "metrics", "baseline", "slices")  # what it reads of its rows' scores
 GUESSER = "masked_lm"  # the head under which held-out text is measured
 
 
@@ -84,21 +86,50 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
 
 @durable()
 def evaluate_model(step: Bound, folder: Path) -> Findings:
-    """Score the model on the gate's rows beside the cheap baseline; keep every prediction.
+    """Score the model beside the cheap baseline, and on the rows its gate will decide on.
 
-    Predictions hold ids and labels and no text, so that a later model can be compared with this one
-    row by row.
+    Where those have no rows, the gate decides on those of the scores.
+    """
+    from corpora.prepared import prepared_rows
+    from corpora.shards import TokenisedRows
+    from models.evaluation.slices import forgetting
+
+    settings = step.step.settings
+    split = settings["split"]
+    facts = _score(step, split, folder / PREDICTIONS)
+    if asked := settings["gate_split"]:
+        there = len(TokenisedRows(step.inputs["rows"].path(ROWS), asked))
+        gate = _score(step, asked if there else split, folder / GATE_PREDICTIONS)
+        facts["gate"] = {name: gate[name] for name in GATE}
+    losses = [
+        measured.facts["heldout_loss"]
+        for role, measured in step.inputs.items()
+        if role.startswith("measurement ")
+    ]
+    package = step.inputs["package"]
+    facts |= {
+        "forgetting": forgetting(losses, settings["forgetting_on"]),
+        "size_mb": package.facts["size_mb"],
+    }
+    texts = prepared_rows(step.inputs["dataset"].folder)
+    latency = _latency(package, [row for row in texts if row.split == split])
+    return Findings(facts, {"latency_ms": latency})
+
+
+def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
+    """The scores of a split's rows; every answer is kept in a file.
+
+    Answers hold ids and labels and no text, so that a later model can be compared with this one row
+    by row; ``text`` is one number for all rows of one text, whose answers are no independent ones.
     """
     import pandas
 
-    from corpora.prepared import prepared_rows
     from corpora.shards import TokenisedRows
     from models.evaluation.classification import evaluate, left_out
     from models.evaluation.predict import predict
-    from models.evaluation.slices import forgetting, slices_of
+    from models.evaluation.slices import slices_of
 
     settings, folders = step.step.settings, step.step.given["folders"]
-    split, metrics = settings["split"], settings["metrics"]
     tokenized, tokenizer = step.inputs["rows"], load_tokenizer(step.inputs["tokenizer"])
     rows = TokenisedRows(tokenized.path(ROWS), split)
     names = tokenized.facts["labels"]
@@ -106,26 +137,21 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
     rivals = _rivals(step.inputs["baseline"], rows.ids, names)
 
     def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
-        return evaluate(rows.labels[which], predicted[which], len(names), metrics)
+        return evaluate(rows.labels[which], predicted[which], len(names), settings["metrics"])
 
     pandas.DataFrame(
         {
             "id": rows.ids,
+            "text": _texts(step.inputs["dataset"], rows.ids, settings["markings"]),
             "label": [names[i] for i in rows.labels],
             "predicted": [names[i] for i in said.label_ids],
             "probability": said.probabilities.max(axis=1).round(6),
             "baseline": [names[i] for i in rivals["cheap_baseline"]],
         }
-    ).to_parquet(folder / PREDICTIONS)
+    ).to_parquet(path)
     grouped = slices_of(settings["slices"], np.asarray(rows.lengths), rows.labels, names)
     unseen = _unseen(step.inputs["dataset"], rows.ids)
-    losses = [
-        measured.facts["heldout_loss"]
-        for role, measured in step.inputs.items()
-        if role.startswith("measurement ")
-    ]
-    package = step.inputs["package"]
-    facts = {
+    return {
         "split": split,
         "rows": len(rows),
         "metrics": score(said.label_ids),
@@ -135,12 +161,22 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
         "baseline": score(rivals["cheap_baseline"]),
         "majority": score(rivals["majority"]),
         "slices": {name: score(said.label_ids, which) for name, which in grouped.items()},
-        "forgetting": forgetting(losses, settings["forgetting_on"]),
-        "size_mb": package.facts["size_mb"],
     }
-    texts = prepared_rows(step.inputs["dataset"].folder)
-    latency = _latency(package, [row for row in texts if row.split == split])
-    return Findings(facts, {"latency_ms": latency})
+
+
+def _texts(dataset: Input, ids: Sequence[str], markings: Sequence[str]) -> list[int]:
+    """The number of each row's text; markings make no new text of a sentence."""
+    from corpora.identity import normal_form
+    from corpora.prepared import prepared_rows
+
+    asked = set(ids)
+    text = {
+        row.id: normal_form(row.whole, markings).replace(" ", "")
+        for row in prepared_rows(dataset.folder)
+        if row.id in asked
+    }
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(text[name], len(numbers)) for name in ids]
 
 
 def _rivals(baseline: Input, ids: Sequence[str], names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -26,21 +26,23 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
     """The evidence an evaluation holds."""
     import pandas
 
-    from tasks.evaluate_model import PREDICTIONS
+    from tasks.evaluate_model import GATE_PREDICTIONS
 
-    table = pandas.read_parquet(evaluation.path(PREDICTIONS))
+    table = pandas.read_parquet(evaluation.path(GATE_PREDICTIONS))
     facts = evaluation.facts
     return Evidence(
         version=version,
-        metrics=facts["metrics"],
+        metrics=facts["gate"]["metrics"],
+        split=facts["gate"]["split"],
         predictions=Predictions(
             ids=tuple(table["id"]),
             labels=tuple(table["label"]),
             predicted=tuple(table["predicted"]),
+            texts=tuple(table["text"].tolist()),
         ),
-        baseline=facts["baseline"],
+        baseline=facts["gate"]["baseline"],
         baseline_predicted=tuple(table["baseline"]),
-        slices=facts["slices"],
+        slices=facts["gate"]["slices"],
         forgetting=facts["forgetting"],
         latency_ms=evaluation.notes["latency_ms"],
         size_mb=facts["size_mb"],

@@ -26,11 +26,13 @@ class Predictions:
         ids: Id of each row.
         labels: The true label of each row.
         predicted: The label the model gave it.
+        texts: A number that rows of one text share; empty where each has its own.
     """
 
     ids: tuple[str, ...]
     labels: tuple[str, ...]
     predicted: tuple[str, ...]
+    texts: tuple[int, ...] = ()
 
     def same_rows(self, other: Predictions) -> bool:
         """Whether both answer the same questions, so that they can be compared in pairs."""
@@ -51,6 +53,7 @@ class Evidence:
         forgetting: Rise of held-out loss by corpus since the stage that learned it.
         latency_ms: ``p50`` and ``p95`` of one prediction.
         size_mb: Size of the packaged model.
+        split: Of the gate's rows: ``dev`` or ``test``.
     """
 
     version: int
@@ -62,6 +65,7 @@ class Evidence:
     forgetting: Mapping[str, float] = field(default_factory=dict)
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     size_mb: float | None = None
+    split: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,7 @@ def decide(
             champion = None  # it would be compared with itself
     checks: list[Check] = []
     warnings: list[str] = []
-    if ahead := baseline_ahead(challenger.metrics, challenger.baseline):
+    if ahead := baseline_ahead(challenger.metrics, challenger.baseline, challenger.split):
         warnings.append(ahead)
     for subject, rules in requirements.items():
         if subject == "slices":
@@ -232,14 +236,15 @@ def _metric(
             raise _unknown(f"{metric}.{rule}", "at_least, at_most, above, not_below_champion_by")
 
 
-def baseline_ahead(metrics: Mapping[str, float], baseline: Mapping[str, float]) -> str:
+def baseline_ahead(metrics: Mapping[str, float], baseline: Mapping[str, float], split: str) -> str:
     """That a cheap model does better, with both figures; empty where it does not."""
     behind = [
         f"{name} {baseline[name]:.4f} against {value:.4f}"
         for name, value in metrics.items()
         if baseline.get(name, value) > value
     ]
-    return f"{CHEAP} is better than this model: {', '.join(behind)}" if behind else ""
+    where = f" on the {split} rows" if split else ""
+    return f"{CHEAP} is better than this model{where}: {', '.join(behind)}" if behind else ""
 
 
 def _above_baseline(metric: str, challenger: Evidence) -> Check:
@@ -255,7 +260,7 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
     observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure above {found.low:+.4f}"
     says = (
         f"version {challenger.version} ({found.candidate:.4f}) against {CHEAP}"
-        f" ({found.reference:.4f}) on {found.rows} rows, which can tell a lead of about"
+        f" ({found.reference:.4f}) on {_rows(found, challenger)}, which can tell a lead of about"
         f" {found.smallest_margin:.4f} from chance"
     )
     figures = {
@@ -286,7 +291,7 @@ def _not_below(
     observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure above {found.low:+.4f}"
     says = (
         f"version {challenger.version} ({found.candidate:.4f}) against {champion.version}"
-        f" ({found.reference:.4f}) on {found.rows} rows, which can decide margins from"
+        f" ({found.reference:.4f}) on {_rows(found, challenger)}, which can decide margins from"
         f" {found.smallest_margin:.4f} up"
     )
     warnings = []
@@ -302,6 +307,14 @@ def _not_below(
         f"{metric}/smallest_margin": found.smallest_margin,
     }
     return Check(name, found.non_inferior, expected, observed, says, figures), warnings
+
+
+def _rows(found: Comparison, evidence: Evidence) -> str:
+    """How many rows decided, which, and of how many texts where several have one."""
+    assert evidence.predictions is not None
+    texts = len(set(evidence.predictions.texts)) or found.rows
+    of = f" of {texts:,} texts" if texts < found.rows else ""
+    return " ".join(filter(None, (f"{found.rows:,}", evidence.split, "rows"))) + of
 
 
 def _compare(
@@ -332,6 +345,7 @@ def _compare(
         metric=metric,
         margin=margin,
         confidence=float(settings.get("confidence", CONFIDENCE)),
+        groups=np.array(ours.texts) if ours.texts else None,
         resamples=int(settings.get("resamples", RESAMPLES)),
         seed=int(settings.get("seed", SEED)),
     )

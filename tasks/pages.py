@@ -127,11 +127,11 @@ def show_evaluation(work: Work) -> None:
     ]
     if said := left_out(facts):
         parts.append(f"{said}.")
-    if ahead := baseline_ahead(facts["metrics"], facts["baseline"]):
+    if ahead := baseline_ahead(facts["metrics"], facts["baseline"], facts["split"]):
         parts.insert(1, f"**{ahead}.**")
     if slices:
         parts.append(markdown_table(("slice", *facts["metrics"]), slices))
-    _post_for(work, "evaluation", "\n\n".join(parts), "Scores on the gate's rows")
+    _post_for(work, "evaluation", "\n\n".join(parts), f"Scores on the {facts['split']} rows")
 
 
 def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:

@@ -347,6 +347,8 @@ class _Layout:
             {
                 "metrics": list(self.recipe.metrics),
                 "split": self.recipe.evaluation_split,
+                "gate_split": self.recipe.gate_split if self.recipe.model else None,
+                "markings": list(self.sources[stage.dataset].markings),
                 "slices": list(self.recipe.slices),
                 "forgetting_on": list(self.recipe.forgetting_on),
                 **arithmetic(stage.precision),

@@ -77,7 +77,7 @@ def register_model(work: Work) -> Version:
         "overlap": [finetune.overlap, _overlapping(dataset)],
         "contracts": contracts,
         "dataset": dataset.reference,
-        "split": recipe.evaluation_split,
+        "split": evaluation.facts["gate"]["split"],
         "approve": recipe.approve,
     }
     keep_evidence(work.tracking, version, evidence_of(evaluation, version.number), rules)

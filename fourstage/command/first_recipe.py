@@ -77,7 +77,7 @@ class Budgets:
         epochs: Of fine-tuning; 0 without rows.
         length: Tokens of the longest window.
         metric: What the gate goes by.
-        margin: By which a new version may be worse: what the test rows can decide.
+        margin: By which a new version may be worse: what the dev rows can decide.
         told: What to say of it.
     """
 
@@ -267,7 +267,7 @@ promote:
   require:
     {planned.metric}:
       above: cheap_baseline      # TF-IDF + linear SVM: where that is as good, deploy it
-      not_below_champion_by: {planned.margin:g}      # about what so many test rows can decide"""
+      not_below_champion_by: {planned.margin:g}      # about what so many dev rows can decide"""
 
 
 def _speed(shape: Shape, home: Path) -> tuple[float, bool]:
@@ -305,11 +305,11 @@ def _metric(rows: Survey | None) -> str:
 
 
 def _margin(rows: Survey | None) -> float:
-    """About the smallest loss that the test rows can decide."""
+    """About the smallest loss that the dev rows can decide."""
     if rows is None:
         return 0.02
-    tested = rows.splits.get("test", 0) if rows.splits else 0.1 * rows.records
-    return max(0.02, math.ceil(100 / math.sqrt(max(tested, 25))) / 100)
+    deciding = rows.splits.get("dev", 0) if rows.splits else 0.1 * rows.records
+    return max(0.02, math.ceil(100 / math.sqrt(max(deciding, 25))) / 100)
 
 
 def _batch(length: int) -> int:

@@ -105,6 +105,7 @@ class _Resolution:
             start=start.folder if start else None,
             seeds_together=recipe.seeds and recipe.seeds.together,
             approve=recipe.promote and recipe.promote.approve,
+            gate_split=(recipe.promote and recipe.promote.split) or "dev",
         )
 
     def _network(self) -> Network:

@@ -188,6 +188,7 @@ class ResolvedRecipe:
         forgetting_on: Corpora measured after every stage.
         model: Name in the registry; None: nothing is registered.
         require: What the gate asks, by metric; under ``slices`` by slice and metric.
+        gate_split: ``dev`` or ``test``: the rows that decide about a promotion.
         approve: ``by_hand`` where somebody has to agree to a promotion.
         notes: What was decided for the user and has to be said.
         start: Folder of the network that the first stage is, where that is not trained here.
@@ -221,6 +222,7 @@ class ResolvedRecipe:
     start: Path | None = None
     seeds_together: int | None = None
     approve: str | None = None
+    gate_split: str = "dev"
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -291,6 +293,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
     if resolved.model:
         recipe["promote"] = {
             "model": resolved.model,
+            "split": resolved.gate_split,
             "require": {n: dict(rule) for n, rule in resolved.require.items() if n != "slices"},
         }
         if "slices" in resolved.require:

@@ -398,7 +398,7 @@ class Evaluate(Part):
 
     metrics: Annotated[Texts, Field(min_length=1)] | None = None
     split: Literal["dev", "test"] | None = None
-    """The rows the metrics and the gate are computed on."""
+    """The rows that scores are reported on; left out, ``test``."""
     slices: Texts | None = None
     """Groups of rows with a score of their own."""
     forgetting_on: Texts | None = None
@@ -459,6 +459,8 @@ class Promote(Part):
     """By metric, or ``forgetting``, ``latency_ms``, ``size_mb``."""
     require_slices: dict[str, dict[str, Requirement]] | None = None
     """Floors of slices: ``{length: {macro_f1: {at_least: 0.4}}}``."""
+    split: Literal["dev", "test"] | None = None
+    """The rows the gate decides on; left out, ``dev``, so that ``test`` chooses nothing."""
     approve: Literal["by_hand"] | None = None
     """Whether somebody has to agree, after the gate; left out, the gate alone decides."""
 

@@ -130,6 +130,7 @@ WHOLE = {
             "forgetting": {"at_most": 0.5},
         },
         "require_slices": {"length": {"accuracy": RULES}},
+        "split": "test",
         "approve": "by_hand",
     },
 }

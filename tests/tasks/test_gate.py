@@ -167,3 +167,36 @@ def test_a_report_names_every_check_failed_ones_first():
     lines = [line for line in report.splitlines() if line.startswith("| ")]
     assert "accuracy at_least" in lines[2]
     assert gate.to_json()["decision"] == "refuse"
+
+
+def test_rows_of_one_text_are_one_piece_of_evidence():
+    """Two equal models of rows that come eight to a text, each text right or wrong as a whole.
+
+    Were they independent, one in twenty challengers would be surely ahead.
+    """
+    rule = {"margin": 0.0, "resamples": 200}
+    rng = np.random.default_rng(5)
+    texts = tuple(np.repeat(np.arange(40), 8).tolist())
+    ahead = {texts: 0, (): 0}
+    for _ in range(120):
+        right = np.repeat(rng.random((2, 40)) < 0.7, 8, axis=1)
+        for numbers in ahead:
+            ours, theirs = (
+                Evidence(
+                    version,
+                    {"accuracy": float(each.mean())},
+                    Predictions(
+                        tuple(map(str, range(320))),
+                        ("a",) * 320,
+                        tuple(np.where(each, "a", "b").tolist()),
+                        numbers,
+                    ),
+                    split="dev",
+                )
+                for version, each in zip((2, 1), right, strict=True)
+            )
+            gate = decide("m", {"accuracy": {"not_below_champion_by": rule}}, ours, theirs)
+            ahead[numbers] += gate.checks[0].passed
+            assert ("on 320 dev rows of 40 texts" in gate.checks[0].says) == bool(numbers)
+    assert ahead[texts] <= 13  # 5 %, and three standard deviations more
+    assert ahead[()] > 20
