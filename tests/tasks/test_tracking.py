@@ -161,7 +161,7 @@ def test_trouble_at_the_first_question_passes(home: Path):
 
 
 def test_looking_at_the_registry_needs_no_heavy_package():
-    modules = "tracking lineage lineage_views promote_model published report gate register_model"
+    modules = "tracking lineage lineage_views promote_model published cards gate register_model"
     code = f"""
 import importlib, sys
 for heavy in ("tensorflow", "keras", "prefect", "mlflow", "great_expectations", "matplotlib"):
