@@ -197,7 +197,8 @@ def _result(artifact: Artifact) -> str:
         case "baseline" if facts["score"] is None:
             return f"{CHEAP}; no dev rows to choose its features by"
         case "baseline":
-            return f"{CHEAP} of {facts['features']}, {facts['metric']} {facts['score']:.4f} on dev"
+            of = facts["features"].replace("both", "words and characters")
+            return f"{CHEAP} of {of}, {facts['metric']} {facts['score']:.4f} on dev"
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
         case "package":
