@@ -15,6 +15,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 OWNER = "FOURSTAGE_OWNER"
 TAG = "fourstage"  # of our runs on a Prefect server, and of all our deployments there
+PAGES = "mlflow.address"  # file of the home: where `fourstage up` last showed its MLflow
 WEBHOOK = "FOURSTAGE_WEBHOOK"  # where notifications.yaml sends its messages
 EMBEDDED = "FOURSTAGE_EMBEDDED_PREFECT"  # set where PREFECT_API_URL is the server a run brought
 

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import home, mlflow_uri, without_credentials
+from fourstage.settings import PAGES, home, mlflow_uri, without_credentials
 from fourstage.space import no_space
 from tasks.database_lock import PUT_RIGHT, locked, wait_until_free
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 HOME_ID = "home.id"  # file of the home
+# MLflow's pages open as those of prompts and agents unless a link says that they are of training.
+TRAINING = "workflowType=machine_learning"
 CONNECT_SECONDS = 10  # how long a silent server may hold us up before any work
 
 # Half a minute of trouble is waited for: 0, 2, 4, 8 and 16 s between tries. Left alone, MLflow
@@ -94,8 +96,15 @@ class Tracking:
         Args:
             path: Such as ``experiments/3/runs/0f1f…`` or ``models/NAME/versions/2``.
         """
-        shown = self.address if not self.local else os.environ.get("FOURSTAGE_MLFLOW_UI", "")
-        return f"{shown.rstrip('/')}/#/{path}" if shown else None
+        shown = self._pages_of_database() if self.local else self.address
+        return f"{shown.rstrip('/')}/#/{path}?{TRAINING}" if shown else None
+
+    def _pages_of_database(self) -> str:
+        """Where this home's pages are, or were last; empty where there never were any."""
+        if said := os.environ.get("FOURSTAGE_MLFLOW_UI"):
+            return said
+        file = self.folder / PAGES
+        return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
 
     def run_page(self, run_id: str) -> str | None:
         """Address of a run's page."""

@@ -17,8 +17,9 @@ from pathlib import Path
 from fourstage.command.embedded_prefect import ELSEWHERE, starting_prefect
 from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
+from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import REPOSITORY, WEBHOOK, home, make_home, project
+from fourstage.settings import PAGES, REPOSITORY, WEBHOOK, home, make_home, project
 from fourstage.terminal import say
 
 LEASES = "prefect.server.concurrency.lease_storage.filesystem"
@@ -163,6 +164,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         tracking = connect()
         if tracking.local:
             environment["FOURSTAGE_MLFLOW_UI"] = mlflow
+            write_atomically(home() / PAGES, mlflow + "\n")  # for the links of runs that join in
             servers.start(
                 "mlflow",
                 *(*python, "-m", "uvicorn", "--factory", "tasks.mlflow_pages:pages", *ELSEWHERE),
@@ -198,6 +200,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             servers.wait_for("mlflow", MLFLOW, mlflow, credentials)
         say(f"Prefect  {prefect}/v2/dashboard")
         say(f"MLflow   {mlflow if tracking.local else tracking.address}")
+        say('         (its switch at the top left: "Model training", once)')
         say(f"logs     {logs}")
         say(f"login    cat {shlex.quote(str(login_file()))}")
         say(

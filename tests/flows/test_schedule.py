@@ -19,7 +19,7 @@ import psutil
 import pytest
 import yaml
 
-from fourstage.settings import REPOSITORY, TAG
+from fourstage.settings import PAGES, REPOSITORY, TAG
 from tests.flows.conftest import Story, free_port
 from tests.flows.own_project import Project
 from tests.flows.person import Person, living
@@ -65,6 +65,7 @@ def test_up_prints_where_to_look_and_all_of_it_answers(up: Up):
     assert f"{up.prefect}/v2" in said
     assert up.mlflow in said
     assert shlex.quote(str(up.person.home / "servers.env")) in said
+    assert (up.person.home / PAGES).read_text("utf-8") == f"{up.mlflow}\n"
     assert up.login.split(":")[1] not in said
     assert "Traceback" not in said
     with urllib.request.urlopen(f"{up.mlflow}/health", timeout=30) as answer:

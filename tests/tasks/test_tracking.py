@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from fourstage.errors import EnvironmentFault
+from fourstage.settings import PAGES
 from tasks.runs import ensure_experiment
 from tasks.tracking import connect, made_once
 from tests.answering import answering
@@ -41,6 +42,19 @@ def test_a_silent_server_holds_nobody_up(home: Path, monkeypatch: pytest.MonkeyP
         with pytest.raises(EnvironmentFault, match=str(port)):
             connect()
         assert time.monotonic() - began < 30
+
+
+def test_links_lead_to_the_pages_of_this_home_as_those_of_training(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("FOURSTAGE_MLFLOW_UI", raising=False)
+    tracking = connect()
+    assert tracking.page("experiments/1") is None
+    (home / PAGES).write_text("http://127.0.0.1:5000\n")
+    here = "http://127.0.0.1:5000/#/experiments/1?workflowType=machine_learning"
+    assert tracking.page("experiments/1") == here
+    monkeypatch.setenv("FOURSTAGE_MLFLOW_UI", "http://127.0.0.1:5001/")
+    assert tracking.page("x") == "http://127.0.0.1:5001/#/x?workflowType=machine_learning"
 
 
 def test_a_folder_of_files_is_no_tracking_store(home: Path):
