@@ -155,7 +155,8 @@ class Network(Protocol):
 
     provides: frozenset[Capability]
     token_embedding: Any  # a layer; heads that tie weights use its very variable
-    # Without ``pooled_output`` also ``pooler_activation``, of the dense layer a head puts there.
+    # Without ``pooled_output`` also ``pooler_activation``, of the dense layer a head puts there, or
+    # None for no such layer, and ``pooler_dropout``: whether dropout comes before it.
     # ``reads_positions = True`` where it heeds ``read_positions`` (`models.reading`).
 
     def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict:

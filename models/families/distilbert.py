@@ -45,6 +45,7 @@ class DistilBert(TextEncoder):
 
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooler_activation = "relu"  # of the dense layer that a classification head makes for itself
+    pooler_dropout = False  # before that layer
 
     def __init__(
         self,

@@ -105,7 +105,7 @@ class Electra(TextEncoder):
     """
 
     provides = frozenset(Capability(name) for name in PROVIDES)
-    pooler_activation = "gelu"  # of the dense layer that a classification head makes for itself
+    pooler_activation = None  # Google's code classifies by the first position as it is
 
     def __init__(
         self,

@@ -62,6 +62,7 @@ class Roberta(TextEncoder):
 
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooler_activation = "tanh"  # of the dense layer that a classification head makes for itself
+    pooler_dropout = True  # before that layer
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """One label for a text or a pair of texts, from the vector of the first position.
 
-A network that was pre-trained with a pooler (BERT, ALBERT, ERNIE) has pooled it; for the others the
-head makes a dense layer of its own, with the activation that the family's code has there.
+A network that was pre-trained with a pooler (BERT, ALBERT, ERNIE) has pooled it. For the others the
+head does as the authors' code: RoBERTa has dropout and a dense layer with tanh there, DistilBERT a
+dense layer with ReLU, ELECTRA nothing (Hugging Face's ELECTRA has a dense layer).
 
 Reference:
     Devlin et al. 2019, arXiv 1810.04805, 4.1; without a pooler: Liu et al. 2019, arXiv 1907.11692,
@@ -130,10 +131,11 @@ class _SequenceClassificationScorer(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(num_labels, name="output", dtype=dtype)
         self.pooler: Any = None
-        if Capability.POOLED_OUTPUT not in network.provides:
-            activation = network.pooler_activation
+        self.is_pooled = Capability.POOLED_OUTPUT in network.provides
+        if not self.is_pooled and network.pooler_activation:
+            self.drops_before = network.pooler_dropout
             self.pooler = ActivatedProjection(
-                self.hidden_dim, activation=activation, name="pooler", dtype=dtype
+                self.hidden_dim, activation=network.pooler_activation, name="pooler", dtype=dtype
             )
         self.build()
 
@@ -150,10 +152,14 @@ class _SequenceClassificationScorer(keras.layers.Layer):
 
     def _pooled(self, outputs: dict, training: bool | None) -> Any:
         """(B, D) float32."""
-        if self.pooler is None:
+        if self.is_pooled:
             return outputs[keys.POOLED_OUTPUT]
-        first = self.dropout(outputs[keys.SEQUENCE_OUTPUT][:, 0], training=training)
-        return ops.cast(self.pooler(first, training=training), "float32")
+        first = outputs[keys.SEQUENCE_OUTPUT][:, 0]
+        if self.pooler is not None:
+            if self.drops_before:
+                first = self.dropout(first, training=training)
+            first = self.pooler(first, training=training)
+        return ops.cast(first, "float32")
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

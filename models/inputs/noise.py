@@ -127,16 +127,43 @@ def choose_ngrams(
 ) -> np.ndarray:
     """Runs of one to three whole words, as long as they fit in the row's budget of tokens.
 
-    A first word is drawn uniformly; a run that is too long for the budget, meets a chosen word or
-    the end of the text has fewer words.
+    A first word is drawn uniformly, then how many of the words up to the end of the text follow it.
+    A run that is too long for the budget has fewer words; one that holds a chosen word is passed
+    over.
 
     Returns:
         (B, T) bool with at most `num_chosen` True a row.
 
     Reference:
-        Lan et al. 2020, arXiv 1909.11942, 4.1 (Eq. 1: n up to 3).
+        Lan et al. 2020, arXiv 1909.11942, 4.1 (Eq. 1: n up to 3); ``create_pretraining_data.py``
+        of google-research/albert.
     """
-    return _choose_runs(may_choose, unit_starts, num_chosen, NGRAM_LENGTHS, rng, cut=False)
+    num_rows, length = may_choose.shape
+    rows, places = np.arange(num_rows), np.arange(length)
+    words = _Words(may_choose, unit_starts, len(NGRAM_LENGTHS))
+    anchors = may_choose & (words.first[rows[:, None], np.maximum(words.unit, 0)] == places)
+    order = np.argsort(np.where(anchors, rng.random(may_choose.shape), 2.0), axis=1)
+    chance = rng.random(may_choose.shape)
+    shares = NGRAM_LENGTHS.cumsum()
+    counts = np.arange(len(shares))
+    left = num_chosen.astype(np.int64).copy()
+    chosen = np.zeros((num_rows, length), bool)
+    for rank in range(int(anchors.sum(axis=1).max(initial=0))):
+        start = order[:, rank]
+        usable = anchors[rows, start] & (left > 0)
+        stop = words.ends(start, counts)  # (B, K)
+        there = stop <= words.run_end[rows, start][:, None]
+        total = shares[np.maximum(there.sum(axis=1), 1) - 1]
+        drawn = (shares <= (chance[:, rank] * total)[:, None]).sum(axis=1)
+        fits = there & (counts <= drawn[:, None]) & (stop <= (start + left)[:, None])
+        stop = np.where(fits & usable[:, None], stop, start[:, None]).max(axis=1)
+        run = (places >= start[:, None]) & (places < stop[:, None])
+        run &= ~(run & chosen).any(axis=1, keepdims=True)
+        chosen |= run
+        left -= run.sum(axis=1)
+        if not left.any():
+            break
+    return chosen
 
 
 def choose_spans(
@@ -160,62 +187,57 @@ def choose_spans(
     Reference:
         Joshi et al. 2020, arXiv 1907.10529, 3.1; ``masking.py`` of facebookresearch/SpanBERT.
     """
-    return _choose_runs(may_choose, unit_starts, num_chosen, SPAN_LENGTHS, rng, cut=True)
-
-
-def _choose_runs(
-    may_choose: np.ndarray,
-    unit_starts: np.ndarray,
-    num_chosen: np.ndarray,
-    shares: np.ndarray,
-    rng: np.random.Generator,
-    *,
-    cut: bool,
-) -> np.ndarray:
-    """Runs of 1, 2 … words with probabilities `shares`, row by row in rounds over all rows.
-
-    With `cut` a first word is drawn by its tokens and the budget may cut the last word, otherwise
-    every word has the same chance and stays whole.
-    """
     num_rows, length = may_choose.shape
     rows, places = np.arange(num_rows), np.arange(length)
-    unit = units(may_choose, unit_starts)
-    first = np.full((num_rows, length), length)  # of each unit; none is behind the last
-    end = np.full((num_rows, length + len(shares)), length + 1)
-    row, place = np.nonzero(may_choose)
-    np.minimum.at(first, (row, unit[row, place]), place)
-    end[row, unit[row, place]] = place + 1  # the last one written is the furthest
-    # Behind a special token another run of words begins.
-    closed = np.where(may_choose, length, places[None])
-    run_end = np.minimum.accumulate(closed[:, ::-1], axis=1)[:, ::-1]  # (B, T)
-    anchors = (
-        may_choose if cut else may_choose & (first[rows[:, None], np.maximum(unit, 0)] == places)
-    )
-    order = np.argsort(np.where(anchors, rng.random(may_choose.shape), 2.0), axis=1)
-    drawn = 1 + np.searchsorted(shares.cumsum()[:-1], rng.random(may_choose.shape), side="right")
-    counts = np.arange(len(shares))
+    words = _Words(may_choose, unit_starts, len(SPAN_LENGTHS))
+    order = np.argsort(np.where(may_choose, rng.random(may_choose.shape), 2.0), axis=1)
+    chance = rng.random(may_choose.shape)
+    drawn = 1 + np.searchsorted(SPAN_LENGTHS.cumsum()[:-1], chance, side="right")
+    counts = np.arange(len(SPAN_LENGTHS))
     left = num_chosen.astype(np.int64).copy()
-    chosen = np.zeros((num_rows, length + 1), bool)  # one more, so that a search always ends
-    chosen[:, length] = True
-    for rank in range(int(anchors.sum(axis=1).max(initial=0))):
+    chosen = np.zeros((num_rows, length), bool)
+    for rank in range(int(may_choose.sum(axis=1).max(initial=0))):
         anchor = order[:, rank]
-        usable = anchors[rows, anchor] & ~chosen[rows, anchor] & (left > 0)
-        number = np.where(usable, unit[rows, anchor], 0)
-        start = first[rows, number]
-        taken = (chosen[:, :length] & (places >= start[:, None])).argmax(axis=1)
-        open_end = np.where(taken > start, taken, length)
-        limit = np.minimum(run_end[rows, anchor], open_end)
-        stop = end[rows[:, None], number[:, None] + counts]  # (B, K)
-        fits = (counts < drawn[:, rank, None]) & (
-            stop <= (limit if cut else np.minimum(limit, start + left))[:, None]
-        )
+        usable = may_choose[rows, anchor] & ~chosen[rows, anchor] & (left > 0)
+        start = words.first[rows, np.where(usable, words.unit[rows, anchor], 0)]
+        taken = (chosen & (places >= start[:, None])).argmax(axis=1)
+        limit = np.minimum(words.run_end[rows, anchor], np.where(taken > start, taken, length))
+        stop = words.ends(anchor, counts)
+        fits = (counts < drawn[:, rank, None]) & (stop <= limit[:, None])
         stop = np.where(fits, stop, start[:, None]).max(axis=1)
         stop = np.where(usable, np.minimum(stop, start + left), start)
-        chosen[:, :length] |= (places >= start[:, None]) & (places < stop[:, None])
+        chosen |= (places >= start[:, None]) & (places < stop[:, None])
         left -= stop - start
         if not left.any():
             break
-    return chosen[:, :length]
+    return chosen
+
+
+class _Words:
+    """Where the units of rows begin and end.
+
+    Attributes:
+        unit: As of `units`.
+        first: (B, T) first place of each unit, T behind the last one.
+        run_end: (B, T) end of the text that a place is in: behind a special token begins another.
+    """
+
+    def __init__(self, may_choose: np.ndarray, unit_starts: np.ndarray, most: int):
+        num_rows, length = may_choose.shape
+        self.unit = units(may_choose, unit_starts)
+        self.first = np.full((num_rows, length), length)
+        self._end = np.full((num_rows, length + most), length + 1)
+        row, place = np.nonzero(may_choose)
+        np.minimum.at(self.first, (row, self.unit[row, place]), place)
+        self._end[row, self.unit[row, place]] = place + 1  # the last one written is the furthest
+        closed = np.where(may_choose, length, np.arange(length)[None])
+        self.run_end = np.minimum.accumulate(closed[:, ::-1], axis=1)[:, ::-1]
+
+    def ends(self, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """(B, K) ends of the unit at each row's place and of the next ones."""
+        rows = np.arange(len(places))
+        number = np.maximum(self.unit[rows, places], 0)
+        return self._end[rows[:, None], number[:, None] + counts]
 
 
 def runs(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -114,6 +114,27 @@ def test_ngrams_by_hand():
     assert targets(result) == [(5, "from"), (6, "new"), (7, "york"), (8, "city")]
 
 
+def test_an_ngram_that_holds_a_chosen_word_is_passed_over():
+    # In order: new alone; from with two words, the second of them chosen; news; york.
+    order = [0, 0.9, 0.9, 0.9, 0.3, 0.2, 0.1, 0.4, 0.9, 0.9, 0.9, 0]
+    lengths = [0.0, 0.6] + [0.0] * 10
+    result = MaskedLM(CONTEXT, rate=0.3, unit="ngram").examples(
+        row(ENGLISH, ENGLISH_KINDS), masked("ngram", 0.3, order, lengths)
+    )
+    assert targets(result) == [(4, "news"), (6, "new"), (7, "york")]
+
+
+def test_before_the_end_of_a_text_the_lengths_that_fit_share_the_chance():
+    # city has one word behind it: of p(1) = 6/9 and p(2) = 3/9, .6 is one; of 6/11 it would be two.
+    order = [0, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.9, 0.9, 0]
+    for length, follows in ((0.6, False), (0.7, True)):
+        result = MaskedLM(CONTEXT, rate=0.3, unit="ngram").examples(
+            row(ENGLISH, ENGLISH_KINDS), masked("ngram", 0.3, order, [length] + [0.0] * 11)
+        )
+        assert (8, "city") in targets(result)
+        assert ((9, "to") in targets(result)) == follows
+
+
 def test_chinese_ngrams_keep_words_whole():
     # 爱 (2) with three words would take 1 + 2 + 3 characters; four are left, so 爱北京.
     order = [0, 0.9, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9, 0.2, 0.9, 0.9, 0]
