@@ -33,8 +33,8 @@ def num_slots(rate: float, length: int) -> int:
     return max(1, math.ceil(round(rate * length, 6)))
 
 
-def budget(may_choose: np.ndarray, rate: float, slots: int) -> np.ndarray:
-    """How many tokens to choose in each row: the rounded share of its candidates.
+def budget(may_choose: np.ndarray, rate: float, slots: int, up: bool = False) -> np.ndarray:
+    """How many tokens to choose in each row: the share of its candidates, rounded, or rounded up.
 
     One at least where there is a candidate (a short row must teach something), `slots` at most.
 
@@ -42,7 +42,8 @@ def budget(may_choose: np.ndarray, rate: float, slots: int) -> np.ndarray:
         (B,) int64.
     """
     available = may_choose.sum(axis=1)
-    wanted = np.clip(np.rint(available * rate).astype(np.int64), 1, slots)
+    share = np.round(available * rate, 6)
+    wanted = np.clip((np.ceil if up else np.rint)(share).astype(np.int64), 1, slots)
     return np.minimum(wanted, available)
 
 

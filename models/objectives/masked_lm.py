@@ -109,7 +109,8 @@ class MaskedLM:
         tokens = batch[keys.TOKEN_IDS]
         tokenizer = self.context.tokenizer
         may_choose = noise.candidates(tokens, batch[keys.PADDING_MASK], tokenizer.special_ids)
-        wanted = noise.budget(may_choose, self.rate, self.num_slots)
+        # SpanBERT's code rounds up, Google's rounds.
+        wanted = noise.budget(may_choose, self.rate, self.num_slots, up=self.unit == "span")
         if self.unit == "token":
             chosen = noise.choose_tokens(may_choose, wanted, rng)
         else:

@@ -53,7 +53,8 @@ class SpanBoundary:
         place_dim: Width of a place's vector.
 
     Reference:
-        ``pair_loss`` of facebookresearch/SpanBERT: 20 places of width 200.
+        The published command of facebookresearch/SpanBERT: ``--max-pair-targets 15
+        --pair-positional-embedding-size 200``.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -61,7 +62,7 @@ class SpanBoundary:
     chooses = CHOOSES
     prepares = PREPARES
 
-    def __init__(self, context: Context, *, num_places: int = 20, place_dim: int = 200):
+    def __init__(self, context: Context, *, num_places: int = 15, place_dim: int = 200):
         self.context = context
         self.num_places = num_places
         self.place_dim = place_dim

@@ -16,6 +16,7 @@ def test_slots_are_the_share_rounded_up():
 def test_the_budget_is_the_rounded_share_of_the_candidates_and_one_at_least():
     may_choose = np.arange(20)[None] < np.array([[0], [1], [9], [10], [20]])
     assert noise.budget(may_choose, 0.15, 3).tolist() == [0, 1, 1, 2, 3]
+    assert noise.budget(may_choose, 0.15, 3, up=True).tolist() == [0, 1, 2, 2, 3]
 
 
 def test_a_unit_begins_at_a_start_and_behind_what_may_not_be_chosen():
