@@ -113,6 +113,8 @@ class Context:
         label_names: The dataset's labels in the order of their ids; empty in pre-training.
         label_weights: One weight a label (class weights), or None.
         folders: Project folders, searched before the built-in parts.
+        marks: Token ids of each string that marks something in the rows' texts, such as ``<<``
+            before an entity; what is cut from a long row lies far from them.
     """
 
     tokenizer: Tokenizer
@@ -120,6 +122,7 @@ class Context:
     label_names: tuple[str, ...] = ()
     label_weights: tuple[float, ...] | None = None
     folders: tuple[Path, ...] = ()
+    marks: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,14 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         else:
             train = TokenisedRows(rows.path(ROWS), "train")
             score = probe(
-                stage.folder, tokenizer, train, dev, num_labels, metrics=[metric], folders=folders
+                stage.folder,
+                tokenizer,
+                train,
+                dev,
+                num_labels,
+                metrics=[metric],
+                markings=rows.facts["markings"],
+                folders=folders,
             )
         found["task_metric"] = {"name": metric, "value": score[metric]}
     (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))

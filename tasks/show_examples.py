@@ -23,6 +23,7 @@ def show_examples(
     from models.catalogue import turns
     from models.inputs.display import shown
     from models.inputs.randomness import generator
+    from models.inputs.rows import mark_ids
     from models.protocols import Context
     from models.training.assembly import build_objectives
     from tasks.artifacts import Artifact, Store
@@ -52,7 +53,12 @@ def show_examples(
             "the first stage"
         )
     tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
-    context = Context(tokenizer, stage.sequence_length, tuple(tokens.facts.get("labels", ())))
+    context = Context(
+        tokenizer,
+        stage.sequence_length,
+        tuple(tokens.facts.get("labels", ())),
+        marks=mark_ids(tokenizer, tokens.facts.get("markings", ())),
+    )
     head = {stage.head: stage.head_settings} if stage.head else None
     made_objectives = build_objectives(stage.objectives, head, context, plan.folders)
     groups = [tuple(made_objectives)]

@@ -54,10 +54,12 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
             for row, ids, pair_ids in zip(some, first, second, strict=True):
                 pair = None if row.text_pair is None else pair_ids
                 writer.add_row(row.id, row.split, ids, pair, labels.get(row.label, -1))
-    documents = unlabelled(rows, step.step.settings.get("markings", ()))
+    markings = step.step.settings.get("markings", [])
+    documents = unlabelled(rows, markings)
     facts = tokenize(folder, tokenizer, _pieces(step, tokenizer), documents)
     # Rows hold numbers of labels; whose names these are, the digest has to cover.
-    return Findings({**facts, "rows": len(rows), "labels": dataset.facts["labels"]})
+    labels = dataset.facts["labels"]
+    return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
 
 
 def unlabelled(

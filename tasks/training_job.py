@@ -28,10 +28,12 @@ def training_job(
     }
     rows: dict[str, Any] = {}
     label_names: tuple[str, ...] = ()
+    markings: tuple[str, ...] = ()
     if stage.dataset:
         dataset = step.inputs[f"tokens {stage.dataset}"]
         rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
         label_names = tuple(dataset.facts["labels"])
+        markings = tuple(dataset.facts["markings"])
     return TrainingJob(
         stage=stage.kind,
         family=stage.family,
@@ -56,6 +58,7 @@ def training_job(
         dataset=stage.dataset or "rows",
         rows=rows,
         label_names=label_names,
+        markings=markings,
         accumulation=stage.micro_batches,
         stop=stage.stop,
         select=stage.select,

@@ -16,6 +16,7 @@ import numpy as np
 from models import features as keys
 from models.evaluation.classification import evaluate
 from models.evaluation.linear import fit_and_predict
+from models.inputs.rows import mark_ids
 from models.protocols import Context, TokenisedRows, Tokenizer
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
@@ -80,6 +81,7 @@ def probe(
     *,
     metrics: Sequence[str] = ("macro_f1", "micro_f1"),
     sequence_length: int | None = None,
+    markings: Sequence[str] = (),
     seed: int = 0,
     folders: Sequence[Path] = (),
 ) -> dict[str, float]:
@@ -93,6 +95,7 @@ def probe(
         num_labels: Number of labels.
         metrics: Names in ``classification.METRICS``.
         sequence_length: Tokens a row; the stage's own where None.
+        markings: Strings that mark something in the rows' texts.
         seed: Of the draw.
         folders: Project folders, searched first.
     """
@@ -101,7 +104,11 @@ def probe(
     from sklearn.preprocessing import StandardScaler
 
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
-    context = Context(tokenizer, sequence_length or stage.config["sequence_length"])
+    context = Context(
+        tokenizer,
+        sequence_length or stage.config["sequence_length"],
+        marks=mark_ids(tokenizer, markings),
+    )
     model = MeanPooled(stage.network)
     model.ready()
     numbers = np.flatnonzero(train.labels >= 0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
-from models.protocols import Batch, Context, Index, TokenisedRows
+from models.protocols import Batch, Context, Index, TokenisedRows, Tokenizer
 
 
 def row_lengths(sequence_length: int) -> tuple[int, ...]:
@@ -53,14 +55,16 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
 def labelled_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> Batch:
     """[CLS] text [SEP] or [CLS] text [SEP] second text [SEP], padded to the batch's bucket.
 
-    Too long a text keeps its head; of two texts the longer one loses its tail first.
+    Of two texts the longer one is cut first. Too long a text keeps its head, or the part round its
+    marks (`window_start`).
 
     Returns:
         token_ids, segment_ids, padding_mask (B, T') int32 and labels (B,) int32 with -1 for a row
         that has none; T' is the shortest of `row_lengths` that holds the longest row.
     """
     tokenizer = context.tokenizer
-    texts = [_cut(*rows.row(int(row)), context.sequence_length) for row in entries[:, 0]]
+    length, marks = context.sequence_length, context.marks
+    texts = [_cut(*rows.row(int(row)), length, marks) for row in entries[:, 0]]
     longest = max(len(a) + 2 + (0 if b is None else len(b) + 1) for a, b in texts)
     width = next(length for length in row_lengths(context.sequence_length) if length >= longest)
     ids = np.full((len(texts), width), tokenizer.pad_id, np.int32)
@@ -111,12 +115,53 @@ def length_plan(
     return plan if rng is None else plan[rng.permutation(num_batches)]
 
 
+def mark_ids(tokenizer: Tokenizer, markings: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Token ids of markings as they stand in a text: at its beginning, and behind a blank."""
+    spelled = tokenizer.encode([form for each in markings for form in (each, f" {each}")])
+    return tuple(dict.fromkeys(tuple(ids.tolist()) for ids in spelled if len(ids)))
+
+
+def window_start(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> int:
+    """Where the part of a too long text begins that is kept.
+
+    At the text's beginning, if all its marks lie in what is kept then; else so that the marks stand
+    in the middle; if they lie too far apart, at the first one.
+
+    Args:
+        ids: (tokens,) more than `room`.
+        room: Tokens that are kept.
+        marks: Token ids of each mark.
+    """
+    places = [
+        (place, place + len(mark))
+        for mark in marks
+        for place in range(len(ids) - len(mark) + 1)
+        if np.array_equal(ids[place : place + len(mark)], mark)
+    ]
+    if not places:
+        return 0
+    first, end = min(start for start, _ in places), max(end for _, end in places)
+    if end <= room:
+        return 0
+    return min(first if end - first > room else (first + end - room) // 2, len(ids) - room)
+
+
+def _kept(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> np.ndarray:
+    if len(ids) <= room:
+        return ids
+    start = window_start(ids, room, marks)
+    return ids[start : start + room]
+
+
 def _cut(
-    first: np.ndarray, second: np.ndarray | None, sequence_length: int
+    first: np.ndarray,
+    second: np.ndarray | None,
+    sequence_length: int,
+    marks: Sequence[Sequence[int]],
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The texts without what does not fit."""
     if second is None:
-        return first[: sequence_length - 2], None
+        return _kept(first, sequence_length - 2, marks), None
     room = sequence_length - 3
     surplus = max(len(first) + len(second) - room, 0)
     from_longer = min(surplus, abs(len(first) - len(second)))
@@ -124,4 +169,7 @@ def _cut(
     longer_first = len(first) > len(second)
     cut_first = (from_longer if longer_first else 0) + rest // 2
     cut_second = surplus - cut_first
-    return first[: len(first) - cut_first], second[: len(second) - cut_second]
+    return (
+        _kept(first, len(first) - cut_first, marks),
+        _kept(second, len(second) - cut_second, marks),
+    )

@@ -54,7 +54,7 @@ def export_text_model(
     (name,) = stage.config["head"]
     scorer = stage.scorer(name, stage.objective(name, folders))
     module = tokenizer.module()
-    length = int(stage.config["sequence_length"])
+    length, marks = stage.context.sequence_length, stage.context.marks
 
     def probabilities(features: dict[str, Any]) -> Any:
         features = where_read(stage.network, [scorer], features)
@@ -63,10 +63,10 @@ def export_text_model(
         return tf.nn.softmax(logits, axis=-1)
 
     def serve(texts: Any) -> Any:
-        return probabilities(framed(tokenizer, module(texts), None, length))
+        return probabilities(framed(tokenizer, module(texts), None, length, marks))
 
     def serve_pair(texts: Any, seconds: Any) -> Any:
-        return probabilities(framed(tokenizer, module(texts), module(seconds), length))
+        return probabilities(framed(tokenizer, module(texts), module(seconds), length, marks))
 
     archive: Any = keras.export.ExportArchive()
     archive.track(stage.network)
@@ -91,7 +91,13 @@ def export_text_model(
     os.replace(part, out / SAVED_MODEL)
 
 
-def framed(tokenizer: Tokenizer, first: Any, second: Any, sequence_length: int) -> dict[str, Any]:
+def framed(
+    tokenizer: Tokenizer,
+    first: Any,
+    second: Any,
+    sequence_length: int,
+    marks: Sequence[Sequence[int]] = (),
+) -> dict[str, Any]:
     """[CLS] text [SEP] (second text [SEP]), the graph's twin of ``inputs.rows.labelled_rows``.
 
     Args:
@@ -99,6 +105,7 @@ def framed(tokenizer: Tokenizer, first: Any, second: Any, sequence_length: int) 
         first: (B, n) ragged int32.
         second: (B, m) ragged int32, or None.
         sequence_length: Longest row.
+        marks: As in `models.protocols.Context`.
 
     Returns:
         token_ids, segment_ids, padding_mask (B, T) int32, T the longest row of the call.
@@ -109,10 +116,11 @@ def framed(tokenizer: Tokenizer, first: Any, second: Any, sequence_length: int) 
     cls = tf.fill([rows, 1], tokenizer.cls_id)
     sep = tf.fill([rows, 1], tokenizer.sep_id)
     if second is None:
-        ids = tf.concat([cls, first[:, : sequence_length - 2], sep], axis=1)
+        room = tf.minimum(first.row_lengths(), sequence_length - 2)
+        ids = tf.concat([cls, _kept(first, room, marks), sep], axis=1)
         segments = tf.zeros_like(ids)
     else:
-        first, second = _cut_pair(first, second, sequence_length - 3)
+        first, second = _cut_pair(first, second, sequence_length - 3, marks)
         start = tf.concat([cls, first, sep], axis=1)
         end = tf.concat([second, sep], axis=1)
         ids = tf.concat([start, end], axis=1)
@@ -124,25 +132,54 @@ def framed(tokenizer: Tokenizer, first: Any, second: Any, sequence_length: int) 
     }
 
 
-def _cut_pair(first: Any, second: Any, room: int) -> tuple[Any, Any]:
-    """The longer text loses its tail first, then both alike, the second one more where odd."""
+def _cut_pair(
+    first: Any, second: Any, room: int, marks: Sequence[Sequence[int]]
+) -> tuple[Any, Any]:
+    """The longer text is cut first, then both alike, the second one more where odd."""
     import tensorflow as tf
 
     a, b = first.row_lengths(), second.row_lengths()
     surplus = tf.maximum(a + b - room, 0)
     from_longer = tf.minimum(surplus, tf.abs(a - b))
     cut_first = tf.where(a > b, from_longer, 0) + (surplus - from_longer) // 2
-    return _heads(first, a - cut_first), _heads(second, b - (surplus - cut_first))
+    cut_second = surplus - cut_first
+    return _kept(first, a - cut_first, marks), _kept(second, b - cut_second, marks)
 
 
-def _heads(rows: Any, lengths: Any) -> Any:
-    """The first `lengths[i]` values of row i, none where that is negative."""
+def _kept(rows: Any, room: Any, marks: Sequence[Sequence[int]]) -> Any:
+    """`room[i]` values of row i, none where that is negative; ``inputs.rows.window_start``'s."""
     import tensorflow as tf
 
-    keep = tf.range(tf.size(rows.values, out_type=tf.int64)) - tf.gather(
-        rows.row_starts(), rows.value_rowids()
-    ) < tf.gather(lengths, rows.value_rowids())
+    row = rows.value_rowids()
+    place = tf.range(tf.size(row, out_type=tf.int64)) - tf.gather(rows.row_starts(), row)
+    start = tf.zeros_like(room)
+    if marks:
+        lengths = rows.row_lengths()
+        first, end = _reach(rows, row, place, marks)
+        middle = tf.where(end - first > room, first, (first + end - room) // 2)
+        start = tf.where(end <= room, 0, tf.minimum(middle, lengths - room))
+    keep = (place >= tf.gather(start, row)) & (place < tf.gather(start + room, row))
     return tf.ragged.boolean_mask(rows, rows.with_values(keep))
+
+
+def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """(B,) first place of a mark in each row and the place behind the last; 0 and 0 for none."""
+    import tensorflow as tf
+
+    values, count = rows.values, rows.nrows()
+    lengths = tf.gather(rows.row_lengths(), row)
+    none = tf.reduce_max(tf.concat([rows.row_lengths(), [0]], axis=0)) + 1
+    first = tf.fill([count], none)
+    end = tf.zeros([count], tf.int64)
+    for mark in marks:
+        padded = tf.pad(values, [[0, len(mark)]], constant_values=-1)
+        here = place + len(mark) <= lengths
+        for i, token in enumerate(mark):
+            here &= padded[i : i + tf.size(values)] == token
+        starts = tf.math.unsorted_segment_min(tf.where(here, place, none), row, count)
+        ends = tf.math.unsorted_segment_max(tf.where(here, place + len(mark), 0), row, count)
+        first, end = tf.minimum(first, starts), tf.maximum(end, ends)
+    return tf.where(end > 0, first, 0), end
 
 
 def load_text_model(folder: Path) -> Callable[..., np.ndarray]:

@@ -31,6 +31,7 @@ from models import catalogue
 from models import features as keys
 from models.inputs.batches import batches
 from models.inputs.randomness import grain_seed
+from models.inputs.rows import mark_ids
 from models.inputs.turns import Turns
 from models.protocols import Capability, Context
 from models.training import checkpoint
@@ -231,7 +232,8 @@ class _Run:
             # A label that no training row has cannot be weighted, and has no row to weigh.
             balanced = counts.sum() / (len(counts) * np.maximum(counts, 1))
             weights = tuple(float(weight) for weight in balanced)
-        return Context(job.tokenizer, sequence_length, job.label_names, weights, job.folders)
+        marks = mark_ids(job.tokenizer, job.markings)
+        return Context(job.tokenizer, sequence_length, job.label_names, weights, job.folders, marks)
 
     def _build(self, feed: Turns) -> None:
         """Build on symbols: real values would draw from the generators."""

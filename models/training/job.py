@@ -57,6 +57,7 @@ class TrainingJob:
         dataset: Name of the labelled source; fine-tuning only.
         rows: {split: tokenised rows} of it; ``train``, and ``dev`` to select on.
         label_names: Labels in the order of their ids.
+        markings: Strings that mark something in the rows' texts, such as entities.
         accumulation: Parts a batch is cut into to save memory.
         remedies: Against forgetting: {"layer_decay": share}.
         stop: {"patience": evaluations, "metric": name or None} or None.
@@ -88,6 +89,7 @@ class TrainingJob:
     dataset: str = "rows"
     rows: Mapping[str, TokenisedRows] = field(default_factory=dict)
     label_names: tuple[str, ...] = ()
+    markings: tuple[str, ...] = ()
     accumulation: int = 1
     remedies: Mapping[str, Any] = field(default_factory=dict)
     stop: Mapping[str, Any] | None = None

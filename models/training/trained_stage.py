@@ -11,6 +11,7 @@ from typing import Any
 
 from fourstage.errors import RecipeError
 from models.catalogue import TEACHER
+from models.inputs.rows import mark_ids
 from models.protocols import Context, Tokenizer
 from models.stage_format import CONFIG, HEADS, HISTORY, METRICS, NETWORK, head_file, head_files
 from models.training.assembly import build_network, build_objectives
@@ -101,6 +102,7 @@ def write_stage(
         if job.head is None
         else {name: dict(value) for name, value in job.head.items()},
         "label_names": list(job.label_names),
+        "markings": list(job.markings),
         "tasks": dict(tasks),
         "tokenizer_digest": job.tokenizer.digest,
     }
@@ -187,5 +189,10 @@ def load_stage(
         folders=folders,
     )
     load_weights(network, folder / NETWORK)
-    context = Context(tokenizer, config["sequence_length"], tuple(config["label_names"]))
+    context = Context(
+        tokenizer,
+        config["sequence_length"],
+        tuple(config["label_names"]),
+        marks=mark_ids(tokenizer, config.get("markings", ())),
+    )
     return TrainedStage(folder, config, network, context)

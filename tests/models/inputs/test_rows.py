@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
-from models.inputs.rows import labelled_rows, length_plan, row_index, row_lengths
+from models.inputs.rows import labelled_rows, length_plan, mark_ids, row_index, row_lengths
 from models.protocols import Context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
 
@@ -36,6 +38,45 @@ def test_a_long_text_keeps_its_head_and_is_counted():
     assert index.lengths.tolist() == [12, 3]
     batch = labelled_rows(rows, index.entries, CONTEXT)
     assert batch["token_ids"][0].tolist() == [CLS, *range(10, 20), SEP]
+
+
+@pytest.mark.parametrize(
+    ("places", "kept"),
+    [
+        ((), (10, 20)),  # no mark
+        ((12, 19), (10, 20)),  # both in the head
+        ((22, 27), (20, 30)),  # (22 + 28 - 10) / 2: in the middle
+        ((12, 20), (11, 21)),
+        ((20, 38), (20, 30)),  # too far apart: from the first one on
+        ((39,), (30, 40)),  # never beyond the end
+    ],
+)
+def test_a_long_text_is_cut_round_its_marks(places, kept):
+    ids = np.arange(10, 40)
+    rows = MemoryRows([(ids.tolist(), None, 0)])
+    context = replace(CONTEXT, marks=tuple((place,) for place in places))
+    batch = labelled_rows(rows, np.array([[0]]), context)
+    assert batch["token_ids"][0].tolist() == [CLS, *range(*kept), SEP]
+
+
+def test_a_mark_of_several_tokens_is_found_whole_and_in_a_text_of_a_pair_too():
+    rows = MemoryRows([([*range(10, 30), 7, 8, 30], [50, 7, 51], 0)])
+    context = replace(CONTEXT, marks=((7, 8),))
+    batch = labelled_rows(rows, np.array([[0]]), context)
+    assert batch["token_ids"][0].tolist() == [CLS, 27, 28, 29, 7, 8, 30, SEP, 50, 7, 51, SEP]
+
+
+def test_a_marking_is_looked_for_as_the_tokenizer_spells_it():
+    from models.tokenizers.byte_bpe import learn
+    from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+
+    wordpiece = WordPiece([*SPECIAL_TOKENS, "<", "a"], lowercase=True)
+    assert mark_ids(wordpiece, ["<<"]) == ((5, 5),)
+    bytes_ = learn(["a <<b>> c. "] * 9, vocabulary_size=300)
+    (ids,) = bytes_.encode(["a <<b>> c"])
+    for mark in ("<<", ">>"):
+        runs = [tuple(ids[i : i + n].tolist()) for i in range(len(ids)) for n in (1, 2, 3)]
+        assert set(mark_ids(bytes_, [mark])) & set(runs), mark
 
 
 def test_of_a_long_pair_the_longer_text_is_cut_first():

@@ -85,19 +85,22 @@ def test_label_names_lie_beside_the_model(stage):
     assert json.loads((stage / "package" / LABELS).read_text("utf-8")) == ["low", "high"]
 
 
+@pytest.mark.parametrize("marked", [False, True])
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("length", [5, 8, 32])
-def test_rows_are_cut_and_framed_as_in_training(pairs, length):
+def test_rows_are_cut_and_framed_as_in_training(pairs, length, marked):
     import tensorflow as tf
 
     rows = Texts(texts(), texts()[::-1] if pairs else None)
-    context = Context(tokenizer(), length)
+    long = max((row.tolist() for row in rows.texts), key=len)
+    marks = ((long[-3],), tuple(long[4:6])) if marked else ()
+    context = Context(tokenizer(), length, marks=marks)
     expected = labelled_rows(rows, np.arange(len(rows))[:, None], context)
     first = tf.ragged.constant([row.tolist() for row in rows.texts], tf.int32)
     second = None
     if rows.seconds is not None:
         second = tf.ragged.constant([row.tolist() for row in rows.seconds], tf.int32)
-    found = framed(tokenizer(), first, second, length)
+    found = framed(tokenizer(), first, second, length, marks)
     for key, value in found.items():
         width = value.shape[1]
         np.testing.assert_array_equal(value.numpy(), expected[key][:, :width], err_msg=key)
