@@ -68,7 +68,7 @@ def make_project(folder: Path, files: Mapping[str, str]) -> list[Path]:
         "README.md": README,
         ".gitignore": "var/\n",
         **files,
-        "prefect.yaml": project_deployments("recipes/first.yaml", "first"),
+        "prefect.yaml": project_deployments(folder.resolve().name, "recipes/first.yaml", "first"),
         # Last: a folder without its marker is not taken for a project.
         MARKER: "This file marks a project folder of Fourstage.\n",
     }

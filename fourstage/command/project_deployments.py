@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import re
+
 from fourstage.settings import REPOSITORY
 
 KEPT = ("weekly", "refresh", "promote", "rollback", "janitor")  # a recipe's stages are its own
 ENTRY = "\n  - name: "
 
 
-def project_deployments(recipe: str, model: str) -> str:
+def project_deployments(project: str, recipe: str, model: str) -> str:
     """The text of the file, made from the one that comes with Fourstage.
 
-    Deployments are named after the model, so that several projects find room on one server. No run
-    is scheduled until somebody asks for it.
+    Deployments and the work pool are named after the project, so that several find room on one
+    server and no worker takes another project's runs. No run is scheduled until somebody asks.
 
     Args:
+        project: Name of its folder.
         recipe: Path of the recipe, relative to the project.
         model: Name in the registry of what the recipe makes.
     """
+    name = re.sub(r"[^\w.-]+", "-", project).strip("-.") or "project"
     head, *entries = (REPOSITORY / "prefect.yaml").read_text(encoding="utf-8").split(ENTRY)
     kept = [entry.split("\n", 1) for entry in entries if entry.split("\n", 1)[0] in KEPT]
-    text = head + "".join(f"{ENTRY}{model}\n{rest}" for _, rest in kept)
+    text = head + "".join(f"{ENTRY}{name}\n{rest}" for _, rest in kept)
     for old, new in (
         ("# Deployments of Fourstage.", "# Deployments of this project."),
+        ("work_pool: &process\n    name: fourstage\n", f"work_pool: &process\n    name: {name}\n"),
         ("recipes/quickstart.yaml", recipe),
         ("python-libraries", model),
         (

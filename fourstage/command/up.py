@@ -20,11 +20,12 @@ from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import PAGES, REPOSITORY, WEBHOOK, home, make_home, project
+from fourstage.strict_yaml import read_document
 from fourstage.terminal import say
 
 LEASES = "prefect.server.concurrency.lease_storage.filesystem"
 LOOPBACK = "127.0.0.1"
-POOL = "fourstage"  # the work pool of prefect.yaml
+POOL = "fourstage"  # the work pool where no prefect.yaml names one
 START_SECONDS = 120  # a first start makes two databases
 START_AGAIN_SECONDS = 20  # a worker that lives shorter has a fault that starting does not mend
 # Runs a module that finds flows of the project, but not in the place of packages.
@@ -187,7 +188,7 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             servers.start(
                 "worker",
                 *(*python, "-m", "prefect", "worker", "start"),
-                *("--pool", POOL, "--type", "process"),
+                *("--pool", work_pool(project() / "prefect.yaml"), "--type", "process"),
                 environment=environment | {"FOURSTAGE_ROOT": str(project())},
                 folder=project(),
             )
@@ -227,8 +228,9 @@ def deploy(environment: dict[str, str]) -> None:
     Raises:
         EnvironmentFault: With what Prefect says, if it refuses.
     """
-    _module(environment, "prefect", "work-pool", "create", POOL, "--type", "process", "--overwrite")
     own = project() / "prefect.yaml"
+    pool = work_pool(own)
+    _module(environment, "prefect", "work-pool", "create", pool, "--type", "process", "--overwrite")
     files = (str(own),) if own.is_file() else ()
     for file in files:
         _module(environment, "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", file)
@@ -240,6 +242,24 @@ def deploy(environment: dict[str, str]) -> None:
         file = project() / name
         shipped = REPOSITORY / name
         _module(environment, "tasks.automations", str(file if file.is_file() else shipped))
+
+
+def work_pool(file: Path) -> str:
+    """Name of the work pool that a ``prefect.yaml`` gives its deployments.
+
+    Raises:
+        EnvironmentFault: If they have several: one worker takes the runs of one.
+    """
+    if not file.is_file():
+        return POOL
+    deployments = read_document(file, file.name).value["deployments"]
+    names = {each["work_pool"]["name"] for each in deployments}
+    if len(names) != 1:
+        raise EnvironmentFault(
+            f"{file}: expected one work pool for all deployments, got {', '.join(sorted(names))};"
+            " `fourstage up` starts one worker"
+        )
+    return names.pop()
 
 
 def _module(environment: dict[str, str], *arguments: str) -> str:

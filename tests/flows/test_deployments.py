@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from fourstage.command.project_deployments import KEPT, project_deployments
+from fourstage.command.up import work_pool
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
 
 FILE = REPOSITORY / "prefect.yaml"
@@ -226,8 +227,12 @@ def test_no_path_of_a_machine_is_in_it(raw):
     }
 
 
-def test_a_new_project_deploys_its_own_recipe_and_schedules_no_run(strict_file):
-    text = project_deployments("recipes/mine.yaml", "mine")
+def test_a_new_project_deploys_its_own_recipe_and_schedules_no_run(strict_file, tmp_path):
+    text = project_deployments("My 项目 (2)", "recipes/mine.yaml", "mine")
+    file = tmp_path / "prefect.yaml"
+    file.write_text(text, "utf-8")
+    assert work_pool(file) == "My-项目-2"
+    assert work_pool(tmp_path / "other.yaml") == work_pool(REPOSITORY / "prefect.yaml")
     values = yaml.safe_load(text)
     values.pop("definitions")
     assert strict_file.model_validate(values)
@@ -235,7 +240,7 @@ def test_a_new_project_deploys_its_own_recipe_and_schedules_no_run(strict_file):
     entrypoints = [deployment["entrypoint"] for deployment in deployments]
     assert len(set(entrypoints)) == len(entrypoints) == len(KEPT)
     for deployment in deployments:
-        assert deployment["name"] == "mine"
+        assert deployment["name"] == deployment["work_pool"]["name"] == "My-项目-2"
         assert TAG in deployment["tags"]
         flow_of(deployment).validate_parameters(deployment["parameters"])
     named = [d["parameters"] for d in deployments if "most_starts" not in d["parameters"]]
