@@ -40,6 +40,7 @@ class Screen:
         traceback: TracebackType | None,
     ) -> None:
         """Look to the end: until nobody else holds the terminal."""
+        termios.tcdrain(self.end)  # what was written last would be lost now and then
         os.close(self.end)
         self._reader.join()
         os.close(self._read)

@@ -80,8 +80,8 @@ def test_rows_are_split_without_overlap_and_every_label_is_in_every_split(tmp_pa
     assert len(ids) == len(set(ids))
 
 
-def test_two_projects_are_equal(tmp_path):
-    first, second = _new(tmp_path / "a"), _new(tmp_path / "b")
+def test_two_projects_of_one_name_are_equal(tmp_path):
+    first, second = _new(tmp_path / "a" / "mine"), _new(tmp_path / "b" / "mine")
     files = [path.relative_to(first) for path in first.rglob("*") if path.is_file()]
     assert len(files) == 11
     for file in files:
