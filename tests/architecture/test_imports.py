@@ -158,8 +158,9 @@ REGISTRY_HOSTS = tuple(
     )
 )
 MACHINE_FOLDERS = ("work", "home", "root", "Users", "mnt", "farm", "data", "scratch", "workspace")
-# A slash after a word, a colon or an ellipsis belongs to a relative path or an address.
-MACHINE_PATH = re.compile(rf"(?<![\w.…~:/}}>-])/(?:{'|'.join(MACHINE_FOLDERS)})/\w")
+# A slash after a word, a colon or an ellipsis belongs to a relative path or an address, but for
+# the fourth of a database's.
+MACHINE_PATH = re.compile(rf"(?:(?<![\w.…~:/}}>-])|(?<=:///))/(?:{'|'.join(MACHINE_FOLDERS)})/\w")
 
 
 def text_of(path: Path) -> str | None:
@@ -268,5 +269,6 @@ def test_the_search_for_unsafe_code_leaves_alone(code):
 def test_the_search_for_machine_paths_knows_one():
     for folder in MACHINE_FOLDERS:
         assert MACHINE_PATH.search(f"open('/{folder}/someone')")
+        assert MACHINE_PATH.search(f"sqlite:////{folder}/someone.db")
     for fine in ("a/home/b", "https://x/home/b", "../work/b", "$HOME/work/b", "{folder}/data/b"):
         assert not MACHINE_PATH.search(fine)

@@ -28,7 +28,7 @@ def screen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
 def shown(screen: Screen) -> Screen:
     """The same, once all that was written has come through."""
     deadline = time.monotonic() + 10
-    while "the end" not in screen.text:
+    while not screen.text.endswith("the end\n"):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     return screen

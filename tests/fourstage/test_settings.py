@@ -18,7 +18,7 @@ from fourstage.settings import without_credentials
         ("postgresql://me:a/ses?ame#@127.0.0.1/runs", "postgresql://127.0.0.1/runs"),
         ("postgresql://me:a@sesame@127.0.0.1/runs", "postgresql://127.0.0.1/runs"),
         ("postgresql:///runs?host=/run&password=sesame", "postgresql:///runs"),
-        ("sqlite:////home/me@example.org/mlflow.db", "sqlite:////home/me@example.org/mlflow.db"),
+        ("sqlite:////srv/me@example.org/mlflow.db", "sqlite:////srv/me@example.org/mlflow.db"),
     ],
 )
 def test_an_address_is_shown_without_its_password(address: str, shown: str):
