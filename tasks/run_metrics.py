@@ -9,6 +9,7 @@ is guessing by frequency.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,9 +53,13 @@ def figures(facts: ModelFacts) -> Iterator[Figure]:
 
 def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
     """Losses, cost and the task metric of each stage."""
+    met: Counter[str] = Counter()
     for number, stage in enumerate(facts.stages, 1):
-        yield Figure(f"tokens/{stage.stage}", stage.facts.get("tokens", 0), stage=stage.key)
-        yield Figure(f"seconds/{stage.stage}", stage.notes.get("seconds", 0), stage=stage.key)
+        of, key = stage.stage, stage.key
+        again = met[of]  # a refreshed stage goes on with an older one of its name
+        met[of] += 1
+        yield Figure(f"tokens/{of}", stage.facts.get("tokens", 0), again, stage=key)
+        yield Figure(f"seconds/{of}", stage.notes.get("seconds", 0), again, stage=key)
         measured = facts.measurements.get(stage.key)
         if measured is None:
             continue
@@ -62,14 +67,14 @@ def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
             if number == 1 and guessed is not None:
                 yield Figure(f"heldout_loss/{name}", guessed, 0, text)
             loss = measured.facts["heldout_loss"][name]
-            yield Figure(f"heldout_loss/{name}", loss, number, text, stage.key)
+            yield Figure(f"heldout_loss/{name}", loss, number, text, key)
             loss = measured.facts["heldout_loss_a_character"][name]
-            yield Figure(f"heldout_loss_a_character/{name}", loss, number, text, stage.key)
+            yield Figure(f"heldout_loss_a_character/{name}", loss, number, text, key)
         if metric := measured.facts.get("task_metric"):
             labelled = stage.settings.get("stage") == "finetune"
             name = f"dev/{metric['name']}" if labelled else f"probe/{metric['name']}"
-            step = 0 if labelled else number
-            yield Figure(name, metric["value"], step, facts.dataset, stage.key)
+            step = again if labelled else number
+            yield Figure(name, metric["value"], step, facts.dataset, key)
 
 
 def _scores(facts: ModelFacts) -> Iterator[Figure]:

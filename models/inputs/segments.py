@@ -46,8 +46,45 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
     )
 
 
-def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> Batch:
-    """The rows of `window_index`: [CLS] stream [SEP], all of segment 0.
+def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
+    """Windows that never leave their document, as SpanBERT's blocks.
+
+    As `window_index`, but the last window of each document reaches back; a document shorter than a
+    window gives a padded row.
+
+    Args:
+        corpus: Tokenised documents.
+        sequence_length: T.
+
+    Returns:
+        Entries (document, first token in it).
+    """
+    room = room_for(sequence_length, 2)
+    lengths = corpus.lengths.astype(np.int64)
+    counts = -(-lengths // room)  # none of an empty document
+    if not counts.any():
+        raise ContractViolation("masked windows: the corpus has no tokens")
+    document = np.repeat(np.arange(len(lengths)), counts)
+    place = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)
+    held = np.minimum(lengths[document], room)
+    start = np.minimum(place * room, lengths[document] - held)
+    return Index(
+        np.stack([document, start], axis=1),
+        held + 2,
+        details={"padding": 1.0 - float((held + 2).mean()) / sequence_length},
+    )
+
+
+def windows(
+    corpus: TokenisedCorpus, entries: np.ndarray, context: Context, *, joined: bool = True
+) -> Batch:
+    """The rows of `window_index` or `document_index`: [CLS] stream [SEP], all of segment 0.
+
+    Args:
+        corpus: Tokenised documents.
+        entries: (B, 2).
+        context: What is fixed for the stage.
+        joined: Whether a row goes on with the next document where one ends.
 
     Returns:
         token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
@@ -65,7 +102,7 @@ def windows(corpus: TokenisedCorpus, entries: np.ndarray, context: Context) -> B
             starts[row, at : at + len(piece)] = unit_starts[offset : offset + len(piece)]
             at += len(piece)
             document, offset = document + 1, 0
-            if at > room or document >= len(corpus):
+            if not joined or at > room or document >= len(corpus):
                 break
             ids[row, at] = context.tokenizer.sep_id
             at += 1

@@ -33,6 +33,7 @@ PREPARES = False
 # which is half a nat under guessing by frequency and says nothing of the text around them.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}
 UNITS = ("token", "word", "ngram", "span", "phrase", "entity")
+RANDOM_FROM = ("vocabulary", "text")
 # What a unit is put together from, as the tokenised corpus says it.
 _MADE_OF = {"phrase": keys.PHRASE, "entity": keys.ENTITY}
 
@@ -52,6 +53,10 @@ class MaskedLM:
             elsewhere (ERNIE 1.0). A unit longer than a row's budget is passed over; a span is cut.
         mask_share: Share of the chosen tokens that become [MASK], 0-1.
         random_share: Share of the chosen tokens that become another one, 0-1.
+        random_from: What the other one is drawn from: the ``vocabulary``, each entry as likely
+            (BERT), or the ``text`` of the batch, as often as it stands there (SpanBERT draws by
+            frequency in the corpus, of which the batch is a sample).
+        across_documents: Whether a row goes on with the next document where one ends.
         noise_by_span: Whether the tokens of a span become [MASK], others or stay all together, as
             in SpanBERT; for ``span`` only.
 
@@ -73,6 +78,8 @@ class MaskedLM:
         unit: str = "token",
         mask_share: float = 0.8,
         random_share: float = 0.1,
+        random_from: str = "vocabulary",
+        across_documents: bool = True,
         noise_by_span: bool = True,
     ):
         if not 0.0 < rate < 1.0:
@@ -84,25 +91,31 @@ class MaskedLM:
             )
         if unit not in UNITS:
             raise UnknownNameError("objectives.masked_lm.unit", unit, "a unit", UNITS)
+        if random_from not in RANDOM_FROM:
+            where = "objectives.masked_lm.random_from"
+            raise UnknownNameError(where, random_from, "a source of tokens", RANDOM_FROM)
         self.context = context
         self.rate = rate
         self.unit = unit
         self.mask_share = mask_share
         self.random_share = random_share
+        self.random_from = random_from
+        self.across_documents = across_documents
         self.noise_by_span = noise_by_span
         self.num_slots = noise.num_slots(rate, context.sequence_length)
         tokenizer = context.tokenizer
         self._ordinary = noise.ordinary_ids(tokenizer.vocabulary_size, tokenizer.special_ids)
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows over the corpus."""
-        return segments.window_index(corpus, self.context.sequence_length)
+        """Full windows over the corpus, or over each document."""
+        index = segments.window_index if self.across_documents else segments.document_index
+        return index(corpus, self.context.sequence_length)
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """The clean windows."""
-        return segments.windows(corpus, entries, self.context)
+        return segments.windows(corpus, entries, self.context, joined=self.across_documents)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Noise in ``token_ids``; ``mask_positions``, ``mask_labels``, ``mask_weights`` (B, M)."""
@@ -122,7 +135,7 @@ class MaskedLM:
             tokens,
             chosen,
             tokenizer.mask_id,
-            self._ordinary,
+            self._drawn_from(tokens, may_choose),
             rng,
             self.mask_share,
             self.random_share,
@@ -134,6 +147,14 @@ class MaskedLM:
             keys.MASK_LABELS: labels,
             keys.MASK_WEIGHTS: weights,
         }
+
+    def _drawn_from(self, tokens: np.ndarray, may_choose: np.ndarray) -> np.ndarray:
+        """What a random token is drawn from; the vocabulary where a batch has no text."""
+        return (
+            tokens[may_choose]
+            if self.random_from == "text" and may_choose.any()
+            else self._ordinary
+        )
 
     def _starts(self, batch: Batch) -> np.ndarray:
         """Where units of the chosen kind start, (B, T) bool."""

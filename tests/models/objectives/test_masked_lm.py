@@ -43,6 +43,15 @@ def test_tokens_by_hand():
     assert result["mask_weights"].tolist() == [[1.0, 1.0, 1.0, 0.0]]
 
 
+def test_a_random_token_may_be_one_of_the_text():
+    order = [[0.0, 0.9, 0.1, 0.9, 0.9, 0.0, 0.2, 0.9, 0.9, 0.9, 0.3, 0.0]]
+    dice = [[0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.85, 0.0, 0.0, 0.0, 0.95, 0.0]]
+    drawn = [[0] * 6 + [8] + [0] * 5]  # the last of the nine that are not special: 24
+    chance = ScriptedChance(order, dice, drawn)
+    result = MaskedLM(CONTEXT, rate=0.3, random_from="text").examples(clean(), chance)
+    assert result["token_ids"].tolist() == [[CLS, 10, MASK, 12, 13, SEP, 24, 21, 22, 23, 24, SEP]]
+
+
 def test_words_by_hand():
     # Units: 0 = 10, 1 = 11 12, 2 = 13, 3 = 20 21 22, 4 = 23, 5 = 24. Budget 3.
     # In the drawn order: unit 1 (2 tokens) fits, unit 3 (3 tokens) no longer does, unit 5 does.
@@ -139,6 +148,20 @@ def test_shares_are_eight_one_one():
     # Four standard deviations of a binomial with 38,000 draws.
     assert abs(masked - 0.8) < 0.009
     assert abs(kept - 0.1) < 0.007
+
+
+def test_windows_may_end_where_their_document_does():
+    corpus = MemoryCorpus([[[10, 11, 12], [13]], [list(range(20, 37))], [], [list(range(40, 50))]])
+    objective = MaskedLM(CONTEXT, across_documents=False)
+    index = objective.index(corpus, np.random.default_rng(0))
+    rows = objective.segments(corpus, index.entries, np.random.default_rng(0))
+    assert rows["token_ids"].tolist() == [
+        [CLS, 10, 11, 12, 13, SEP, *[0] * 6],
+        [CLS, *range(20, 30), SEP],
+        [CLS, *range(27, 37), SEP],
+        [CLS, *range(40, 50), SEP],
+    ]
+    assert index.lengths.tolist() == rows["padding_mask"].sum(axis=1).tolist() == [6, 12, 12, 12]
 
 
 def test_alone_it_packs_full_windows_that_cover_every_token():
