@@ -157,7 +157,7 @@ def _kept(rows: Any, room: Any, marks: Sequence[Sequence[int]]) -> Any:
         lengths = rows.row_lengths()
         first, end = _reach(rows, row, place, marks)
         middle = tf.where(end - first > room, first, (first + end - room) // 2)
-        start = tf.where(end <= room, 0, tf.minimum(middle, lengths - room))
+        start = tf.where(end <= room, start, tf.minimum(middle, lengths - room))
     keep = (place >= tf.gather(start, row)) & (place < tf.gather(start + room, row))
     return tf.ragged.boolean_mask(rows, rows.with_values(keep))
 

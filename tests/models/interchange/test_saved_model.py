@@ -100,7 +100,8 @@ def test_rows_are_cut_and_framed_as_in_training(pairs, length, marked):
     second = None
     if rows.seconds is not None:
         second = tf.ragged.constant([row.tolist() for row in rows.seconds], tf.int32)
-    found = framed(tokenizer(), first, second, length, marks)
+    # In a graph, as it is served: there TensorFlow joins no types that it would join outside.
+    found = tf.function(lambda a, b: framed(tokenizer(), a, b, length, marks))(first, second)
     for key, value in found.items():
         width = value.shape[1]
         np.testing.assert_array_equal(value.numpy(), expected[key][:, :width], err_msg=key)
