@@ -1,11 +1,13 @@
-"""Names of flow runs: what they do, of what, and when they were due; how MLflow leads to them."""
+"""Names on Prefect's pages, of flow runs and of cards; how MLflow leads to a run."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import PurePath
 
+from fourstage.digests import digest
 from fourstage.settings import EMBEDDED
 from tasks.orphans import FLOW_RUN
 
@@ -30,6 +32,25 @@ def named(verb: str, *parameters: str) -> Callable[[], str]:
         return "-".join((*dict.fromkeys((verb, *words)), due))
 
     return name
+
+
+def card_key(about: str, card: str) -> str:
+    """Key of a card such as ``quickstart-stage-domain``, under which Prefect keeps its history.
+
+    Args:
+        about: Name of the recipe or model.
+        card: What the card shows.
+    """
+    return f"{_plain(about)}-{_plain(card)}"
+
+
+def _plain(name: str) -> str:
+    """The name where a key may hold it, else what is left of it and a short digest.
+
+    Keys are lowercase letters, digits and dashes; two names that lose the rest stay two.
+    """
+    left = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return left if left == name else f"{left}-{digest(name)[:6]}".lstrip("-")
 
 
 def flow_tags() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +27,7 @@ from tasks.decision import decision_of, refusal_of, standing
 from tasks.durable import results_of, store
 from tasks.gate import Check, Gate, baseline_ahead
 from tasks.lineage import trace
+from tasks.naming import card_key
 from tasks.narration import outcome
 from tasks.plots import data_address
 from tasks.promote_model import Promotion
@@ -139,13 +139,13 @@ def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) 
     decision = decision_of(tracking, gate, outcome)
     forced = isinstance(outcome, Promotion) and outcome.forced
     word = "forced" if forced else OUTCOMES[decision["decision"]]
-    _post("gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
+    _post(gate.name, "gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
     return decision
 
 
 def show_no_challenger(tracking: Tracking, model: str, refusal: GateRefused) -> dict[str, Any]:
     """Post that there is nothing to promote; the decision as plain JSON."""
-    _post("gate", f"## Nothing to promote\n\n{refusal}", "The gate's decision")
+    _post(model, "gate", f"## Nothing to promote\n\n{refusal}", "The gate's decision")
     return refusal_of(tracking, model, refusal)
 
 
@@ -154,11 +154,11 @@ def show_rollback(
 ) -> dict[str, Any]:
     """Post what a rollback did."""
     if isinstance(outcome, GateRefused):
-        _post("rollback", f"## Not rolled back\n\n{outcome}", "Rollback")
+        _post(model, "rollback", f"## Not rolled back\n\n{outcome}", "Rollback")
         return refusal_of(tracking, model, outcome)
     number = outcome.champion.number
     said = f"version {number} is the champion of {model} again, in place of {outcome.replaced}"
-    _post("rollback", f"## Rolled back\n\n{said}", "Rollback")
+    _post(model, "rollback", f"## Rolled back\n\n{said}", "Rollback")
     return {"decision": "rollback", "reason": said, **standing(tracking, model, number)}
 
 
@@ -169,15 +169,17 @@ def show_lineage(tracking: Tracking, model: str, number: int) -> None:
         page = lineage_diagram(trace(tracking, address, store().root, every_file=False))
     except BrokenLineage as fault:  # the gate has decided with it; a page changes no decision
         page = f"### {title}\n\n{fault}"
-    _post("lineage", page, title)
+    _post(model, "lineage", page, title)
     page = tracking.page(f"models/{model}/versions/{number}")
     if page:
-        create_link_artifact(page, f"{model} version {number}", key="model-version")
+        key = card_key(model, "model-version")
+        create_link_artifact(page, f"{model} version {number}", key=key)
 
 
 def show_comparison(table: Mapping[str, Any], picture: bytes) -> None:
     """Post who is better than whom."""
-    _post("comparison", markdown(table, data_address(picture)), "Recipes over seeds")
+    recipes = "-".join(recipe["name"] for recipe in table["recipes"])
+    _post(recipes, "comparison", markdown(table, data_address(picture)), "Recipes over seeds")
 
 
 def show_summary(work: Work) -> dict[str, Any]:
@@ -191,9 +193,10 @@ def show_summary(work: Work) -> dict[str, Any]:
     rows = stage_rows(summary)
     parts = ["## What each stage bought", stage_table(rows, metric), brackets(rows, metric)]
     parts += [f"> {note}" for note in summary["notes"]]
-    _post("stages", "\n\n".join(parts), "What each stage bought")
-    for key, (page, about) in work.pages.items():
-        _post(key, page, about)
+    recipe = work.plan.recipe.name
+    _post(recipe, "stages", "\n\n".join(parts), "What each stage bought")
+    for card, (page, about) in work.pages.items():
+        _post(recipe, card, page, about)
     if summary["gate"] and summary["model"]:
         decision, model = summary["gate"], summary["model"]
         checks = tuple(Check(**check) for check in decision["checks"])
@@ -201,20 +204,21 @@ def show_summary(work: Work) -> dict[str, Any]:
         champion = decision["champion_version"]
         gate = Gate(model["name"], model["version"], champion, checks, warnings)
         word = OUTCOMES[decision["decision"]]
-        _post("gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
+        _post(gate.name, "gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
         show_lineage(work.tracking, model["name"], model["version"])
     log(outcome(summary))
     return summary
 
 
-def _post_for(work: Work, key: str, page: str, about: str) -> None:
-    work.pages[key] = (page, about)
-    _post(key, page, about)
+def _post_for(work: Work, card: str, page: str, about: str) -> None:
+    work.pages[card] = (page, about)
+    _post(work.plan.recipe.name, card, page, about)
 
 
-def _post(key: str, markdown: str, description: str) -> None:
+def _post(of: str, card: str, markdown: str, description: str) -> None:
+    """Post a card of a recipe or model."""
     if len(markdown) > LONGEST:
         # A picture is one long line; without it the text fits.
         markdown = "\n".join(line for line in markdown.split("\n") if len(line) < 20_000)
-    key = re.sub(r"[^a-z0-9-]", "-", key.lower())
+    key = card_key(of, card)
     create_markdown_artifact(markdown[:LONGEST], key=key, description=description)

@@ -15,7 +15,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from fourstage.activity import progress
 from fourstage.errors import Interrupted
 from fourstage.terminal import say
-from tasks.naming import flow_tags
+from tasks.naming import card_key, flow_tags
 from tasks.runs import (
     RECIPE,
     ensure_experiment,
@@ -94,8 +94,8 @@ class StageReport:
 
     def _show_in_prefect(self, percent: float, told: str) -> None:
         if self._artifact is None:
-            name = f"progress-{self._stage}".replace("_", "-")
-            artifact = create_progress_artifact(percent, key=name, description=told)
+            key = card_key(self._step.step.given["recipe"], f"progress-{self._stage}")
+            artifact = create_progress_artifact(percent, key=key, description=told)
             assert isinstance(artifact, UUID)
             self._artifact = artifact
         else:

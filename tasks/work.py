@@ -71,7 +71,7 @@ class Work:
         status: ``made`` or ``reused`` by step name.
         told: What the flows found out for the summary: gate and model.
         last: Artifacts of the recipe's last finished run, where this one refreshes it.
-        pages: Markdown and description by key, posted so far; the lifecycle's page has them all.
+        pages: Markdown and description by card, posted so far; the lifecycle's page has them all.
         accepted: Stages that are reused although the code that made them has changed since.
         taken: Bytes of the entries that this run made.
         recorded: Whether MLflow has its results.

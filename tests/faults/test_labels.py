@@ -88,7 +88,7 @@ def test_the_same_text_with_two_labels_is_listed_by_id_and_counted(desk: Desk):
     assert promise["failed_ids"] == ["x-kitchen", "x-weather"]
     report = desk.entry(answer, "contract rows") / "report.md"
     assert "x-kitchen, x-weather" in report.read_text("utf-8")
-    card = newest_page(desk.home, "stage-finetune")
+    card = newest_page(desk.home, "on-trial-stage-finetune")
     head, _, values = [line for line in card.splitlines() if line.startswith("|")][:3]
     assert dict(zip(cells(head), cells(values), strict=True))["contradictory rows"] == "2"
     put_right(desk)

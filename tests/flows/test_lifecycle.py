@@ -591,6 +591,17 @@ def test_a_refused_run_is_completed_in_prefect_and_named_refused(versions, prefe
     assert failed == []
 
 
+def test_the_cards_of_a_recipe_and_of_a_model_have_a_history_of_their_own(
+    versions: Versions, prefect_server
+):
+    _, latest = post(f"{prefect_server}/artifacts/latest/filter", {"limit": 200})
+    keys = {each["key"] for each in latest}
+    of_recipe = {"contracts", "evaluation", "stage-general", "progress-general", "stages"}
+    of_model = {"gate", "lineage", "rollback"}
+    assert {f"small-{card}" for card in of_recipe | of_model} <= keys
+    assert not keys & (of_recipe | of_model)
+
+
 def test_a_first_champion_cannot_be_rolled_back(versions: Versions):
     answer = versions.told["nothing to go back to"]
     assert answer.code == 4, answer.told()

@@ -178,7 +178,8 @@ def test_a_scheduled_run_goes_from_its_cron_to_the_alias_and_is_told(up: Up, hea
     assert run["auto_scheduled"] is True
     assert run["name"].startswith(f"lifecycle-scheduled-{run['expected_start_time'][:10]}")
     named = [each["key"] for each in up.ask("artifacts/latest/filter", {})]
-    assert {"stage-general", "stage-finetune", "gate", "lineage"} <= set(named)
+    shown = ("stage-general", "stage-finetune", "gate", "lineage", "model-version")
+    assert {f"scheduled-smoke-{card}" for card in shown} <= set(named)
     traced = up.person.types("trace", "models:/scheduled-smoke@champion", "--json")
     assert traced.code == 0, traced.told()
     assert traced.json["model"]["version"] == 1
