@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from tasks.lineage import Trace
 
 
-OUTCOMES = {"promote": "promoted", "refuse": "refused", "wait": "awaiting approval"}
+OUTCOMES = {
+    "promote": "promoted",
+    "keep": "the champion already",
+    "refuse": "refused",
+    "wait": "awaiting approval",
+}
 
 
 @dataclass(frozen=True)
@@ -111,11 +116,13 @@ def stage_card(
 def gate_report(gate: Gate, outcome: str = "", reason: str = "") -> str:
     """A decision with every check, failed ones first."""
     decision = outcome or OUTCOMES[gate.decision]
-    against = (
-        "There is no champion to compare with."
-        if gate.champion_version is None
-        else f"Compared with champion version {gate.champion_version}."
-    )
+    match gate.champion_version:
+        case None:
+            against = "There is no champion to compare with."
+        case gate.version:
+            against = "There is no other champion to compare with."
+        case number:
+            against = f"Compared with champion version {number}."
     said = (reason or gate.reason).rstrip(".")
     rows = [
         (

@@ -73,7 +73,8 @@ def decision_of(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused
         case GateRefused():
             said = {"decision": "refuse", "reason": str(outcome)}
         case _:
-            said = {"decision": "promote", "reason": outcome.reason}
+            word = "promote" if outcome.changed else "keep"
+            said = {"decision": word, "reason": outcome.reason}
     return gate.to_json() | said | standing(tracking, gate.name, gate.version)
 
 

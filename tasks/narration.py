@@ -35,6 +35,7 @@ DOING = {
 }
 OUTCOMES = {
     "promote": "promoted to champion",
+    "keep": "the champion already",
     "refuse": "not promoted",
     "wait": "waits for somebody's approval",
 }

@@ -187,7 +187,7 @@ def promote(
             # Where the champion was promoted, there is nothing to do; else a kill came in the move.
             _end_challenge(tracking, challenger, before)
             if challenger.tags.get(PROMOTED):
-                return Promotion(challenger, gate.champion_version, False, {}, gate.reason)
+                return Promotion(challenger, None, False, {}, "there was nothing to decide")
         facts: Mapping[str, Any] = {}
         if smoke_test:
             try:

@@ -115,9 +115,10 @@ def _run(options: Namespace, work: Callable[[], Any]) -> int:
 def _line(found: Any) -> str:
     if not isinstance(found, dict):
         return str(found)
-    if found.get("decision") == "promote":
+    if found.get("decision") in ("promote", "keep"):
         model = found["model"]
-        return f"{model['name']} version {model['version']} is the champion: {found['reason']}"
+        champion = "the champion" + (" already" if found["decision"] == "keep" else "")
+        return f"{model['name']} version {model['version']} is {champion}: {found['reason']}"
     if "reason" in found:
         return found["reason"]
     plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}

@@ -170,6 +170,14 @@ def test_the_same_command_again_trains_nothing_and_is_quick(story: Story):
         assert [s[name] for s in before["stages"]] == [s[name] for s in after["stages"]]
     assert after["metrics"] == before["metrics"]
     assert after["model"] == before["model"]
+    assert after["gate"]["decision"] == "keep"
+    assert f"{MODEL} version 1: the champion already" in story.second.err
+    cards = of_prefect(
+        story, f"select data from artifact where key = '{MODEL}-gate' order by created"
+    )
+    last = json.loads(cards[-1][0])
+    assert last.startswith(f"### {MODEL} version 1: the champion already")
+    assert "There is no other champion to compare with. There was nothing to decide." in last
     assert story.second.seconds < 60
     assert "Nothing was trained: every stage was finished before" in story.second.err
     assert not re.search(r"^\w.* (made|trained) ", story.second.err, re.MULTILINE)
@@ -529,6 +537,7 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
         "back once more": ("rollback", "small", "--json"),
         "run again": ("run", "small", *third, "--json"),
         "by number": ("promote", "small", "--version", "3", "--approve", "mended", "--json"),
+        "by number again": ("promote", "small", "--version", "3"),
         "what differs": ("diff", "small/1", "small@champion", "--json"),
         "for people": ("diff", "small/1", "small/3"),
         "waits": ("run", "small", *other, "--set", "promote.approve=by_hand", "--json"),
@@ -670,6 +679,8 @@ def test_a_better_version_becomes_champion_and_can_be_promoted_by_number(version
     by_number = versions.told["by number"]
     assert by_number.code == 0, by_number.told()
     assert versions.aliases("by number") == {"name": "small", "version": 3, "aliases": ["champion"]}
+    said = "small version 3 is the champion already: there was nothing to decide\n"
+    assert versions.told["by number again"].out == said
 
 
 def test_diff_says_what_differs_between_versions(versions: Versions):

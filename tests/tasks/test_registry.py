@@ -21,7 +21,7 @@ from fourstage.errors import (
 )
 from models.stage_format import NETWORK
 from tasks.ancestry import Ancestry, BrokenLineage, gather
-from tasks.decision import hold
+from tasks.decision import decision_of, hold
 from tasks.evidence import keep_evidence, read_evidence
 from tasks.gate import Evidence, Gate, Predictions, decide
 from tasks.lineage import impact, trace
@@ -446,9 +446,14 @@ def test_an_approval_is_none_of_a_version_that_fails_its_gate(
 def test_a_promotion_again_changes_nothing(tracking: Tracking, home: Path, saved_model: Path):
     version = make_version(tracking, home, saved_model, 1)
     promoted(tracking, home, version)
-    again = promote(tracking, gate_for(tracking, home, version))
+    gate = gate_for(tracking, home, version)
+    again = promote(tracking, gate)
     assert not again.changed
+    assert again.replaced is None
     assert aliases(tracking, NAME) == {"champion": 1}
+    decision = decision_of(tracking, gate, again)
+    assert (decision["decision"], decision["reason"]) == ("keep", "there was nothing to decide")
+    assert tracking.client.get_model_version(NAME, "1").tags["fourstage.gate"] == "promoted"
 
 
 def test_a_promotion_that_was_killed_in_the_move_is_completed(
