@@ -34,18 +34,18 @@ def promote(
         approved_by: Who agrees, where the recipe wants it (``promote.approve: by_hand``), the
             champion's alias was taken away or the version was rolled back; without it such a run is
             ``AwaitingApproval``.
-        approval_reason: Why; recorded with the name.
+        approval_reason: Why, which a name needs; recorded with it.
 
     Returns:
         The decision with its reasons, and the aliases as they are now.
     """
+    approval = Approval(approved_by, approval_reason) if approved_by else None
     tracking = connect()
     try:
         number = challenger_of(tracking, model) if version is None else version
     except GateRefused as refusal:
         return refused(show_no_challenger(tracking, model, refusal))
     gate = hold_gate(tracking, model, number)
-    approval = Approval(approved_by, approval_reason) if approved_by else None
     outcome = promote_model(tracking, gate, force, approval)
     announce_promotion(outcome)
     decision = show_gate(tracking, gate, outcome)

@@ -43,10 +43,20 @@ class Approval:
     Attributes:
         by: Who.
         reason: Why.
+
+    Raises:
+        RecipeError: If no reason is given.
     """
 
     by: str
     reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise RecipeError(
+                "approval_reason: expected why the version may become the champion, got an empty"
+                " text"
+            )
 
 
 class ApprovalMissing(GateRefused):

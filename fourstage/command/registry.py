@@ -31,7 +31,10 @@ def add(verbs: Any) -> None:
         "--force", action="store_true", help="in spite of the gate's refusal; recorded"
     )
     promote.add_argument(
-        "--approve", metavar="WHY", help="agree to a version that waits for it; recorded with you"
+        "--approve",
+        type=_reason,
+        metavar="WHY",
+        help="agree to a version that waits for it; recorded with you",
     )
     add_json(promote)
     promote.set_defaults(handler=handle_promote)
@@ -127,6 +130,12 @@ def _line(found: Any) -> str:
 
 def _who() -> str:
     return os.environ.get("LOGNAME") or os.environ.get("USER") or f"user {os.getuid()}"
+
+
+def _reason(text: str) -> str:
+    if not text.strip():
+        raise ArgumentTypeError("expected why it may become the champion, got an empty text")
+    return text
 
 
 def _version(text: str) -> int:

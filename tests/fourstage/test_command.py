@@ -163,6 +163,10 @@ def test_answers_need_no_heavy_package(words):
         ("plan quickstart --set decontaminate=[nothing]", "'nothing' is not a source"),
         ("explian quickstart", "'explian' is not a command; did you mean 'explain'?"),
         ("promote m --version one", "expected a version number, got 'one'"),
+        (
+            "promote m --approve=",
+            "--approve: expected why it may become the champion, got an empty",
+        ),
         ("up --mlflow-port 70000", "expected a port, 1 to 65535, got '70000'"),
         ("compare quickstart --seeds 1,x", "expected whole numbers such as 1,2,3"),
         ("fetch no_such_source", "'no_such_source' is not a source"),

@@ -443,6 +443,12 @@ def test_an_approval_is_none_of_a_version_that_fails_its_gate(
     assert aliases(tracking, NAME) == {"challenger": 1}
 
 
+@pytest.mark.parametrize("reason", ["", " \n"])
+def test_an_approval_has_a_reason(reason: str):
+    with pytest.raises(RecipeError, match="approval_reason: expected why"):
+        Approval("ada", reason)
+
+
 def test_a_promotion_again_changes_nothing(tracking: Tracking, home: Path, saved_model: Path):
     version = make_version(tracking, home, saved_model, 1)
     promoted(tracking, home, version)
