@@ -232,11 +232,14 @@ TELLER = """
 from prefect import flow, tags
 from prefect.states import Completed, Failed
 from tasks.events import announce
+from tasks.failures import ended
 
 @flow(flow_run_name="{name}")
 def tells(name: str):
     if name == "refused":
         return Completed(name="Refused", message="a text nobody is to read")
+    if name == "waiting":
+        return ended({"decision": "wait", "reason": "a text nobody is to read"})
     if name == "failed":
         return Failed(message="a text nobody is to read")
     announce("fourstage.drift", "source", "notes", score=0.5)
@@ -244,7 +247,7 @@ def tells(name: str):
     announce("fourstage.promoted", "model", "small", version=2, replaced=1)
 
 with tags("fourstage"):
-    for name in ("refused", "failed", "well"):
+    for name in ("refused", "waiting", "failed", "well"):
         tells(name, return_state=True)
 tells("failed", return_state=True)  # another team's
 """
@@ -261,7 +264,7 @@ def test_a_webhook_is_told_of_what_happened_in_names_numbers_and_links(
     with webhook() as heard:
         monkeypatch.setenv("FOURSTAGE_WEBHOOK", heard.address)
         names = put_automations(file)
-        assert len(names) == 5
+        assert len(names) == 6
         monkeypatch.delenv("FOURSTAGE_WEBHOOK")
         put_automations(file)  # the server has kept the address
         subprocess.run(
@@ -274,13 +277,14 @@ def test_a_webhook_is_told_of_what_happened_in_names_numbers_and_links(
             check=True,
             timeout=120,
         )
-        wait_until("the last message", lambda: len(heard.told) >= 5, 90)
+        wait_until("the last message", lambda: len(heard.told) >= 6, 90)
         time.sleep(2)  # no others come
     told = {message["event"]: message for message in heard.told}
     assert sorted((message["event"], message["name"]) for message in heard.told) == [
         ("fourstage.contract.amber", "notes"),
         ("fourstage.drift", "notes"),
         ("fourstage.promoted", "small"),
+        ("prefect.flow-run.AwaitingApproval", "waiting"),
         ("prefect.flow-run.Failed", "failed"),
         ("prefect.flow-run.Refused", "refused"),
     ]
