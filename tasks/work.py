@@ -115,7 +115,7 @@ class Work:
         self.made[name] = artifact
         tell_step(artifact, self.status[name], time.monotonic() - began)
         if bound.step.kind == "contract":
-            record_contract(self.tracking, self.lifecycle_run, artifact)
+            record_contract(self.tracking, self.lifecycle_run, artifact, self.status[name])
             raise_if_broken(artifact)
         if self.status[name] == "made":
             self._count(name, artifact)

@@ -51,13 +51,13 @@ def events(worker: EventsWorker) -> list:
     return [event for event in sent if event.event == DRIFT]
 
 
-def test_each_promise_has_a_number_and_drift_an_event(
+def test_each_promise_has_a_number_and_drift_an_event_once(
     tracking: Tracking,
     home: Path,
     asserting_events_worker: EventsWorker,  # noqa: F811
 ):
     run = start_lifecycle(tracking, "demo", resolved="name: demo\n")
-    record_contract(tracking, run, contract(home, [100] * 199 + [0]))
+    record_contract(tracking, run, contract(home, [100] * 199 + [0]), "made")
     metrics = tracking.client.get_run(run).data.metrics
     assert metrics["contract/notes/text_present"] == 1 / 200
     assert metrics["contract/notes/text_long_enough"] == 100.0
@@ -65,10 +65,16 @@ def test_each_promise_has_a_number_and_drift_an_event(
     assert "contract/notes/script_right" not in metrics  # the profile has no such column
     assert not events(asserting_events_worker)
     again = start_lifecycle(tracking, "demo", resolved="name: demo\n")
-    record_contract(tracking, again, contract(home, [140] * 200))
+    record_contract(tracking, again, contract(home, [140] * 200), "made")
     assert tracking.client.get_run(again).data.metrics["contract/notes/lengths_near"] == 40 / 30
     (event,) = events(asserting_events_worker)
     assert event.resource.id == "fourstage.source.notes"
     assert (event.payload["critical"], event.payload["warning"]) == (1, 1)
     assert event.payload["value.lengths_near"] == 40 / 30
     assert "zqxcanary" not in event.model_dump_json()
+    next_night = start_lifecycle(tracking, "demo", resolved="name: demo\n")
+    record_contract(tracking, next_night, contract(home, [140] * 200), "reused")
+    assert (
+        tracking.client.get_run(next_night).data.metrics["contract/notes/lengths_near"] == 40 / 30
+    )
+    assert events(asserting_events_worker) == [event]
