@@ -68,13 +68,24 @@ def test_the_next_command_is_the_whole_one():
         assert f"then `{typed}` goes on." in state.message
 
 
-def test_a_refresh_is_started_again_as_a_deployment():
+@pytest.mark.parametrize(
+    ("deployment", "command"),
+    [
+        ("mine", "prefect deployment run refresh/mine -p recipe=a.yaml"),
+        (None, """python -c 'from flows.refresh import refresh; refresh("a.yaml")'"""),
+    ],
+)
+def test_a_refresh_is_started_again_as_it_was_started(deployment, command, monkeypatch):
     @says_what_next("run")
-    def flow(recipe: str, new_data: bool = False) -> Any:
+    def flow(recipe: str, overrides: list[str] | None = None, new_data: bool = False) -> Any:
         raise ContractViolation("rows are gone")
 
-    message = flow("a.yaml", new_data=True).message
-    assert "`prefect deployment run refresh/refresh -p recipe=a.yaml`" in message
+    if deployment:
+        monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__NAME", deployment)
+    assert f"when that is put right, `{command}`; " in flow("a.yaml", new_data=True).message
+    told = flow("a.yaml", ["seed=5"], new_data=True).message
+    overridden = "-p 'overrides=[\"seed=5\"]'`" if deployment else 'refresh("a.yaml", ["seed=5"])'
+    assert overridden in told
 
 
 def test_what_nobody_foresaw_is_raised_as_it_is():
