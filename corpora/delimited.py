@@ -32,7 +32,7 @@ def read_table(
     """
     feed = _Lines(content, source)
     names = list(source.columns)
-    if len(names) != 1:  # in a single column of text `;` is a character
+    if len(names) != 1:  # in a single column of text they are characters
         delimiter = delimiter_of(feed.first(), delimiter)
     rows = _reader(feed, delimiter, quoted)
     if names:
@@ -93,9 +93,14 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
 
 
 def delimiter_of(first_line: str, delimiter: str) -> str:
-    """``;`` for a comma where the first line has no comma: Excel writes so in many countries."""
-    excel = delimiter == "," and ";" in first_line and "," not in first_line
-    return ";" if excel else delimiter
+    """For a comma ``;``, a tab or ``|`` where the first line has no comma: what it has most of.
+
+    Excel writes ``;`` in many countries, databases write tabs and bars.
+    """
+    if delimiter != "," or "," in first_line:
+        return delimiter
+    other = max(";\t|", key=first_line.count)
+    return other if other in first_line else delimiter
 
 
 def _reader(feed: _Lines, delimiter: str, quoted: bool) -> Iterator[list[str]]:

@@ -75,9 +75,10 @@ def test_an_interruption_leaves_nothing_and_the_old_file_as_it_was(tmp_path: Pat
     assert file.read_text() == "old\n"
 
 
-def test_a_comma_in_numbers_makes_excel_write_semicolons(tmp_path: Path):
+@pytest.mark.parametrize("parts", [";", "\t", "|"])
+def test_a_comma_in_numbers_makes_programs_write_something_else(tmp_path: Path, parts: str):
     file = tmp_path / "rows.csv"
-    file.write_text("id;review\n1;good, really\n", "utf-8-sig")
+    file.write_text("id;review\n1;good, really\n".replace(";", parts), "utf-8-sig")
     assert list(read_rows(file)) == [[{"id": "1", "review": "good, really"}]]
 
 

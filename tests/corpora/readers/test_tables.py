@@ -78,12 +78,16 @@ def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path, corpus: Prep
         corpus(path)
 
 
-def test_semicolons_part_a_csv_whose_first_line_has_no_comma(tmp_path: Path, corpus: Prepare):
+@pytest.mark.parametrize("parts", [";", "\t", "|"])
+def test_something_else_parts_a_csv_whose_first_line_has_no_comma(
+    parts: str, tmp_path: Path, corpus: Prepare
+):
     path = tmp_path / "t.csv"
-    path.write_text('text;n\nfine, and well;1\n"a; b, c and d";2\n')
-    assert [row["text"] for row in corpus(path).table()] == ["fine, and well", "a; b, c and d"]
+    path.write_text('text;n\nfine, and well;1\n"a;b, c and d";2\n'.replace(";", parts))
+    quoted = " ".join(f"a{parts}b, c and d".split())  # in a text a tab becomes a blank
+    assert [row["text"] for row in corpus(path).table()] == ["fine, and well", quoted]
     assert [row["location"] for row in corpus(path).table()] == ["t.csv:2", "t.csv:3"]
-    path.write_text("first this; then that\nand, at last, the end\n")
+    path.write_text("first this; then that\nand, at last, the end\n".replace(";", parts))
     assert corpus(path, columns=["text"], quotes="none").counts.quarantined == {
         "wrong number of fields": 1
     }
