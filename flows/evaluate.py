@@ -6,7 +6,7 @@ from prefect import flow
 
 from tasks.failures import says_what_next
 from tasks.naming import named
-from tasks.pages import show_evaluation
+from tasks.pages import show_evaluation, show_probes
 from tasks.work import work_on
 
 
@@ -14,6 +14,8 @@ from tasks.work import work_on
 @says_what_next("run")
 def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> dict:
     """Score the fine-tuned model beside the cheap baseline, by slice, with latency and size.
+
+    What the network knows before it is fine-tuned is probed where the recipe says so.
 
     Args:
         recipe: Name or path of a recipe.
@@ -24,6 +26,9 @@ def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = Fals
         The metrics on the test rows.
     """
     with work_on(recipe, overrides or [], smoke) as work:
-        work.make_all("package", "evaluation")
+        if work.make_all("probe"):
+            show_probes(work)
+        if not work.make_all("package", "evaluation"):
+            return {}
         show_evaluation(work)
         return dict(work.made["evaluation"].facts["metrics"])

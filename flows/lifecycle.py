@@ -60,9 +60,10 @@ def lifecycle(
             train = STAGE_FLOWS[stage.kind]
             before = _after(before, train, recipe, overrides, smoke, stage.name)
         finetuned = work.plan.recipe.finetune
-        if finetuned is not None:
-            if work.plan.recipe.model and work.status[f"stage {finetuned.name}"] == "made":
+        if finetuned and work.plan.recipe.model:
+            if work.status[f"stage {finetuned.name}"] == "made":
                 get_ready()
+        if work.plan.of_kind("evaluation", "probe"):
             before = _after(before, evaluate, recipe, overrides, smoke)
         if work.plan.recipe.model is not None:
             version = register_model(quote(work), wait_for=[before])

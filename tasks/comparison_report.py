@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.cards import markdown_table
+from tasks.contests import PROBE_MEAN
 
 Table = Mapping[str, Any]
 FEW = 2  # trainings whose spread says nothing: Student's t with one degree of freedom
@@ -19,7 +20,8 @@ COSTS = {
 def headline(table: Table) -> str:
     """The first sentence: does the best recipe beat the cheap baseline?"""
     metric = table["metrics"][0]
-    best = max(table["recipes"], key=lambda recipe: recipe["metrics"][metric]["mean"])
+    scored = [recipe for recipe in table["recipes"] if metric in recipe["metrics"]]
+    best = max(scored, key=lambda recipe: recipe["metrics"][metric]["mean"])
     cheap = table["baselines"][0]
     judged = {
         (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
@@ -64,7 +66,7 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
                 recipe["name"],
                 " → ".join(recipe["stages"]),
                 str(len(recipe["seeds"])),
-                *(_score(recipe["metrics"][metric]) for metric in metrics),
+                *(_score(recipe["metrics"].get(metric)) for metric in metrics),
                 f"{recipe['tokens']:,.0f}",
                 f"{recipe['steps']:,.0f}",
                 f"{recipe['seconds']:,.0f}",
@@ -75,6 +77,23 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     for rival in table["baselines"]:
         scores = (f"{rival['metrics'][metric]:.4f}" for metric in metrics)
         body.append((rival["name"], "", "", *scores, *blank))
+    return head, body
+
+
+def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the probes: the mean of each pre-training, the score on each data set."""
+    probes = table["probes"]
+    head = ("recipe", "each pre-training", *(f"{name} {probes[name]['metric']}" for name in probes))
+    body = []
+    for recipe in table["recipes"]:
+        score = recipe["metrics"].get(PROBE_MEAN)
+        if score is not None:
+            each = "  ".join(f"{value:.4f}" for value in score["trainings"])
+            parts = (f"{score['parts'][name]:.4f}" for name in probes)
+            body.append((recipe["name"], each, *parts))
+    for rival in table["baselines"]:
+        parts = (f"{rival['parts'][PROBE_MEAN][name]:.4f}" for name in probes)
+        body.append((rival["name"], "", *parts))
     return head, body
 
 
@@ -107,10 +126,23 @@ def _inference(found: Mapping[str, Any]) -> tuple[str, str, str]:
 def explanation(table: Table) -> str:
     """What the numbers are, for one who meets them the first time."""
     equal = {"tokens": "equal tokens", "time": "equal time"}.get(table["equal"], "as written")
-    parts = [
-        f"Scores on {table['rows']:,} {table['split']} rows of {table['dataset']}"
-        f" ({table['texts']:,} texts; {table['rows_clean']:,} rows whose text is in no training"
-        " row): mean ± standard deviation over seeds.",
+    parts = []
+    if probes := table["probes"]:
+        told = (f"{name} ({n['rows']:,}; {n['texts']:,} texts)" for name, n in probes.items())
+        parts.append(
+            f"{PROBE_MEAN}: what the network knows after pre-training, before it is fine-tuned."
+            " Logistic regression on its frozen vectors learns from the train rows of each data set"
+            f" and is scored on the {table['split']} rows: {', '.join(told)}. Mean over the data"
+            " sets ± standard deviation over pre-trainings; fine-tunings of one pre-training share"
+            " its probes, which count once."
+        )
+    if table["dataset"]:
+        parts.append(
+            f"{'Other scores' if probes else 'Scores'} on {table['rows']:,} {table['split']} rows"
+            f" of {table['dataset']} ({table['texts']:,} texts; {table['rows_clean']:,} rows whose"
+            " text is in no training row): mean ± standard deviation over seeds."
+        )
+    parts += [
         f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"
         " all its stages; those it shares with others are counted in full. Losses are held-out, at"
         " the end of pre-training, in nats a hidden token; in brackets, against guessing by how"
@@ -140,9 +172,10 @@ def markdown(table: Table, picture: str | None = None) -> str:
         table: As `tasks.comparison_table.judge` makes it.
         picture: Address of the plot.
     """
-    parts = ["## Comparison", headline(table), markdown_table(*score_cells(table))]
-    for metric in table["metrics"]:
-        parts += [f"### {metric}", markdown_table(*difference_cells(table, metric))]
+    parts = ["## Comparison", headline(table)]
+    for title, cells in cells_for(table):
+        parts += [f"### {title}"] if title else []
+        parts.append(markdown_table(*cells))
     if picture:
         parts.append(f"![Scores and cost]({picture})")
     parts.append(explanation(table))
@@ -150,7 +183,7 @@ def markdown(table: Table, picture: str | None = None) -> str:
 
 
 def plot(table: Table) -> bytes:
-    """PNG: each seed's first metric with mean and interval; what each recipe cost."""
+    """PNG: each run's first score with mean and interval; what each recipe cost."""
     from tasks.plots import figure, png
 
     metric = table["metrics"][0]
@@ -159,7 +192,9 @@ def plot(table: Table) -> bytes:
     drawn = figure(10, 1.6 + 0.45 * len(recipes))
     scores, costs = drawn.subplots(1, 2, sharey=True)
     for place, recipe in zip(places, recipes, strict=True):
-        score = recipe["metrics"][metric]
+        score = recipe["metrics"].get(metric)
+        if score is None:
+            continue
         reach = [[score["mean"] - score["low"]], [score["high"] - score["mean"]]]
         scores.errorbar(
             score["mean"], place, xerr=reach, fmt="D", color="C0", capsize=4, markersize=6
@@ -169,7 +204,8 @@ def plot(table: Table) -> bytes:
     for rival, style in zip(table["baselines"], ("--", ":"), strict=True):
         scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
     scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
-    scores.set_xlabel(f"{metric}: seeds (dots), mean and {table['confidence']:.0%} interval")
+    dots = "pre-trainings" if metric == PROBE_MEAN else "seeds"
+    scores.set_xlabel(f"{metric}: {dots} (dots), mean and {table['confidence']:.0%} interval")
     scores.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     ends = [0.0] * len(recipes)
     for part, (label, colour) in COSTS.items():
@@ -192,7 +228,9 @@ def _loss(recipe: Table, corpus: str) -> str:
     return f"{loss:.2f}" if unigram is None else f"{loss:.2f} ({loss - unigram:+.2f})"
 
 
-def _score(score: Mapping[str, Any]) -> str:
+def _score(score: Mapping[str, Any] | None) -> str:
+    if score is None:
+        return "–"
     spread = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
     return f"{score['mean']:.4f}{spread}"
 
@@ -200,5 +238,7 @@ def _score(score: Mapping[str, Any]) -> str:
 def cells_for(table: Table) -> Sequence[tuple[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]]:
     """Titles and cells of every table, for a terminal."""
     found = [("", score_cells(table))]
+    if table["probes"]:
+        found.append(("probes", probe_cells(table)))
     found += [(metric, difference_cells(table, metric)) for metric in table["metrics"]]
     return found

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from fourstage.digests import digest
-from fourstage.errors import RecipeError
 from models.evaluation.baseline import CHEAP, MAJORITY
-from tasks.entries import BASELINE, Entry, Run, pretraining_stages
-from tasks.evaluate_model import PREDICTIONS
+from tasks.contests import PROBE_MEAN, contests_of
+from tasks.entries import BASELINE, SCORES, Entry, Run, pretraining_stages
 from tasks.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.provenance import git_state, machine
 from tasks.tokenize_corpus import a_character, unigram_losses
@@ -35,70 +34,43 @@ def judge(
     Raises:
         RecipeError: If the runs were not evaluated on the same rows.
     """
-    from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES, Contender, contest
+    from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES
 
-    tables = {entry.name: [_predictions(run) for run in runs[entry.name]] for entry in entries}
-    first = tables[entries[0].name][0]
-    _check_same_rows(tables, first)
-    a_run = runs[entries[0].name][0]
-    rows = _rows(a_run)
-    seen = [row.label for row in rows if row.split == "train"]
-    names = sorted({*seen, *(n for of in tables.values() for t in of for n in _labels_of(t))})
-    number = {name: i for i, name in enumerate(names)}
-
-    def ids(column: Sequence[str]) -> np.ndarray:
-        return np.array([number[name] for name in column], np.int64)
-
-    labels = ids(first["label"])
-    contenders = [Contender(CHEAP, ids(first["baseline"])[None], random=False)]
-    contenders += [
-        Contender(
-            entry.name,
-            np.array([ids(t["predicted"]) for t in tables[entry.name]]),
-            _starts(runs[entry.name]),
-        )
-        for entry in entries
-    ]
     declared = [
         (CHEAP if candidate == BASELINE else candidate, CHEAP if other == BASELINE else other)
         for candidate, other in contrasts
     ]
-    groups = np.array(first["text"])
-    metrics = [
-        metric
-        for metric in a_run.plan.recipe.metrics
-        if all(metric in runs[entry.name][0].plan.recipe.metrics for entry in entries)
-    ]
-    contests = {
-        metric: contest(
-            labels, contenders, len(names), metric=metric, contrasts=declared, groups=groups
-        )
-        for metric in metrics
-    }
-    facts = a_run.evaluation.facts
+    contests = contests_of({entry.name: runs[entry.name] for entry in entries}, declared)
+    a_run = runs[entries[0].name][0]
+    recipe, facts = a_run.plan.recipe, a_run.scores
     recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
+    probed = contests.get(PROBE_MEAN)
+    labelled = next((found for name, (_, found) in contests.items() if name != PROBE_MEAN), None)
     return {
         "digest": comparison_digest(entries, runs, equal, contrasts),
-        "dataset": a_run.plan.recipe.finetune.dataset,
-        "split": facts["split"],
-        "rows": facts["rows"],
-        "rows_clean": facts["rows_clean"],
-        "texts": contests[metrics[0]].groups,
-        "metrics": metrics,
+        "dataset": recipe.finetune.dataset if recipe.finetune else None,
+        "split": recipe.evaluation_split,
+        "rows": facts.get("rows", 0),
+        "rows_clean": facts.get("rows_clean", 0),
+        "texts": labelled.groups[0] if labelled else 0,
+        "probes": {
+            on.name: {"metric": on.metric, "rows": rows, "texts": texts}
+            for on, rows, texts in zip(probed[0], probed[1].rows, probed[1].groups, strict=True)
+        }
+        if probed
+        else {},
+        "metrics": list(contests),
         "equal": equal,
         "confidence": CONFIDENCE,
         "power": POWER,
         "resamples": RESAMPLES,
         "recipes": recipes,
-        "baselines": [
-            {"name": name, "metrics": {metric: facts[of][metric] for metric in metrics}}
-            for name, of in ((CHEAP, "baseline"), (MAJORITY, "majority"))
-        ],
+        "baselines": _baselines(entries, runs, contests),
         "differences": {
             metric: [asdict(difference) for difference in found.differences]
-            for metric, found in contests.items()
+            for metric, (_, found) in contests.items()
         },
-        "notes": _notes(entries, contests[metrics[0]].one_seed, equal)
+        "notes": _notes(entries, contests, equal)
         + _guessed_before(recipes)
         + unlike_windows(recipes)
         + [
@@ -122,7 +94,13 @@ def comparison_digest(
     from tasks.code import closure_digest, module_file
 
     evaluations = [
-        [entry.name, [[run.seed, run.evaluation.key] for run in runs[entry.name]]]
+        [
+            entry.name,
+            [
+                [run.seed, *(run.made[step.name].key for step in run.plan.of_kind(*SCORES))]
+                for run in runs[entry.name]
+            ],
+        ]
         for entry in entries
     ]
     code = closure_digest(module_file("models.evaluation.comparison"))
@@ -136,22 +114,34 @@ def comparison_digest(
     )
 
 
-def _starts(runs: Sequence[Run]) -> tuple[str, ...]:
-    """What tells a recipe's runs apart: the first stage of the network that is not the same in all.
-
-    Runs that share it share their luck; recipes that share it are compared start by start.
-    """
-    for stage in runs[0].plan.recipe.last_network:
-        keys = tuple(run.made[f"stage {stage.name}"].key for run in runs)
-        if len(set(keys)) > 1:
-            return keys
-    return ()
+def _baselines(
+    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], contests: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The cheap rivals' scores; they are the same beside every recipe that has them."""
+    found = []
+    for rival, told in ((CHEAP, "baseline"), (MAJORITY, "majority")):
+        parts = {}
+        for metric, (on, _) in contests.items():
+            a_run = next(
+                runs[entry.name][0] for entry in entries if on[0].step in runs[entry.name][0].made
+            )
+            parts[metric] = {
+                each.name: a_run.made[each.step].facts[told][each.metric] for each in on
+            }
+        means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
+        found.append({"name": rival, "metrics": means, "parts": parts})
+    return found
 
 
 def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> dict[str, Any]:
     scores = {
-        metric: next(s for s in found.scores if s.name == entry.name)
-        for metric, found in contests.items()
+        metric: {
+            **{name: value for name, value in asdict(score).items() if name != "name"},
+            "parts": {each.name: part for each, part in zip(on, score.parts, strict=True)},
+        }
+        for metric, (on, found) in contests.items()
+        for score in found.scores
+        if score.name == entry.name
     }
     last = [run.stages[-1][2].facts["heldout_loss"] for run in runs]
     guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
@@ -161,17 +151,15 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         "name": entry.name,
         "recipe": entry.recipe,
         "stages": [stage.name for stage in stages],
+        "pretrained": recipe.pretrained.name if recipe.pretrained else "",
         "seeds": list(entry.seeds),
         "seeds_from": entry.seeds_from,
         "seeds_together": entry.together,
-        "metrics": {
-            metric: {k: v for k, v in asdict(score).items() if k != "name"}
-            for metric, score in scores.items()
-        },
-        "metrics_clean": _means([run.evaluation.facts["metrics_clean"] for run in runs]),
+        "metrics": scores,
+        "metrics_clean": _means([run.scores.get("metrics_clean", {}) for run in runs]),
         **_spent(runs),
         "pretraining": _spent(runs, pretraining),
-        "finetuning": _spent(runs, [recipe.finetune]),
+        "finetuning": _spent(runs, [stage for stage in stages if stage.kind == "finetune"]),
         "teachers": _spent(runs, [stage for stage in stages if stage not in recipe.last_network]),
         "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
         "heldout_loss": _means(before),
@@ -184,16 +172,20 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
-        "evaluations": {str(run.seed): run.evaluation.key for run in runs},
+        "evaluations": {
+            str(run.seed): run.made["evaluation"].key for run in runs if "evaluation" in run.made
+        },
     }
 
 
-def _notes(entries: Sequence[Entry], one_seed: Sequence[str], equal: str | None) -> list[str]:
+def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | None) -> list[str]:
     of: dict[str, list[str]] = {}  # recipes that share a note share its line
-    for name in one_seed:
-        of.setdefault(
-            "one seed only: the interval knows nothing of the spread over seeds", []
-        ).append(name)
+    for metric, (_, found) in contests.items():
+        what = "pre-training" if metric == PROBE_MEAN else "seed"
+        for name in found.one_seed:
+            note = f"one {what} only: the interval knows nothing of the spread over {what}s"
+            if name not in of.setdefault(note, []):
+                of[note].append(name)
     for entry in entries:
         if len(entry.seeds) > 1 and entry.seeds_from != _first_stage(entry):
             of.setdefault(_shared(entry), []).append(entry.name)
@@ -217,7 +209,7 @@ def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{recipe['name']}: losses are of the end of stage {recipe['heldout_loss_after']}, the last"
         " that guessed hidden tokens"
         for recipe in recipes
-        if recipe["heldout_loss_after"] not in ("", *recipe["stages"][-2:-1])
+        if recipe["heldout_loss_after"] not in ("", recipe["pretrained"])
     ]
 
 
@@ -255,37 +247,6 @@ def _first_stage(entry: Entry) -> str:
     from tasks.plan import plan_recipe
 
     return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
-
-
-def _predictions(run: Run) -> dict[str, list[str]]:
-    import pandas
-
-    table = pandas.read_parquet(run.evaluation.path(PREDICTIONS))
-    return {name: table[name].tolist() for name in ("id", "text", "label", "predicted", "baseline")}
-
-
-def _labels_of(table: Mapping[str, Sequence[str]]) -> set[str]:
-    return {*table["label"], *table["predicted"], *table["baseline"]}
-
-
-def _check_same_rows(
-    tables: Mapping[str, Sequence[Mapping[str, Any]]], first: Mapping[str, Any]
-) -> None:
-    for name, all_of in tables.items():
-        for table in all_of:
-            if table["id"] != first["id"] or table["label"] != first["label"]:
-                raise RecipeError(
-                    f"compare: {name} was evaluated on {len(table['id'])} rows that are not the"
-                    f" {len(first['id'])} of {next(iter(tables))}; give all recipes the same"
-                    " dataset, evaluate.split and overlap"
-                )
-
-
-def _rows(run: Run) -> list[Any]:
-    from corpora.prepared import prepared_rows
-
-    dataset = run.plan.recipe.finetune.dataset
-    return list(prepared_rows(run.made[f"dataset {dataset}"].folder))
 
 
 def _spent(runs: Sequence[Run], stages: Sequence[Any] | None = None) -> dict[str, float]:

@@ -25,8 +25,8 @@ from tasks.tracking import Tracking, answered
 
 SECTIONS = ("settings", "data", "code", "scores")
 TEXTS = ("corpus", "dataset")
-OWN = ("stage ", "tokenizer", "evaluation")  # steps that are a recipe's own decisions
-DECIDING = ("contract", "tokenizer", "tokens", "rows", "stage", "evaluation")
+OWN = ("stage ", "tokenizer", "evaluation", "probe ")  # steps that are a recipe's own decisions
+DECIDING = ("contract", "tokenizer", "tokens", "rows", "stage", "evaluation", "probe")
 COUNTS = ("read", "kept", "quarantined", "removed")
 VERSION = re.compile(r"models:/.+|[^/@]+@[^/@]+|[^/@]+/[1-9]\d*")
 RUN = re.compile(r"[0-9a-f]{32}")

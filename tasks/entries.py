@@ -16,6 +16,7 @@ from tasks.plan import Plan, plan_recipe
 from tasks.steps import look_ahead
 from tasks.work import work_on
 
+SCORES = ("probe", "evaluation")  # kinds of the steps that a comparison reads
 TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
 
 
@@ -57,9 +58,16 @@ class Run:
     made: Mapping[str, Artifact]
 
     @property
-    def evaluation(self) -> Artifact:
-        """Scores and predictions on the rows."""
-        return self.made["evaluation"]
+    def scores(self) -> Mapping[str, Any]:
+        """Of the fine-tuned model; empty where there is none."""
+        evaluation = self.made.get("evaluation")
+        return evaluation.facts if evaluation else {}
+
+    @property
+    def probes(self) -> dict[str, Artifact]:
+        """By dataset, what the pre-trained network knew of it."""
+        steps = [step.name for step in self.plan.of_kind("probe")]
+        return {name.removeprefix("probe "): self.made[name] for name in steps}
 
     @property
     def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
@@ -115,23 +123,28 @@ def entries_of(
         seeds: In place of the recipes' own.
 
     Raises:
-        RecipeError: If two have one name, one has no labelled stage, or they have different rows.
+        RecipeError: If two have one name, one has no labelled stage, or they have different rows
+            or probes.
     """
     entries: list[Entry] = []
     asked: dict[tuple[str, str], str] = {}
+    probed: dict[tuple[tuple[str, str], ...], str] = {}
     for recipe in recipes:
         resolved = plan_recipe(recipe, overrides, smoke).recipe
-        if resolved.finetune is None:
+        if resolved.finetune is None and not resolved.probes:
             raise RecipeError(
-                f"{resolved.where}: compare needs a stage finetune in every recipe: what is"
-                " compared are predictions for labelled rows"
+                f"{resolved.where}: compare needs a stage finetune in every recipe, or"
+                " evaluate.probes: what is compared are predictions for labelled rows"
             )
         if resolved.name in [entry.name for entry in entries]:
             raise RecipeError(
                 f"{resolved.where}: name: {resolved.name!r} is compared already; give each recipe"
                 " its own name"
             )
-        asked.setdefault((resolved.finetune.dataset, resolved.evaluation_split), resolved.name)
+        if resolved.pretrained is not None:
+            probed.setdefault(tuple(sorted(resolved.probes.items())), resolved.name)
+        labelled = resolved.finetune.dataset if resolved.finetune else "no dataset"
+        asked.setdefault((labelled, resolved.evaluation_split), resolved.name)
         entries.append(
             Entry(
                 resolved.name,
@@ -146,6 +159,15 @@ def entries_of(
     if len(asked) > 1:
         told = "; ".join(f"{who}: {split} rows of {name}" for (name, split), who in asked.items())
         raise RecipeError(f"compare: expected one dataset and split, got {told}")
+    if len(probed) > 1:
+        told = "; ".join(
+            f"{who}: {', '.join(map(': '.join, probes)) or 'none'}"
+            for probes, who in probed.items()
+        )
+        raise RecipeError(
+            f"compare: expected the same evaluate.probes in all recipes, got {told}; --set"
+            " 'evaluate.probes={DATASET: METRIC}' gives them to all"
+        )
     return entries
 
 
@@ -192,7 +214,7 @@ def run_entry(entry: Entry, seed: int) -> Run:
     if found is None:
         say(f"{entry.name} at seed {seed}")
         with work_on(entry.recipe, entry.overrides, entry.smoke, seed) as work:
-            work.make("evaluation")
+            work.make_all(*SCORES)
         found = _finished(entry, seed)
     assert found is not None, "an evaluation that was just made"
     return found
@@ -255,7 +277,8 @@ def _finished(entry: Entry, seed: int) -> Run | None:
         for prospect in look_ahead(list(plan.steps.values()), store())
         if isinstance(prospect.found, Artifact)
     }
-    return Run(plan, seed, made) if "evaluation" in made else None
+    scores = [step.name for step in plan.of_kind(*SCORES)]
+    return Run(plan, seed, made) if all(name in made for name in scores) else None
 
 
 def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from tasks.answers import rivals_of, texts_of
 from tasks.artifacts import Findings, Input
 from tasks.durable import durable
-from tasks.fit_baseline import ANSWERS
 from tasks.steps import Bound
 from tasks.tokenize_corpus import DOCUMENTS, ROWS, a_character, load_tokenizer
 
@@ -76,16 +76,15 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             score = evaluate(dev.labels, said.label_ids, num_labels, [metric])
         else:
             train = TokenisedRows(rows.path(ROWS), "train")
-            score = probe(
+            said = probe(
                 stage.folder,
                 tokenizer,
                 train,
                 dev,
-                num_labels,
-                metrics=[metric],
                 markings=rows.facts["markings"],
                 folders=folders,
             )
+            score = evaluate(dev.labels, said, num_labels, [metric])
         found["task_metric"] = {"name": metric, "value": score[metric]}
     (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
     return Findings(found)
@@ -141,7 +140,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     rows = TokenisedRows(tokenized.path(ROWS), split)
     names = tokenized.facts["labels"]
     said = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
-    rivals = _rivals(step.inputs["baseline"], rows.ids, names)
+    rivals = rivals_of(step.inputs["baseline"], rows.ids, names)
 
     def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
         return evaluate(rows.labels[which], predicted[which], len(names), settings["metrics"])
@@ -149,7 +148,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     pandas.DataFrame(
         {
             "id": rows.ids,
-            "text": _texts(step.inputs["dataset"], rows.ids, settings["markings"]),
+            "text": texts_of(step.inputs["dataset"], rows.ids, settings["markings"]),
             "label": [names[i] for i in rows.labels],
             "predicted": [names[i] for i in said.label_ids],
             "probability": said.probabilities.max(axis=1).round(6),
@@ -169,30 +168,6 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         "majority": score(rivals["majority"]),
         "slices": {name: score(said.label_ids, which) for name, which in grouped.items()},
     }
-
-
-def _texts(dataset: Input, ids: Sequence[str], markings: Sequence[str]) -> list[int]:
-    """The number of each row's text; markings make no new text of a sentence."""
-    from corpora.identity import normal_form
-    from corpora.prepared import prepared_rows
-
-    asked = set(ids)
-    text = {
-        row.id: normal_form(row.whole, markings).replace(" ", "")
-        for row in prepared_rows(dataset.folder)
-        if row.id in asked
-    }
-    numbers: dict[str, int] = {}
-    return [numbers.setdefault(text[name], len(numbers)) for name in ids]
-
-
-def _rivals(baseline: Input, ids: Sequence[str], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """(rows,) label ids that each cheap rival says of the rows."""
-    import pandas
-
-    said = pandas.read_parquet(baseline.path(ANSWERS)).set_index("id").loc[list(ids)]
-    number = {name: i for i, name in enumerate(names)}
-    return {rival: said[rival].map(number).to_numpy(np.int64) for rival in said}
 
 
 def _unseen(dataset: Input, ids: Sequence[str]) -> np.ndarray:

@@ -22,12 +22,14 @@ class ModelFacts:
         stages: Those that trained its network, first to last; no teacher is there.
         measurements: What was measured after a stage, by the stage's key.
         evaluation: Its scores, None where there are no labels.
+        probes: What its network knew of each dataset before it was fine-tuned.
     """
 
     ancestry: Ancestry
     stages: tuple[Manifest, ...]
     measurements: Mapping[str, Manifest]
     evaluation: Manifest | None
+    probes: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:
@@ -37,7 +39,11 @@ class ModelFacts:
     @property
     def dataset(self) -> Manifest | None:
         """The rows it was scored on."""
-        return self._input(self.evaluation, "dataset") if self.evaluation else None
+        return self.dataset_of(self.evaluation) if self.evaluation else None
+
+    def dataset_of(self, scores: Manifest) -> Manifest | None:
+        """The rows of an evaluation or a probe."""
+        return self._input(scores, "dataset")
 
     @property
     def scores(self) -> Mapping[str, Any]:
@@ -109,4 +115,5 @@ def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")
     evaluation = evaluations[-1] if evaluations else None
-    return ModelFacts(ancestry, tuple(stages), measurements, evaluation)
+    probes = tuple(ancestry.of_kind("probe"))
+    return ModelFacts(ancestry, tuple(stages), measurements, evaluation, probes)

@@ -32,6 +32,7 @@ DOING = {
     "measurement": "measuring",
     "package": "packing the model",
     "evaluation": "predicting the test rows",
+    "probe": "fitting a linear probe",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -126,6 +127,13 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             )
         if said := left_out(summary):
             console.print(f"[dim]{escape(said)}[/]")
+    for dataset, probe in summary["probes"].items():
+        ((metric, value),) = probe["metrics"].items()
+        console.print(
+            f"linear probe, {metric} on {probe['rows']:,} {probe['split']} rows of {dataset}:"
+            f" [bold]{value:.4f}[/]  ({CHEAP} {probe['baseline'][metric]:.4f},"
+            f" majority class {probe['majority'][metric]:.4f})"
+        )
     gate, model = summary["gate"], summary["model"]
     if gate and model:
         version = f"{model['name']} version {model['version']}"
@@ -202,6 +210,9 @@ def _result(artifact: Artifact) -> str:
             return f"{CHEAP} of {of}, {facts['metric']} {facts['score']:.4f} on dev"
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
+        case "probe":
+            ((metric, score),) = facts["metrics"].items()
+            return f"{metric} {score:.4f} ({CHEAP} {facts['baseline'][metric]:.4f})"
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

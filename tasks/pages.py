@@ -134,6 +134,24 @@ def show_evaluation(work: Work) -> None:
     _post_for(work, "evaluation", "\n\n".join(parts), f"Scores on the {facts['split']} rows")
 
 
+def show_probes(work: Work) -> None:
+    """What the pre-trained network knows of each dataset, beside the cheap rivals."""
+    probes = {s.name: work.made[s.name].facts for s in work.plan.of_kind("probe")}
+    rows = [
+        (
+            name.removeprefix("probe "),
+            f"{facts['rows']:,} {facts['split']}",
+            metric,
+            *(f"{facts[who][metric]:.4f}" for who in ("metrics", "baseline", "majority")),
+        )
+        for name, facts in probes.items()
+        for metric in facts["metrics"]
+    ]
+    head = ("dataset", "rows", "metric", "linear probe", CHEAP, MAJORITY)
+    about = "What the network knows after pre-training"
+    _post_for(work, "probes", f"## {about}\n\n{markdown_table(head, rows)}", about)
+
+
 def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
     """Post the gate's report; the decision as plain JSON."""
     decision = decision_of(tracking, gate, outcome)

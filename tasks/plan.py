@@ -138,6 +138,9 @@ class _Layout:
         for stage in self.recipe.stages:
             before = self._stage(stage, before)
             self._measurement(stage, used)
+        if self.recipe.pretrained is not None:
+            for name in self.recipe.probes:
+                self._probe(self.recipe.pretrained, name)
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps
@@ -158,8 +161,10 @@ class _Layout:
     def _dataset(self, name: str) -> None:
         finetune = self.recipe.finetune
         # A dataset listed to be decontaminated against is read for its evaluation rows alone.
-        own = finetune is not None and finetune.dataset == name
-        overlap = finetune.overlap if finetune is not None and own else "report"
+        if finetune is not None and finetune.dataset == name:
+            overlap = finetune.overlap
+        else:
+            overlap = "drop_from_train" if name in self.recipe.probes else "report"
         settings = {**self._source(name), "overlap": overlap}
         self._add(f"dataset {name}", "dataset", settings, **self._reading(name))
         allowed = overlap == "report"
@@ -368,13 +373,39 @@ class _Layout:
             given={"folders": self.folders},
         )
 
+    def _probe(self, stage: Any, name: str) -> None:
+        """What the pre-trained network knows of a dataset that it was not trained on."""
+        if f"tokens {name}" not in self._steps:
+            self._tokens(name)
+        self._add(
+            f"probe {name}",
+            "probe",
+            {
+                "metric": self.recipe.probes[name],
+                "split": self.recipe.evaluation_split,
+                "markings": list(self.sources[name].markings),
+                **arithmetic("float32"),
+            },
+            {
+                "stage": f"stage {stage.name}",
+                "tokenizer": "tokenizer",
+                "rows": f"tokens {name}",
+                "dataset": f"dataset {name}",
+                "baseline": self._baseline(name),
+            },
+            parts=self._parts(stage),
+            given={"folders": self.folders},
+        )
+
     def _baseline(self, name: str) -> str:
         """The cheap rivals of a dataset; what they need of the recipe is its first metric."""
-        source = self.sources[name]
+        source, finetune = self.sources[name], self.recipe.finetune
+        labelled = finetune is not None and finetune.dataset == name
+        metric = self.recipe.metrics[0] if labelled else self.recipe.probes[name]
         return self._add(
             f"baseline {name}",
             "baseline",
-            {"metric": self.recipe.metrics[0], "markings": list(source.markings)},
+            {"metric": metric, "markings": list(source.markings)},
             {"data": f"dataset {name}", "contract": f"contract {name}"},
         )
 
@@ -433,6 +464,7 @@ def _named(recipe: Any) -> set[str]:
     names = {*(recipe.decontaminate or ())}
     names |= set((recipe.tokenizer and recipe.tokenizer.learn_from) or ())
     names |= set((recipe.evaluate and recipe.evaluate.forgetting_on) or ())
+    names |= set((recipe.evaluate and recipe.evaluate.probes) or ())
     for stage in recipe.stages:
         names |= {*(stage.corpora or {}), *([stage.dataset] if stage.dataset else [])}
     return names

@@ -75,11 +75,12 @@ def record_results(
 def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
     """The facts of the last measured stage, with its evaluation where there is one."""
     measured = [made[name] for name in made if name.startswith("measurement ")]
+    probes = [made[name] for name in made if name.startswith("probe ")]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]
     if not last:
         return None
     whole = gather(store().root, last[0])
-    for artifact in measured:
+    for artifact in [*measured, *probes]:
         whole = join(whole, gather(store().root, artifact))
     return facts_of(whole)
 

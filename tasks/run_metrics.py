@@ -88,6 +88,11 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
     ):
         for metric, value in found.get(table, {}).items():
             yield Figure(f"{place}{metric}", value, text=facts.dataset)
+    for probe in facts.probes:
+        dataset = probe.name.removeprefix("probe ")
+        for place, table in (("probe", "metrics"), ("baseline", "baseline")):
+            for metric, value in probe.facts[table].items():
+                yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
     for corpus, rise in found.get("forgetting", {}).items():
         yield Figure(f"forgetting/{corpus}", rise)
     for percentile, milliseconds in found.get("latency_ms", {}).items():

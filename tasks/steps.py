@@ -37,6 +37,7 @@ VERSIONS = {
     "stage": TENSOR,
     "measurement": (*TENSOR, "scikit-learn"),
     "evaluation": (*TENSOR, "scikit-learn"),
+    "probe": (*TENSOR, "scikit-learn"),
     "package": TENSOR,
 }
 # Beside the task's own file, which decides what goes into the work, all that the work can reach.
@@ -50,7 +51,8 @@ CODE = {
     "rows": ("tasks.tokenize_corpus", "tasks.kept", "corpora.shards"),
     "stage": ("tasks.training_job", "models.training.gradient"),
     "measurement": ("tasks.evaluate_model", "models.evaluation.heldout", "corpora.shards"),
-    "evaluation": ("tasks.evaluate_model", "models.evaluation.predict"),
+    "evaluation": ("tasks.evaluate_model", "tasks.answers", "models.evaluation.predict"),
+    "probe": ("tasks.probe_network", "tasks.answers", "models.evaluation.probe"),
     "package": ("tasks.package_model", "models.interchange.saved_model"),
 }
 

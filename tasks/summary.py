@@ -45,6 +45,11 @@ def summarise(work: Work) -> dict[str, Any]:
         "slices": facts.get("slices", {}),
         "forgetting": facts.get("forgetting", {}),
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
+        "probes": {
+            name.removeprefix("probe "): dict(artifact.facts)
+            for name, artifact in work.made.items()
+            if artifact.kind == "probe"
+        },
         "contracts": {
             name: artifact.facts["verdict"]
             for name, artifact in work.made.items()

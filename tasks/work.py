@@ -33,6 +33,7 @@ from tasks.orphans import close_orphans, end_embedded_servers
 from tasks.package_model import package_model
 from tasks.plan import Plan, plan_recipe
 from tasks.prepare_corpus import prepare_corpus, prepare_dataset
+from tasks.probe_network import probe_network
 from tasks.record_results import record_results
 from tasks.runs import experiment_of, finish_run, set_tags, start_lifecycle
 from tasks.steps import Bound, Step, bind, made_by_other_code
@@ -53,6 +54,7 @@ TASKS: Mapping[str, Task] = {
     "stage": train_stage,
     "measurement": measure_stage,
     "evaluation": evaluate_model,
+    "probe": probe_network,
     "package": package_model,
 }
 

@@ -1,10 +1,11 @@
 """Several recipes, several seeds, the same rows: which differences are real?
 
-A score moves for two reasons: other test rows might have been drawn, and other seeds might have
-trained the model.
+A run's score is the mean of its metrics over one data set or several. It moves for two reasons:
+other test rows might have been drawn, and other seeds might have trained the model.
 
 - Rows: a bootstrap over texts with the trained models as they are, the same draw for all of them,
-  so that a row that is hard for all blurs no difference. Rows of one text are drawn together.
+  so that a row that is hard for all blurs no difference. Rows of one text are drawn together,
+  those of each data set by themselves.
 - Training: the variance of the mean over independent trainings. Fine-tunings of one pre-training
   are not independent of each other, so their mean counts as one value. Where two recipes go on
   from the same starts (a first stage they share, seed by seed), differences are taken start by
@@ -42,12 +43,29 @@ POWER = 0.8
 
 
 @dataclass(frozen=True)
+class LabelledRows:
+    """The rows of one data set that all contenders predict.
+
+    Attributes:
+        labels: (rows,) true label ids.
+        num_labels: Number of labels.
+        metric: Name in `METRICS`; higher is better.
+        groups: (rows,) what rows of one text share; each row its own where None.
+    """
+
+    labels: np.ndarray
+    num_labels: int
+    metric: str
+    groups: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
 class Contender:
     """What one recipe predicts.
 
     Attributes:
         name: Unique in the contest.
-        predictions: (runs, rows) label ids.
+        predictions: (runs, rows) label ids for each data set, its runs in the same order.
         starts: What each run goes on from: runs with the same are not independent of each other,
             and contenders with the same set of them are compared start by start. Each run its own
             where empty.
@@ -55,14 +73,19 @@ class Contender:
     """
 
     name: str
-    predictions: np.ndarray
+    predictions: Sequence[np.ndarray]
     starts: tuple[str, ...] = ()
     random: bool = True
 
     @property
+    def runs(self) -> int:
+        """How many there are."""
+        return len(self.predictions[0])
+
+    @property
     def trainings(self) -> list[tuple[str, list[int]]]:
         """Independent trainings in a fixed order: what each goes on from, and its runs."""
-        starts = self.starts or tuple(f"{self.name} {i}" for i in range(len(self.predictions)))
+        starts = self.starts or tuple(f"{self.name} {i}" for i in range(self.runs))
         if len(set(starts)) == 1:
             return [(f"{starts[0]} {i}", [i]) for i in range(len(starts))]
         return [(one, [i for i, s in enumerate(starts) if s == one]) for one in sorted(set(starts))]
@@ -70,16 +93,17 @@ class Contender:
 
 @dataclass(frozen=True)
 class Score:
-    """A contender's metric.
+    """A contender's score.
 
     Attributes:
         name: The contender's.
-        values: One a run.
+        values: One a run: the mean over the data sets.
         trainings: One an independent training: the mean of its runs.
         mean: Of the trainings.
         deviation: Standard deviation over trainings (n - 1); None for a single one.
         low: Lower end of the interval of the mean, over rows and trainings.
         high: Upper end.
+        parts: The mean on each data set.
     """
 
     name: str
@@ -89,6 +113,7 @@ class Score:
     deviation: float | None
     low: float
     high: float
+    parts: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -124,101 +149,125 @@ class Difference:
 
 @dataclass(frozen=True)
 class Contest:
-    """All contenders on one metric.
+    """All contenders on the same rows.
 
     Attributes:
-        metric: Name in `METRICS`.
         scores: In the order of the contenders.
         differences: The contrasts in the order in which they were declared.
-        rows: How many were compared.
+        rows: How many were compared, of each data set.
         groups: How many texts they come from.
         one_seed: Contenders whose spread over trainings is not known: theirs is that of rows alone.
     """
 
-    metric: str
     scores: tuple[Score, ...]
     differences: tuple[Difference, ...]
-    rows: int
-    groups: int
+    rows: tuple[int, ...]
+    groups: tuple[int, ...]
     one_seed: tuple[str, ...]
 
 
 def contest(
-    labels: np.ndarray,
+    data_sets: Sequence[LabelledRows],
     contenders: Sequence[Contender],
-    num_labels: int,
     *,
-    metric: str,
     contrasts: Sequence[tuple[str, str]] | None = None,
-    groups: np.ndarray | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Contest:
     """Score all contenders and judge the contrasts.
 
     Args:
-        labels: (rows,) true label ids.
+        data_sets: One or more; each counts the same.
         contenders: With predictions for the same rows in the same order.
-        num_labels: Number of labels.
-        metric: Name in `METRICS`; higher is better.
         contrasts: (candidate, reference) by name; every pair, the later judged against the earlier,
             where None.
-        groups: (rows,) what rows of one text share; each row its own where None.
         resamples: Of the texts.
         seed: Of the resampling.
 
     Raises:
         ContractViolation: If the contenders do not speak of the same rows, or there is none.
     """
-    labels = np.asarray(labels)
     for contender in contenders:
-        if contender.predictions.ndim != 2 or contender.predictions.shape[1] != len(labels):
-            raise ContractViolation(
-                f"compare: expected predictions of {contender.name} for {len(labels)} rows, got"
-                f" shape {contender.predictions.shape}; all recipes must be evaluated on the same"
-                " split of the same dataset"
-            )
-    if not len(labels):
+        for rows, said in zip(data_sets, contender.predictions, strict=True):
+            if said.shape != (contender.runs, len(rows.labels)):
+                raise ContractViolation(
+                    f"compare: expected predictions of {contender.name} for {len(rows.labels)}"
+                    f" rows, got shape {said.shape}; all recipes must be evaluated on the same"
+                    " split of the same dataset"
+                )
+    if not all(len(rows.labels) for rows in data_sets):
         raise ContractViolation("compare: there are no rows to compare on")
-    num_groups = int(numbered(groups, len(labels)).max()) + 1
-    resampled = iter(
-        resampled_scores(
-            labels,
-            [said for contender in contenders for said in contender.predictions],
-            num_labels,
-            METRICS[metric],
-            groups=groups,
-            resamples=resamples,
-            seed=seed,
-        )
-    )
+    groups = [int(numbered(rows.groups, len(rows.labels)).max()) + 1 for rows in data_sets]
+    # Where metrics are averaged, a small data set's rows decide most of what rows owe to chance.
+    fewest = min(groups)
+    scored = [
+        _scored(rows, [contender.predictions[i] for contender in contenders], resamples, seed + i)
+        for i, rows in enumerate(data_sets)
+    ]
+    parts = {c.name: np.array([on[k][0] for on in scored]) for k, c in enumerate(contenders)}
     measured = {
         contender.name: _Measured.of(
             contender,
-            [evaluate(labels, p, num_labels, [metric])[metric] for p in contender.predictions],
-            np.array([next(resampled) for _ in contender.predictions]),
+            parts[contender.name].mean(axis=0).tolist(),
+            np.mean([on[k][1] for on in scored], axis=0),
         )
-        for contender in contenders
+        for k, contender in enumerate(contenders)
     }
     scores = []
     for contender in contenders:
         it = measured[contender.name]
-        reach = _Spread.of([it], num_groups).reach(TWO_SIDED)
+        reach = _Spread.of([it], fewest).reach(TWO_SIDED)
         deviation = float(np.std(it.values, ddof=1)) if len(it.values) > 1 else None
-        values = tuple(map(float, it.values))
-        low, high = it.mean - reach, it.mean + reach
-        scores.append(Score(contender.name, it.runs, values, it.mean, deviation, low, high))
+        scores.append(
+            Score(
+                name=contender.name,
+                values=it.runs,
+                trainings=tuple(map(float, it.values)),
+                mean=it.mean,
+                deviation=deviation,
+                low=it.mean - reach,
+                high=it.mean + reach,
+                parts=tuple(
+                    float(np.mean([np.mean(of[members]) for _, members in contender.trainings]))
+                    for of in parts[contender.name]
+                ),
+            )
+        )
     pairs = contrasts
     if pairs is None:
         pairs = [(b.name, a.name) for a, b in combinations(contenders, 2)]
     return Contest(
-        metric,
         tuple(scores),
-        _holm([_difference(measured, pair, num_groups) for pair in pairs]),
-        len(labels),
-        num_groups,
+        _holm([_difference(measured, pair, fewest) for pair in pairs]),
+        tuple(len(rows.labels) for rows in data_sets),
+        tuple(groups),
         tuple(c.name for c in contenders if c.random and len(measured[c.name].values) == 1),
     )
+
+
+def _scored(
+    rows: LabelledRows, predictions: Sequence[np.ndarray], resamples: int, seed: int
+) -> list[tuple[list[float], np.ndarray]]:
+    """Of each contender the scores of its runs: (runs,) on the rows, (runs, resamples) on draws."""
+    labels = np.asarray(rows.labels)
+    drawn = iter(
+        resampled_scores(
+            labels,
+            [said for of in predictions for said in of],
+            rows.num_labels,
+            METRICS[rows.metric],
+            groups=rows.groups,
+            resamples=resamples,
+            seed=seed,
+        )
+    )
+    return [
+        (
+            [evaluate(labels, p, rows.num_labels, [rows.metric])[rows.metric] for p in of],
+            np.array([next(drawn) for _ in of]),
+        )
+        for of in predictions
+    ]
 
 
 @dataclass(frozen=True)

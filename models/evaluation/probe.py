@@ -13,8 +13,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from fourstage.errors import ContractViolation
 from models import features as keys
-from models.evaluation.classification import evaluate
 from models.evaluation.linear import fit_and_predict
 from models.inputs.rows import mark_ids
 from models.protocols import Context, TokenisedRows, Tokenizer
@@ -28,11 +28,11 @@ BATCH_SIZE = 64
 TRAIN_ROWS = 4000  # more make the regression slow and move the metric little
 
 
-class MeanPooled(TracedModel):
+class RowVectors(TracedModel):
     """A network's token vectors averaged over a row's real tokens, (B, D) float32."""
 
     def __init__(self, network: Any):
-        super().__init__(name="mean_pooled", dtype="float32", autocast=False)
+        super().__init__(name="row_vectors", dtype="float32", autocast=False)
         self.network = network
 
     def build(self, input_shape: Any = None) -> None:
@@ -49,7 +49,7 @@ class MeanPooled(TracedModel):
 
 
 def features_of(
-    model: MeanPooled, rows: TokenisedRows, numbers: np.ndarray, context: Context
+    model: RowVectors, rows: TokenisedRows, numbers: np.ndarray, context: Context
 ) -> np.ndarray:
     """(rows, D) float32 of the rows with the given numbers, in their order."""
     from models.inputs.rows import labelled_rows
@@ -68,7 +68,8 @@ def features_of(
         if found is None:
             found = np.zeros((len(numbers), vectors.shape[1]), np.float32)
         found[[place[int(row)] for row in part]] = vectors
-    assert found is not None, "a probe needs rows"
+    if found is None:
+        raise ContractViolation("the dataset has no rows in this split")
     return found
 
 
@@ -76,28 +77,27 @@ def probe(
     folder: Path,
     tokenizer: Tokenizer,
     train: TokenisedRows,
-    dev: TokenisedRows,
-    num_labels: int,
+    asked: TokenisedRows,
     *,
-    metrics: Sequence[str] = ("macro_f1", "micro_f1"),
     sequence_length: int | None = None,
     markings: Sequence[str] = (),
     seed: int = 0,
     folders: Sequence[Path] = (),
-) -> dict[str, float]:
-    """{metric: value} of a linear probe on a finished stage.
+) -> np.ndarray:
+    """(asked rows,) label ids by a linear probe on a finished stage.
 
     Args:
         folder: Of the stage.
         tokenizer: The recipe's.
         train: Labelled rows to fit on, `TRAIN_ROWS` of them drawn at most.
-        dev: Labelled rows to score.
-        num_labels: Number of labels.
-        metrics: Names in ``classification.METRICS``.
+        asked: Rows to label.
         sequence_length: Tokens a row; the stage's own where None.
         markings: Strings that mark something in the rows' texts.
         seed: Of the draw.
         folders: Project folders, searched first.
+
+    Raises:
+        ContractViolation: If there are no rows.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -109,18 +109,16 @@ def probe(
         sequence_length or stage.config["sequence_length"],
         marks=mark_ids(tokenizer, markings),
     )
-    model = MeanPooled(stage.network)
+    model = RowVectors(stage.network)
     model.ready()
     numbers = np.flatnonzero(train.labels >= 0)
     if len(numbers) > TRAIN_ROWS:
         drawn = np.random.default_rng([seed, len(numbers)]).permutation(len(numbers))
         numbers = np.sort(numbers[drawn[:TRAIN_ROWS]])
-    known = np.flatnonzero(dev.labels >= 0)
     regression = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
-    predicted = fit_and_predict(
+    return fit_and_predict(
         regression,
         features_of(model, train, numbers, context),
         train.labels[numbers],
-        features_of(model, dev, known, context),
+        features_of(model, asked, np.arange(len(asked)), context),
     )
-    return evaluate(dev.labels[known], predicted, num_labels, metrics)

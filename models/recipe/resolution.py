@@ -74,6 +74,7 @@ class _Resolution:
         tokenizer = self._brought(start.tokenizer, stages) if start else self._tokenizer(stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
+        probes = self._probes()
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
             self.ledger.source(f"decontaminate[{i}]", name, labelled=True)
@@ -97,6 +98,7 @@ class _Resolution:
             evaluation_split=split,
             slices=slices,
             forgetting_on=forgetting_on,
+            probes=probes,
             model=model,
             require=require,
             notes=tuple(self.ledger.notes),
@@ -238,7 +240,8 @@ class _Resolution:
         self, finetune: ResolvedStage | None
     ) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
         said = self.ledger.recipe.evaluate
-        for key in ("metrics", "split", "slices") if said and finetune is None else ():
+        needs_labels = ["metrics", "slices", *([] if said and said.probes else ["split"])]
+        for key in needs_labels if said and finetune is None else ():
             if getattr(said, key) is not None:
                 self.ledger.fault(
                     f"evaluate.{key}", "there is no finetune stage whose rows could be measured"
@@ -271,6 +274,14 @@ class _Resolution:
             (said.slices if said else None) or (),
             (said.forgetting_on if said else None) or (),
         )
+
+    def _probes(self) -> dict[str, str]:
+        said = self.ledger.recipe.evaluate
+        probes = (said and said.probes) or {}
+        for dataset, metric in probes.items():
+            self.ledger.source("evaluate.probes", dataset, labelled=True)
+            self.ledger.metric(f"evaluate.probes.{dataset}", metric)
+        return dict(probes)
 
     def _promotion(
         self,

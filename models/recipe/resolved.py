@@ -186,6 +186,7 @@ class ResolvedRecipe:
         evaluation_split: ``test`` or ``dev``.
         slices: Groups of rows with a score of their own.
         forgetting_on: Corpora measured after every stage.
+        probes: Metric by dataset of the linear probes on the pre-trained network.
         model: Name in the registry; None: nothing is registered.
         require: What the gate asks, by metric; under ``slices`` by slice and metric.
         gate_split: ``dev`` or ``test``: the rows that decide about a promotion.
@@ -223,6 +224,7 @@ class ResolvedRecipe:
     seeds_together: int | None = None
     approve: str | None = None
     gate_split: str = "dev"
+    probes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -236,12 +238,19 @@ class ResolvedRecipe:
         return self.stages[start:]
 
     @property
+    def pretrained(self) -> ResolvedStage | None:
+        """The last network's last stage before the labels, where there is one."""
+        before = [stage for stage in self.last_network if stage.kind != "finetune"]
+        return before[-1] if before else None
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """Every corpus and dataset it names, each once, in order of first use."""
         names: list[str] = list(self.tokenizer.learn_from)
         for stage in self.stages:
             names += [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
-        return tuple(dict.fromkeys([*names, *self.forgetting_on, *self.decontaminate]))
+        names += [*self.probes, *self.forgetting_on, *self.decontaminate]
+        return tuple(dict.fromkeys(names))
 
     def origin(self, path: str) -> str:
         """Where the value at a path such as ``stages[0].batch_size`` came from."""
@@ -289,6 +298,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         "split": resolved.evaluation_split,
         "slices": list(resolved.slices),
         "forgetting_on": list(resolved.forgetting_on),
+        **({"probes": dict(resolved.probes)} if resolved.probes else {}),
     }
     if resolved.model:
         recipe["promote"] = {

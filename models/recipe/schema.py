@@ -403,6 +403,9 @@ class Evaluate(Part):
     """Groups of rows with a score of their own."""
     forgetting_on: Texts | None = None
     """Corpora whose held-out loss is measured after every stage."""
+    probes: Annotated[dict[str, str], Field(min_length=1)] | None = None
+    """Datasets on which a linear probe tells what the network knows after pre-training, each with
+    its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
 
 
 class Comparison(Part):
@@ -502,6 +505,7 @@ class Recipe(Part):
         names: list[str] = [*(self.decontaminate or ())]
         names += (self.tokenizer and self.tokenizer.learn_from) or ()
         names += (self.evaluate and self.evaluate.forgetting_on) or ()
+        names += (self.evaluate and self.evaluate.probes) or ()
         for stage in self.stages:
             names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
         return tuple(dict.fromkeys(names))

@@ -43,6 +43,10 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
         small["evaluate"]["forgetting_on"] = list(
             dict.fromkeys(name if name in EMBEDDED else GENERAL for name in names)
         )
+    if probes := small.get("evaluate", {}).get("probes"):
+        # Foreign ones fall together; the first one's metric counts.
+        embedded = {n if n in EMBEDDED else DATASET: m for n, m in reversed(probes.items())}
+        small["evaluate"]["probes"] = embedded
     if "promote" in small:
         small["promote"]["model"] = smoke_name(small["promote"]["model"])
         small["promote"]["require"] = {}

@@ -25,7 +25,9 @@ stages:
     sequence_length: 32
     budget: {{steps: 12}}
     optimizer: {{adamw: {{peak_learning_rate: 1.0e-3}}}}
-evaluate: {{metrics: [macro_f1, accuracy]}}
+evaluate:
+  metrics: [macro_f1, accuracy]
+  probes: {{smoke_labels: accuracy, python_libraries: macro_f1}}
 """
 STAGE = """  - stage: {stage}
     corpora: {{python_scientific: 1.0}}
@@ -80,6 +82,13 @@ def test_two_recipes_over_two_seeds_share_what_is_the_same_and_go_on_where_they_
         assert parts[0] == 0
         assert recipe["tokens"] == sum(parts)
         assert 4 < recipe["unigram_loss"]["python_scientific"] < math.log(500)
+        # Both fine-tunings share one pre-training, and so its probes.
+        probed = recipe["metrics"]["probe_mean"]
+        assert len(probed["values"]) == 1
+        assert probed["mean"] == pytest.approx(sum(probed["parts"].values()) / 2)
+    assert len(list((home / "store" / "probe").glob("*/manifest.json"))) == 4
+    assert table["metrics"] == ["probe_mean", "macro_f1", "accuracy"]
+    assert list(table["probes"]) == ["smoke_labels", "python_libraries"]
     assert sum("too short" in note for note in table["notes"]) == 2
     judged = [(d["candidate"], d["reference"]) for d in table["differences"]["macro_f1"]]
     cheap = "TF-IDF + linear SVM"

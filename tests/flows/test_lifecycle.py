@@ -526,7 +526,7 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
     third = ("--set", "stages.finetune.batch_size=12")
     strict = ("--set", "promote.require.accuracy.at_least=1.0")
     commands: dict[str, tuple[str, ...]] = {
-        "first": ("run", "small", "--json"),
+        "first": ("run", "small", "--set", "evaluate.probes.rows=accuracy", "--json"),
         "why": ("explain", "small", "--set", "seed=5", "--json"),
         "refused": ("run", "small", *other, *strict, "--json"),
         "refused again": ("promote", "small", "--version", "2", "--json"),
@@ -559,6 +559,15 @@ def test_a_first_version_that_meets_its_floor_is_promoted(versions: Versions):
     answer = versions.told["first"]
     assert answer.code == 0, answer.told()
     assert answer.json["model"] == {"name": "small", "version": 1, "aliases": ["champion"]}
+
+
+def test_what_the_network_knew_before_it_was_fine_tuned_is_probed(versions: Versions):
+    answer = versions.told["first"]
+    probe = answer.json["probes"]["rows"]
+    assert (probe["split"], probe["rows"]) == ("test", 60)
+    assert 0 < probe["metrics"]["accuracy"] <= 1
+    assert re.search(r"^probe rows +made .* accuracy 0\.\d+ \(TF-IDF", answer.err, re.MULTILINE)
+    assert "linear probe, accuracy on 60 test rows of rows: " in answer.err
 
 
 def test_explain_says_what_a_changed_seed_would_train_and_why(versions: Versions):

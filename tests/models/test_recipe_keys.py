@@ -120,6 +120,7 @@ WHOLE = {
         "split": "dev",
         "slices": ["length"],
         "forgetting_on": ["text"],
+        "probes": {"more": "accuracy"},
     },
     "promote": {
         "model": "one",
@@ -299,7 +300,7 @@ def stage_with(stage: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, A
     return {**UNLABELLED, "stages": [{**stage, **said}]}
 
 
-NAMES = {"require": 1, "require_slices": 2}  # levels of names below a key
+NAMES = {"require": 1, "require_slices": 2, "probes": 1}  # levels of names below a key
 
 
 def keys_of(path: tuple[Any, ...]) -> tuple[str, ...]:

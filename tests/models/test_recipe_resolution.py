@@ -138,6 +138,23 @@ def test_a_corpus_is_no_dataset(edit):
 # Order, names, phases
 
 
+def test_probes_are_datasets_each_with_a_metric():
+    probed = resolve(load_recipe(GOLDEN, ["evaluate.probes.rows=accuracy"]), SOURCES)
+    assert probed.probes == {"rows": "accuracy"}
+    assert probed.pretrained.name == "task"
+    assert as_recipe(probed)["evaluate"]["probes"] == {"rows": "accuracy"}
+    for wrong, told in (
+        ("evaluate.probes.row=accuracy", "evaluate.probes: 'row' is not a source; did you mean"),
+        ("evaluate.probes.general_text=accuracy", "evaluate.probes: 'general_text' is a corpus"),
+        ("evaluate.probes.rows=acuracy", "evaluate.probes.rows: 'acuracy' is not a metric"),
+        ("evaluate.probes=[rows]", "evaluate.probes: expected a mapping"),
+        ("evaluate.probes.rows=1", "evaluate.probes.rows: expected text"),
+    ):
+        with pytest.raises(RecipeError) as caught:
+            resolve(load_recipe(GOLDEN, [wrong]), SOURCES)
+        assert told in str(caught.value)
+
+
 def test_phrases_and_entities_need_a_file_of_names(edit):
     said = fault(edit("unit: word", "unit: entity"))
     assert "objectives.masked_lm.unit: 'entity' needs a file of names: `units: {gaz" in said

@@ -41,6 +41,13 @@ def test_foreign_corpora_become_embedded_ones_by_their_stage():
     assert len(small.seeds) == 1
 
 
+def test_probes_become_one_of_embedded_rows():
+    said = ["evaluate.probes={chemprot: micro_f1, sst2: accuracy}"]
+    assert resolve(load_recipe("quickstart", said, smoke=True)).probes == {
+        "smoke_labels": "micro_f1"
+    }
+
+
 def test_a_smaller_budget_stays_smaller():
     small = load_recipe("quickstart", ["stages.domain.budget.steps=3"], smoke=True)
     assert resolve(small).stages[1].budget.amount == 3

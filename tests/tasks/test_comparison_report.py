@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from fourstage.errors import RecipeError
-from tasks.comparison_report import difference_cells, headline, markdown, plot, score_cells
+from tasks.comparison_report import (
+    difference_cells,
+    headline,
+    markdown,
+    plot,
+    probe_cells,
+    score_cells,
+)
+from tasks.contests import PROBE_MEAN
 from tasks.entries import check_equal, contrasts_of, entries_of
 
 METRIC = "macro_f1"
@@ -58,6 +66,7 @@ def _table(verdict: str) -> dict[str, Any]:
         "rows": 100,
         "rows_clean": 98,
         "texts": 60,
+        "probes": {},
         "metrics": [METRIC],
         "equal": None,
         "confidence": 0.95,
@@ -133,6 +142,49 @@ def test_the_page_explains_itself_and_shows_the_plot() -> None:
     assert plot(_table("worse")).startswith(b"\x89PNG")
 
 
+def _probed() -> dict[str, Any]:
+    """A table whose second recipe has no pre-training."""
+    table = _table("better")
+    ours = table["recipes"][0]
+    ours["metrics"] = {
+        PROBE_MEAN: ours["metrics"][METRIC]
+        | {"trainings": (0.61, 0.69), "parts": {"first": 0.8, "second": 0.5}},
+        **ours["metrics"],
+    }
+    for rival in table["baselines"]:
+        rival["metrics"][PROBE_MEAN] = 0.4
+        rival["parts"] = {PROBE_MEAN: {"first": 0.3, "second": 0.5}}
+    table["probes"] = {
+        "first": {"metric": "accuracy", "rows": 1000, "texts": 900},
+        "second": {"metric": "macro_f1", "rows": 50, "texts": 50},
+    }
+    table["metrics"] = [PROBE_MEAN, METRIC]
+    table["differences"][PROBE_MEAN] = table["differences"][METRIC]
+    return table
+
+
+def test_probes_come_first_with_each_data_set_and_each_pretraining() -> None:
+    table = _probed()
+    assert headline(table).startswith("ours is the best: probe_mean 0.650;")
+    head, body = score_cells(table)
+    assert head[3:5] == (PROBE_MEAN, METRIC)
+    assert [row[3] for row in body] == ["0.6500 ± 0.0100", "–", "0.4000", "0.4000"]
+    head, body = probe_cells(table)
+    assert head == ("recipe", "each pre-training", "first accuracy", "second macro_f1")
+    assert body[0] == ("ours", "0.6100  0.6900", "0.8000", "0.5000")
+    assert [row[0] for row in body[1:]] == ["TF-IDF + linear SVM", "majority class"]
+    page = markdown(table)
+    assert "first (1,000; 900 texts), second (50; 50 texts)" in page
+    assert page.index("### probes") < page.index(f"### {PROBE_MEAN}") < page.index(f"### {METRIC}")
+    assert plot(table).startswith(b"\x89PNG")
+
+
+def test_without_fine_tuned_models_nothing_is_said_of_them() -> None:
+    table = _probed() | {"dataset": None, "metrics": [PROBE_MEAN]}
+    assert "whose text is in no training row" in markdown(_probed())
+    assert "whose text is in no training row" not in markdown(table)
+
+
 LABELLED = """
 name: {name}
 family: bert
@@ -141,6 +193,18 @@ stages:
   - stage: finetune
     dataset: {dataset}
     head: {{sequence_classification: {{}}}}
+"""
+PRETRAINED = """
+name: pretrained
+family: bert
+size: tiny
+stages:
+  - stage: general
+    corpora: {python_scientific: 1.0}
+    objectives: {masked_lm: {}}
+  - stage: finetune
+    dataset: python_libraries
+    head: {sequence_classification: {}}
 """
 UNLABELLED = """
 name: unlabelled
@@ -167,6 +231,14 @@ def test_recipes_that_cannot_be_compared_are_refused_before_any_work(home: Path)
     unlabelled = _write(home, "unlabelled", UNLABELLED)
     with pytest.raises(RecipeError, match="needs a stage finetune"):
         entries_of([one, unlabelled])
+    rows = LABELLED.format(name="rows", dataset="python_libraries")
+    probed = _write(home, "probed", PRETRAINED + "evaluate: {probes: {smoke_labels: accuracy}}\n")
+    plain = _write(home, "plain", PRETRAINED.replace("pretrained", "plain"))
+    none = _write(home, "none", rows + "evaluate: {probes: {python_libraries: accuracy}}\n")
+    told = "expected the same evaluate.probes in all recipes, got pretrained: smoke_labels: acc"
+    with pytest.raises(RecipeError, match=told):
+        entries_of([probed, plain])
+    assert len(entries_of([none, plain])) == 2  # without pre-training there is nothing to probe
     dev = _write(
         home,
         "dev",

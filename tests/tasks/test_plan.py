@@ -11,7 +11,7 @@ from fourstage.errors import RecipeError
 from tasks.artifacts import Artifact
 from tasks.plan import Plan, plan_recipe
 from tasks.steps import bind
-from tests.flows.own_project import Project, recipe, stages
+from tests.flows.own_project import Project, recipe, row, stages
 
 TAUGHT = {
     "name": "student",
@@ -113,3 +113,45 @@ def test_the_bytes_of_a_folder_are_in_the_key_and_its_place_is_not(project: Proj
         "network.safetensors",
         "heads/masked_lm.safetensors",
     }
+
+
+@pytest.fixture(scope="module")
+def probed(project: Project) -> Plan:
+    project.dataset("more", train=map(row, range(400, 440)), test=map(row, range(440, 460)))
+    evaluate = {"metrics": ["accuracy"], "probes": {"more": "macro_f1", "rows": "micro_f1"}}
+    said = recipe("probed", evaluate=evaluate)
+    return plan_recipe(str(project.recipe(said)))
+
+
+def test_probes_ask_the_network_before_it_sees_labels(probed: Plan):
+    steps = probed.of_kind("probe")
+    assert [step.name for step in steps] == ["probe more", "probe rows"]
+    assert [step.inputs["stage"] for step in steps] == ["stage task", "stage task"]
+    assert [step.settings["metric"] for step in steps] == ["macro_f1", "micro_f1"]
+    assert {step.settings["split"] for step in steps} == {"test"}
+
+
+def test_a_probed_dataset_goes_the_way_of_the_labelled_one(probed: Plan):
+    for corpus in ("corpus notes", "corpus letters"):
+        assert {"dataset more", "dataset rows"} <= set(probed.steps[corpus].inputs.values())
+    assert probed.steps["dataset more"].settings["overlap"] == "drop_from_train"
+    assert probed.steps["tokens more"].kind == "rows"
+    assert probed.steps["contract more"].settings["parameters"] == {"overlap_free": 1.0}
+    assert probed.steps["baseline more"].settings["metric"] == "macro_f1"
+    # The finetune stage's own is chosen by the metric that decides about the model.
+    assert probed.steps["baseline rows"].settings["metric"] == "accuracy"
+
+
+def test_a_probe_changes_no_other_step(project: Project, probed: Plan):
+    evaluate = {"metrics": ["accuracy"]}
+    plain = plan_recipe(str(project.recipe(recipe("probed", evaluate=evaluate))))
+    assert not plain.of_kind("probe")
+    for name in plain.steps:
+        if not name.startswith("corpus "):  # from which the probed rows' texts are taken
+            assert key(plain, name, {}) == key(probed, name, {})
+
+
+def test_without_pretraining_there_is_nothing_to_probe(project: Project):
+    evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
+    said = recipe("unread", stages=stages(finetune={"sequence_length": 32})[3:], evaluate=evaluate)
+    assert not plan_recipe(str(project.recipe(said))).of_kind("probe")

@@ -56,6 +56,9 @@ GENUINE: dict[str, bytes] = {
     "tsv": _csv("\t"),
     "jsonl": lines_of(ROWS).encode(),
     "parquet": _parquet(),
+    "pubmed_rct": "\n\n".join(
+        f"###{row['id']}\n{row['label']}\t{row['text']}" for row in ROWS
+    ).encode(),
     "text": "\n\n".join(f"= {row['id']} =\n{row['text']}" for row in ROWS).encode(),
     "python_docs": "".join(
         f'def {row["label"]}{n}():\n    """{row["text"]}"""\n' for n, row in enumerate(ROWS)
