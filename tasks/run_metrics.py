@@ -53,7 +53,7 @@ def figures(facts: ModelFacts) -> Iterator[Figure]:
 
 def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
     """Losses, cost and the task metric of each stage."""
-    met: Counter[str] = Counter()
+    met: Counter[str | None] = Counter()
     for number, stage in enumerate(facts.stages, 1):
         of, key = stage.stage, stage.key
         again = met[of]  # a refreshed stage goes on with an older one of its name
