@@ -119,8 +119,8 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
             "rate: 0.15",
             "rat: 0.15",
             "x.yaml: stages[0].objectives.masked_lm: 'rat' is not a setting of objective "
-            "'masked_lm'; did you mean 'rate'? Known: mask_share, noise_by_span, random_share, "
-            "rate, unit.",
+            "'masked_lm'; did you mean 'rate'? Known: across_documents, mask_share, noise_by_span, "
+            "random_from, random_share, rate, unit.",
         ),
         (
             "rate: 0.15",
