@@ -181,8 +181,9 @@ class Objective(Protocol):
     it: ``NEEDS``, ``PROVIDES`` (tuples of capability names), ``CHOOSES`` (0: never chooses a
     stage's segments, 1: chooses plain windows where no other objective does, 2: must choose) and
     ``PREPARES`` (whether its scorer changes the batch before the network sees it). Where objectives
-    take turns, each that can choose has a turn of its own. ``READS_CASE`` (optional) has text
-    tokenised with the case of its words.
+    take turns, each that can choose has a turn of its own. Optional are ``MEASURED``, the settings
+    under which its loss on held-out text says what a stage learned (without it the loss is not
+    measured), and ``READS_CASE``, which has text tokenised with the case of its words.
     """
 
     needs: frozenset[Capability]

@@ -1,15 +1,28 @@
-"""Digest of the code a step runs: the import closure within our packages, without docstrings.
+"""Digest of the code a step runs: every definition its work can reach, by what it says.
 
-Formatting, comments and docstrings change nothing; one changed helper function changes every step
-that can reach it. Nothing is imported: files are parsed, so a plan needs no TensorFlow.
+A definition is a function, a class or a constant of a module. It is known by its own text and by
+the definitions of ours that the text names, which are known in the same way. Its file does not
+count, nor the name of a function or constant: what is moved, split or renamed makes nothing anew.
+
+Comments, docstrings, formatting, annotations of functions and the words of an error decide no
+output and are left out. Only a class with methods counts where an argument is annotated with it,
+since the function may call them. Nothing is imported: files are parsed, so a plan needs no
+TensorFlow.
+
+What can't be followed counts whole: a module that is handed on as a value, and one loaded by
+``import a.b``.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
@@ -17,24 +30,45 @@ from fourstage.settings import REPOSITORY
 # The rooms whose code decides outputs. The store, MLflow and Prefect carry results, they don't
 # make them.
 ROOMS = ("corpora", "models", "data_contracts")
+OURS = (*ROOMS, "fourstage", "tasks", "flows")
+EFFECTS = "<effects>"  # what a module does as it is imported, beside defining
+ALL = "<all>"
+
+
+class Place(NamedTuple):
+    """Where a definition stands: its file, and its name there (`EFFECTS`, `ALL`)."""
+
+    file: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a definition says: its text, in which other definitions are numbers, and those."""
+
+    text: str
+    names: tuple[Place, ...]
 
 
 @cache
 def closure_digest(*starts: Path) -> str:
-    """sha256 of every file reachable by imports from `starts` (files), they included."""
-    return digest(sorted((_portable(path), _parsed(path)[0]) for path in closure(*starts)))
+    """sha256 of every definition reachable from `starts` (files), theirs included."""
+    reached = _reached(starts)
+    known = {place: _sha(said.text) for place, said in reached.items()}
+    # Each round looks one call further; where nothing more can be told apart there is no further.
+    apart = 0
+    while len(set(known.values())) > apart:
+        apart = len(set(known.values()))
+        known = {
+            place: _sha(said.text, *_in_order(place, [known[name] for name in said.names]))
+            for place, said in reached.items()
+        }
+    return digest(sorted(set(known.values())))
 
 
-def closure(*starts: Path) -> set[Path]:
-    """Every file of our rooms reachable by imports from `starts` (files), they included."""
-    seen: set[Path] = set()
-    pending = [start.resolve() for start in starts]
-    while pending:
-        path = pending.pop()
-        if path not in seen:
-            seen.add(path)
-            pending.extend(_parsed(path)[1])
-    return seen
+def closure(*starts: Path) -> set[Place]:
+    """Every definition reachable from `starts` (files), theirs included."""
+    return set(_reached(starts))
 
 
 def module_file(name: str) -> Path:
@@ -45,42 +79,297 @@ def module_file(name: str) -> Path:
     return path
 
 
-def _portable(path: Path) -> str:
-    """A path that is the same in every clone."""
-    return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else path.name
+def _reached(starts: Iterable[Path]) -> dict[Place, Said]:
+    reached: dict[Place, Said] = {}
+    pending = [Place(start.resolve(), ALL) for start in starts]
+    while pending:
+        place = pending.pop()
+        if place not in reached:
+            reached[place] = said = _module(place.file).say(place.name)
+            pending.extend(said.names)
+    return reached
+
+
+def _in_order(place: Place, hashes: list[str]) -> list[str]:
+    """A module's definitions stand in any order; the names in a text do not."""
+    return sorted(hashes) if place.name == ALL else hashes
+
+
+def _sha(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 @cache
-def _parsed(path: Path) -> tuple[str, tuple[Path, ...]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    imported: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            # `from models.layers import attention` may name a module or something inside one.
-            imported += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        _drop_docstring(node)
-    code = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-    files = (_find(name) for name in imported if name.split(".")[0] in ROOMS)
-    return code, tuple(sorted({file for file in files if file is not None}))
+def _module(path: Path) -> _Module:
+    return _Module(path)
 
 
-def _drop_docstring(node: ast.AST) -> None:
-    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return
-    first = node.body[0] if node.body else None
-    if (
-        isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
-    ):
-        node.body = node.body[1:]
+class _Module:
+    """A file's definitions by name, what its imports are called, and what it does beside them."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.definitions: dict[str, list[ast.stmt]] = {}
+        self.imports: dict[str, str] = {}  # dotted name by what it is called here
+        self.effects: list[ast.stmt] = []
+        self.whole: list[str] = []  # modules that count whole
+        self.said: dict[str, Said] = {}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self.imports |= _imported(node)
+                self.whole += _loaded(node)
+            elif names := _defined(node):
+                for name in names:
+                    self.definitions.setdefault(name, []).append(node)
+            elif _for_types(node):
+                for inner in _own_imports(node):
+                    self.imports |= inner
+            elif not (_is_value(node) or _for_scripts(node)):
+                self.effects.append(node)
+
+    def say(self, name: str) -> Said:
+        """What a definition, the whole module (`ALL`) or its `EFFECTS` say."""
+        if name not in self.said:
+            self.said[name] = self._all() if name == ALL else self._one(name)
+        return self.said[name]
+
+    def _all(self) -> Said:
+        return Said("", tuple(Place(self.path, name) for name in (*self.definitions, EFFECTS)))
+
+    def has_methods(self, name: str) -> bool:
+        """Whether it is a class with a method that does something; a protocol has none."""
+        classes = [n for n in self.definitions.get(name, ()) if isinstance(n, ast.ClassDef)]
+        methods = (n for found in classes for n in found.body if isinstance(n, ast.FunctionDef))
+        return any(not _is_value(node) for n in methods for node in _without_docstring(n.body))
+
+    def _one(self, name: str) -> Said:
+        nodes = self.effects if name == EFFECTS else self.definitions[name]
+        writer = _Writer(self, own=name)
+        text = "\n".join(ast.dump(writer.visit(copy.deepcopy(node))) for node in nodes)
+        if name != EFFECTS:
+            writer.number(Place(self.path, EFFECTS))
+        for place in filter(None, map(_place, self.whole if name == EFFECTS else ())):
+            writer.number(place)
+        return Said(text, tuple(writer.names))
 
 
+class _Writer(ast.NodeTransformer):
+    """Takes out of a definition what decides nothing and numbers the definitions it names."""
+
+    def __init__(self, module: _Module, own: str):
+        self.module = module
+        self.own = own
+        self.names: dict[Place, int] = {}
+        self.scopes = [module.imports]  # innermost last
+        self.in_function = False
+
+    def number(self, place: Place) -> str:
+        return f"§{self.names.setdefault(place, len(self.names))}"
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        """In a function. Its names are followed from where they are used."""
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        """As `visit_Import`."""
+        return ast.copy_location(ast.Pass(), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        if node.name == self.own and not self.in_function and len(self.scopes) == 1:
+            node.name = ""
+        node.body = _without_docstring(node.body)
+        node.returns = None
+        arguments = node.args
+        rest = [a for a in (arguments.vararg, arguments.kwarg) if a]
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest):
+            self._follow_methods(argument.annotation)
+            argument.annotation = None
+        self.scopes.append({k: v for inner in _own_imports(node) for k, v in inner.items()})
+        outside, self.in_function = self.in_function, True
+        self.generic_visit(node)
+        self.in_function = outside
+        self.scopes.pop()
+        return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """Its name stays: Keras calls layers by it."""
+        node.body = _without_docstring(node.body)
+        self.scopes.append({})
+        self.generic_visit(node)
+        self.scopes.pop()
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """The fields of a class are what they are annotated with; a variable is what it is."""
+        if len(self.scopes) > 1 and not self.in_function:
+            return self.generic_visit(node)
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        if len(self.scopes) == 1 and [_name(target) for target in node.targets] == [self.own]:
+            node.targets = []
+        return self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        """What is raised counts, not its words."""
+        if isinstance(node.exc, ast.Call):
+            node.exc = node.exc.func
+        node.cause = None
+        return self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        chain = [node.attr]
+        base = node.value
+        while isinstance(base, ast.Attribute):
+            chain.insert(0, base.attr)
+            base = base.value
+        imported = self._imported(base.id) if isinstance(base, ast.Name) else None
+        if imported is None or not _ours(imported):
+            return self.generic_visit(node)
+        # The longest prefix that is a module, then what is taken from it.
+        taken = 0
+        while taken < len(chain) and _find(".".join([imported, *chain[: taken + 1]])):
+            taken += 1
+        if taken < len(chain) and _find(".".join([imported, *chain[:taken]])):
+            taken += 1
+        found: ast.expr = self._named(".".join([imported, *chain[:taken]]), node)
+        for attribute in chain[taken:]:
+            found = ast.copy_location(ast.Attribute(found, attribute, node.ctx), node)
+        return found
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        imported = self._imported(node.id)
+        if imported is not None:
+            return self._named(imported, node)
+        if node.id == self.own:
+            return ast.copy_location(ast.Name("§own", node.ctx), node)
+        if node.id in self.module.definitions:
+            place = Place(self.module.path, node.id)
+            return ast.copy_location(ast.Name(self.number(place), node.ctx), node)
+        return node
+
+    def _follow_methods(self, annotation: ast.expr | None) -> None:
+        """An argument's class counts where it has methods: the function may call them."""
+        for node in ast.walk(annotation) if annotation else ():
+            if isinstance(node, ast.Name):
+                imported = self._imported(node.id)
+                here = Place(self.module.path, node.id) if node.id != self.own else None
+                place = _place(imported) if imported else here
+                if place and _module(place.file).has_methods(place.name):
+                    self.number(place)
+
+    def _imported(self, name: str) -> str | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def _named(self, dotted: str, node: ast.expr) -> ast.Name:
+        """An import by what it is: a definition of ours, or a name in someone else's package."""
+        place = _place(dotted)
+        if place is not None:
+            name = self.number(place)
+        else:  # what carries results is known by its name alone
+            name = dotted.rpartition(".")[2] if _ours(dotted) else dotted
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """What an import statement calls what: local name → dotted name."""
+    if isinstance(node, ast.ImportFrom):
+        return {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return {
+        alias.asname or alias.name.split(".")[0]: alias.name
+        if alias.asname
+        else alias.name.split(".")[0]
+        for alias in node.names
+    }
+
+
+def _loaded(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Modules that ``import a.b`` loads: which name of them is used is not seen from ``a``."""
+    if isinstance(node, ast.ImportFrom):
+        return []
+    return [alias.name for alias in node.names if not alias.asname]
+
+
+def _own_imports(node: ast.AST) -> Iterator[dict[str, str]]:
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Import | ast.ImportFrom):
+            yield _imported(inner)
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The names a statement at a module's top defines."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.AnnAssign):
+        return _names(node.target)
+    if isinstance(node, ast.Assign):
+        return [name for target in node.targets for name in _names(target)]
+    return []
+
+
+def _names(target: ast.expr) -> list[str]:
+    if isinstance(target, ast.Tuple | ast.List):
+        return [name for item in target.elts for name in _names(item)]
+    return [target.id] if isinstance(target, ast.Name) else []
+
+
+def _name(target: ast.expr) -> str | None:
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _for_types(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and _name(node.test) == "TYPE_CHECKING"
+
+
+def _for_scripts(node: ast.stmt) -> bool:
+    """``if __name__ == "__main__"``."""
+    test = node.test if isinstance(node, ast.If) else None
+    return isinstance(test, ast.Compare) and _name(test.left) == "__name__"
+
+
+def _is_value(node: ast.stmt) -> bool:
+    """A docstring, or ``...``."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    return body[1:] if body and _is_value(body[0]) else body
+
+
+def _ours(dotted: str) -> bool:
+    return dotted.split(".")[0] in OURS
+
+
+def _place(dotted: str) -> Place | None:
+    """Where a dotted name of our rooms is defined; a module stands for all that is in it."""
+    if dotted.split(".")[0] not in ROOMS:
+        return None
+    path = _find(dotted)
+    if path is not None:
+        return Place(path, ALL)
+    module, _, name = dotted.rpartition(".")
+    path = _find(module)
+    if path is None:
+        return None
+    found = _module(path)
+    if name in found.definitions:
+        return Place(path, name)
+    if name in found.imports:  # handed on
+        return _place(found.imports[name])
+    raise AssertionError(f"{module} defines no {name}")
+
+
+@cache
 def _find(name: str) -> Path | None:
     base = REPOSITORY.joinpath(*name.split("."))
     for candidate in (base.with_suffix(".py"), base / "__init__.py"):
         if candidate.is_file():
-            return candidate
+            return candidate.resolve()
     return None

@@ -10,7 +10,6 @@ from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.terminal import say
 from tasks.artifacts import Artifact
 from tasks.durable import store
-from tasks.evaluate_model import GUESSER
 from tasks.gate import BASELINE
 from tasks.plan import Plan, plan_recipe
 from tasks.steps import look_ahead
@@ -79,7 +78,7 @@ class Run:
 
     @property
     def last_guess(self) -> tuple[str, dict[str, float]]:
-        """The last pre-training stage that guessed hidden tokens and, by corpus, its loss.
+        """The last pre-training stage that learned what is measured and, by corpus, its loss.
 
         A stage that learns something else (replaced tokens) leaves a head behind that no longer
         fits the network. Empty where there is none.
@@ -87,7 +86,8 @@ class Run:
         guessed = [
             (stage.name, dict(found.facts["heldout_loss"]))
             for stage, _, found in self.stages
-            if stage.kind != "finetune" and (GUESSER in stage.objectives or stage.init)
+            if stage.kind != "finetune"
+            and (self.plan.recipe.measured_by in stage.objectives or stage.init)
         ]
         return guessed[-1] if guessed else ("", {})
 

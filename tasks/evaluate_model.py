@@ -20,7 +20,6 @@ PREDICTIONS = "predictions.parquet"
 GATE_PREDICTIONS = "gate-predictions.parquet"
 LATENCY_CALLS = 100
 GATE = ("split", "rows", "metrics", "baseline", "slices")  # what it reads of its rows' scores
-GUESSER = "masked_lm"  # the head under which held-out text is measured
 
 
 @durable()
@@ -43,8 +42,9 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         for role, artifact in step.inputs.items()
         if role.startswith("tokens ")
     }
-    # Without any pre-training there is no head that could guess a hidden word.
-    measurable = f"heads/{GUESSER}.safetensors" in stage.outputs
+    # Without any pre-training there is no head that could guess a token.
+    objective = settings["objective"]
+    measurable = f"heads/{objective}.safetensors" in stage.outputs
     heldout = {
         name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
         for name, artifact in tokens.items()
@@ -56,7 +56,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             stage.folder,
             tokenizer,
             heldout,
-            objective=GUESSER,
+            objective=objective,
             sequence_length=settings["sequence_length"],
             folders=folders,
         )

@@ -316,8 +316,10 @@ class _Layout:
         inputs = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
         inputs |= {f"tokens {name}": f"tokens {name}" for name in used}
         finetune = self.recipe.finetune
+        objective = self.recipe.measured_by
         settings = {
             "stage": stage.kind,
+            "objective": objective,
             "dataset": finetune.dataset if finetune else None,
             "metric": self.recipe.metrics[0] if self.recipe.metrics else None,
             "sequence_length": self._measured_length(),
@@ -328,7 +330,7 @@ class _Layout:
             "measurement",
             settings,
             inputs,
-            parts=self._parts(stage),
+            parts=self._parts(stage, [objective] if objective else []),
             given={"folders": self.folders},
         )
 
@@ -430,12 +432,13 @@ class _Layout:
             "given": {"source": source, "snapshot": snapshot},
         }
 
-    def _parts(self, stage: Any) -> tuple[Path, ...]:
+    def _parts(self, stage: Any, also: Sequence[str] = ()) -> tuple[Path, ...]:
+        """The files that a stage names, and those of other objectives."""
         from models.catalogue import file_of
 
         taught_by = [s.family for s in self.recipe.stages if s.name in stage.teachers.values()]
         kinds = [("families", family) for family in dict.fromkeys([stage.family, *taught_by])]
-        kinds += [("objectives", name) for name in stage.objectives]
+        kinds += [("objectives", name) for name in dict.fromkeys([*stage.objectives, *also])]
         kinds += [("heads", stage.head)] if stage.head else []
         return (self._scheme(), *(file_of(kind, name, self.folders) for kind, name in kinds))
 

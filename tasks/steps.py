@@ -40,6 +40,7 @@ VERSIONS = {
     "probe": (*TENSOR, "scikit-learn"),
     "package": TENSOR,
 }
+LOADING = "models.tokenizers.loading"  # reads the tokenizer a step was handed
 # Beside the task's own file, which decides what goes into the work, all that the work can reach.
 CODE = {
     "corpus": ("tasks.prepare_corpus", "corpora.preparation"),
@@ -49,10 +50,10 @@ CODE = {
     "tokenizer": ("tasks.train_tokenizer", "tasks.kept"),
     "tokens": ("tasks.tokenize_corpus", "tasks.kept", "corpora.shards"),
     "rows": ("tasks.tokenize_corpus", "tasks.kept", "corpora.shards"),
-    "stage": ("tasks.training_job", "models.training.gradient"),
-    "measurement": ("tasks.evaluate_model", "models.evaluation.heldout", "corpora.shards"),
-    "evaluation": ("tasks.evaluate_model", "tasks.answers", "models.evaluation.predict"),
-    "probe": ("tasks.probe_network", "tasks.answers", "models.evaluation.probe"),
+    "stage": ("tasks.training_job", "models.training.gradient", LOADING),
+    "measurement": ("tasks.evaluate_model", "models.evaluation.heldout", "corpora.shards", LOADING),
+    "evaluation": ("tasks.evaluate_model", "tasks.answers", "models.evaluation.predict", LOADING),
+    "probe": ("tasks.probe_network", "tasks.answers", "models.evaluation.probe", LOADING),
     "package": ("tasks.package_model", "models.interchange.saved_model"),
 }
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from models.recipe.schema import STAGE_KINDS
 from tasks.cards import StageRow
-from tasks.evaluate_model import GUESSER
 from tasks.learned import beyond_pretraining, little_learned
 from tasks.start import made_as
 from tasks.tokenize_corpus import unigram_losses
@@ -105,7 +104,7 @@ def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str
     """What to say of what the last network's pre-training stages did not teach it."""
     recipe, told = work.plan.recipe, {stage["stage"]: stage for stage in stages}
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
-    guessed = [stage for stage in trained if GUESSER in stage.objectives]
+    guessed = [stage for stage in trained if recipe.measured_by in stage.objectives]
     pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
     read = {step.given["source"].language for step in work.plan.of_kind("corpus", "dataset")}
     if pieces and read & CHARACTERS:

@@ -113,7 +113,7 @@ def heldout_losses(
     tokenizer: Tokenizer,
     corpora: Mapping[str, TokenisedCorpus],
     *,
-    objective: str = "masked_lm",
+    objective: str,
     sequence_length: int | None = None,
     rows: int = ROWS,
     folders: Sequence[Path] = (),

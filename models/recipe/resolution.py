@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,7 @@ class _Resolution:
             slices=slices,
             forgetting_on=forgetting_on,
             probes=probes,
+            measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,
             require=require,
             notes=tuple(self.ledger.notes),
@@ -109,6 +110,15 @@ class _Resolution:
             approve=recipe.promote and recipe.promote.approve,
             gate_split=(recipe.promote and recipe.promote.split) or "dev",
         )
+
+    def _measured_by(self, stages: Sequence[ResolvedStage], heads: Iterable[str]) -> str | None:
+        """The first objective that says how it is measured: one for all stages, so they compare."""
+        named = (name for stage in stages for name in stage.objectives)
+        for name in (*named, *heads):
+            literals = catalogue.literals("objectives", name, self.ledger.folders)
+            if "MEASURED" in literals:
+                return name
+        return None
 
     def _network(self) -> Network:
         """The one that the recipe describes, with random weights."""

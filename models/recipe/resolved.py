@@ -187,6 +187,8 @@ class ResolvedRecipe:
         slices: Groups of rows with a score of their own.
         forgetting_on: Corpora measured after every stage.
         probes: Metric by dataset of the linear probes on the pre-trained network.
+        measured_by: The objective whose loss on held-out text says what every stage learned; None
+            where the recipe has none that can be measured.
         model: Name in the registry; None: nothing is registered.
         require: What the gate asks, by metric; under ``slices`` by slice and metric.
         gate_split: ``dev`` or ``test``: the rows that decide about a promotion.
@@ -225,6 +227,7 @@ class ResolvedRecipe:
     approve: str | None = None
     gate_split: str = "dev"
     probes: Mapping[str, str] = field(default_factory=dict)
+    measured_by: str | None = None
 
     @property
     def finetune(self) -> ResolvedStage | None:

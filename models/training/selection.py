@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import RecipeError
+from models.catalogue import literals
 from models.evaluation.classification import METRICS, evaluate
 from models.evaluation.heldout import HeldOut
 from models.evaluation.predict import RowClassifier
@@ -93,7 +94,8 @@ def _by_loss(
     corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
     if not corpora:
         raise RecipeError(f"{job.stage}: stop and select need held-out text; there is none")
-    name = "masked_lm" if "masked_lm" in scorers else next(iter(scorers))
+    measured = [n for n in scorers if "MEASURED" in literals("objectives", n, job.folders)]
+    name = next(iter(measured or scorers))
     heldout = HeldOut(
         network,
         name,

@@ -31,10 +31,15 @@ def folders(tmp_path_factory) -> tuple[Path, Path]:
 
 def test_heldout_loss_is_the_same_number_each_time_and_near_ln_v_at_first(folders):
     corpora = {"a": Corpus(20, 3), "b": Corpus(20, 4)}
-    one, two = (heldout_losses(folders[0], tokenizer(), corpora) for _ in range(2))
+    one, two = (
+        heldout_losses(folders[0], tokenizer(), corpora, objective="masked_lm") for _ in range(2)
+    )
     assert one == two
     assert one["a"]["loss"] == pytest.approx(np.log(205), rel=0.1)
-    assert heldout_losses(folders[0], tokenizer(), {"a": corpora["a"]})["a"] == one["a"]
+    assert (
+        heldout_losses(folders[0], tokenizer(), {"a": corpora["a"]}, objective="masked_lm")["a"]
+        == one["a"]
+    )
 
 
 def test_a_stage_without_the_head_says_which_it_has(folders, tmp_path):
@@ -90,6 +95,8 @@ def test_held_out_text_is_measured_with_masks_alone(folders):
 
 
 def test_a_loss_has_a_standard_error_where_there_is_more_than_one_batch(folders):
-    found = heldout_losses(folders[0], tokenizer(), {"a": Corpus(200, 3), "b": Corpus(2, 4)})
+    found = heldout_losses(
+        folders[0], tokenizer(), {"a": Corpus(200, 3), "b": Corpus(2, 4)}, objective="masked_lm"
+    )
     assert 0 < found["a"]["error"] < 0.2
     assert "error" not in found["b"]

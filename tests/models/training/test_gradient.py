@@ -210,7 +210,7 @@ def test_heads_that_a_stage_has_no_use_for_are_handed_on(general, finetuned):
     handed, own = weights(finetuned[0]), weights(general[0])
     for name in ("heads/masked_lm.safetensors", "heads/next_sentence.safetensors"):
         assert handed[name] == own[name]
-    losses = heldout_losses(finetuned[0], tokenizer(), {"a": Corpus(10, 3)})
+    losses = heldout_losses(finetuned[0], tokenizer(), {"a": Corpus(10, 3)}, objective="masked_lm")
     assert losses["a"]["loss"] > 0
 
 
@@ -244,7 +244,9 @@ def test_it_learns(tmp_path):
     )
     outcome = train(job, tmp_path)
     assert outcome.steps == 250
-    heldout = heldout_losses(tmp_path, tokenizer(), {"a": Corpus(10, 3)})["a"]
+    heldout = heldout_losses(tmp_path, tokenizer(), {"a": Corpus(10, 3)}, objective="masked_lm")[
+        "a"
+    ]
     assert heldout["loss"] < np.log(205) - 0.5  # a random network's is about the logarithm of V
 
 

@@ -23,7 +23,7 @@ def test_no_stage_leaves_its_functions_behind(tmp_path):
     for i in range(2):
         folder = tmp_path / str(i)
         train(pretraining(seed=i), folder / "general")
-        heldout_losses(folder / "general", tokenizer(), {"text": Corpus(20)})
+        heldout_losses(folder / "general", tokenizer(), {"text": Corpus(20)}, objective="masked_lm")
         train(finetuning(seed=i), folder / "finetune")
         predict(folder / "finetune", tokenizer(), Rows(8))
         held.append(functions())
