@@ -1,4 +1,4 @@
-"""The tables of README.md that say what is there: ``python -m fourstage.command.inventory``."""
+"""The generated tables of docs/families.md: ``python -m fourstage.command.inventory``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fourstage.digests import write_atomically
 from fourstage.settings import REPOSITORY
 from tasks.cards import markdown_table
 
-FILE = REPOSITORY / "README.md"
+FILE = REPOSITORY / "docs" / "families.md"
 PAPERS = "papers/"
 _WORK = re.compile(r"([A-Z]\w+ (?:et al\. )?\d{4}), arXiv (\d{4}\.\d{4,5})")
 
 
 def matrix() -> str:
-    """Which family trains which objective, and what is missing where it does not."""
+    """Which family can train which objective, and what the others lack."""
     rows = parts("objectives", [])
     families = [family["name"] for family in parts("families", [])]
     body = [[_code(row["name"]), *(_legality(row[name]) for name in families)] for row in rows]
@@ -25,10 +25,10 @@ def matrix() -> str:
 
 
 def papers() -> str:
-    """The recipes of papers, each with its paper and what it shows."""
+    """The recipes of papers, each with its paper and a sentence about it."""
     rows = [
         (
-            f"[`{row['name'].removeprefix(PAPERS)}`](recipes/{row['name']}.yaml)",
+            f"[`{row['name'].removeprefix(PAPERS)}`](../recipes/{row['name']}.yaml)",
             "; ".join(
                 f"[{who}](https://arxiv.org/abs/{number})"
                 for who, number in _WORK.findall(_comment(Path(row["path"])))
@@ -42,7 +42,7 @@ def papers() -> str:
 
 
 def written(page: str) -> str:
-    """A page with the tables between their marks."""
+    """The page with both tables replaced between their markers."""
     return _with_blocks(page, {"matrix": matrix(), "papers": papers()})
 
 
@@ -58,7 +58,7 @@ def _with_blocks(page: str, blocks: Mapping[str, str]) -> str:
 
 
 def _comment(path: Path) -> str:
-    """The comment a recipe begins with, as one line."""
+    """The recipe's opening comment, as one line."""
     lines = path.read_text(encoding="utf-8").split("\n")
     end = next(i for i, line in enumerate(lines) if not line.startswith("#"))
     return " ".join(line.strip("# ") for line in lines[:end])

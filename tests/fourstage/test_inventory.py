@@ -1,4 +1,4 @@
-"""README.md says what is there as the parts themselves say it."""
+"""The generated tables of docs/families.md agree with the parts themselves."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from models import catalogue
 from models.recipe import recipe_names
 
 
-def test_the_tables_of_the_readme_are_current():
+def test_the_tables_of_families_and_papers_are_current():
     page = FILE.read_text(encoding="utf-8")
-    assert page == written(page), "write them anew: python -m fourstage.command.inventory"
+    assert page == written(page), "regenerate them: python -m fourstage.command.inventory"
 
 
 def test_every_objective_has_a_row_and_every_family_a_column():
@@ -27,6 +27,6 @@ def test_every_objective_has_a_row_and_every_family_a_column():
 
 @pytest.mark.parametrize("name", [name for name in recipe_names([]) if name.startswith("papers/")])
 def test_every_recipe_of_a_paper_names_its_paper(name):
-    (row,) = (line for line in papers().splitlines() if f"(recipes/{name}.yaml)" in line)
+    (row,) = (line for line in papers().splitlines() if f"(../recipes/{name}.yaml)" in line)
     assert "](https://arxiv.org/abs/" in row
     assert row.rsplit(" | ", 1)[1].strip("| ")
