@@ -127,10 +127,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Index:
-    """Which text makes example `i` of one pass: rows of integers that the chooser understands.
+    """Which text makes example `i` of one pass, in terms that the chooser understands.
 
     Attributes:
-        entries: (examples, k) int64.
+        entries: (examples,) of the chooser's own type, structured where it has several fields.
         lengths: Real tokens of each example's row, special tokens counted, (examples,) int64.
         by_length: Whether `segments` pads to the longest row of a batch, so that batches should be
             made of rows of like length.
@@ -196,7 +196,7 @@ class Objective(Protocol):
         ...
 
     def segments(self, corpus: Any, entries: np.ndarray, rng: np.random.Generator) -> Batch:
-        """Segment chooser only: the clean rows of a batch, (b, k) entries → features (b, T).
+        """Segment chooser only: the clean rows of a batch, (b,) entries → features (b, T).
 
         Where words are known, ``unit_starts`` is among them; batches leave it out at the end.
         """

@@ -2,60 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from models.inputs import segments
-from models.layers.pooled_classifier import PooledClassifier
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from fourstage.errors import ContractViolation
+from models.inputs.pairs import Relation, lengths_of, pack, rows_of
+from models.inputs.segments import Chance, several_documents
+from models.protocols import Batch, Index, TokenisedCorpus
+from models.row_classes import RowClasses
 
 
-class SentencePairs:
-    """Both halves of such an objective; it chooses the segments of its stage.
-
-    A batch has ``<name>_labels`` (B,) int32, predictions are ``<name>_logits`` (B, classes).
+class SentencePairs(RowClasses):
+    """Both halves of such an objective, but for how a pair's relation is drawn.
 
     Attributes:
-        name: Of the objective, which is that of its file.
-        classes: What each label says of a pair.
-        pair_index: Draws the pairs of a corpus: (corpus, sequence length, rng) → Index.
-
-    Args:
-        context: What is fixed for the stage.
+        relations: That of each of `classes`.
+        alone: Whether a single sentence may be a segment A, with a partner from elsewhere.
     """
 
-    name: ClassVar[str]
-    classes: ClassVar[tuple[str, ...]]
-    pair_index: ClassVar[Callable[..., Index]]
-    needs = frozenset((Capability.POOLED_OUTPUT, Capability.SEGMENTS))
-    provides: frozenset[Capability] = frozenset()
-    chooses = 2
-    prepares = False
+    relations: ClassVar[tuple[Relation, ...]]
+    alone: ClassVar[bool] = True
 
-    def __init__(self, context: Context):
-        self.context = context
-        self.labels, self.logits = f"{self.name}_labels", f"{self.name}_logits"
+    def relation(self, collected: int, chance: Chance) -> Relation:
+        """Draw how the next pair stands together, from the number of sentences collected."""
+        raise NotImplementedError
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Pairs of segments."""
-        return type(self).pair_index(corpus, self.context.sequence_length, rng)
+        """Pairs of segments, with the share of each relation.
+
+        Raises:
+            ContractViolation: If the corpus has no second document, where one is needed, or no
+                document of two sentences.
+        """
+        usable = np.flatnonzero(corpus.lengths > 0)
+        if Relation.RANDOM in self.relations:
+            usable = several_documents(corpus, self.name)
+        length = self.context.sequence_length
+        pairs = pack(corpus, usable, length, rng, self.relation, alone=self.alone)
+        if not len(pairs):
+            raise ContractViolation(
+                f"{self.name}: needs documents of two sentences or more; the corpus has none"
+            )
+        lengths = lengths_of(pairs)
+        shares = np.bincount(pairs["relation"], minlength=len(Relation)) / len(pairs)
+        details = {f"{each.name.lower()}_pairs": float(shares[each]) for each in self.relations}
+        padding = 1.0 - float(lengths.mean()) / length
+        return Index(pairs, lengths, details={"padding": padding, **details})
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """The clean pairs and their labels."""
-        return segments.pairs(corpus, entries, self.context, self.labels)
-
-    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Nothing to add: labels come with the segments."""
-        return batch
-
-    def attach(self, network: Any) -> PooledClassifier:
-        """The head: one dense layer on the pooled vector."""
-        return PooledClassifier(network, self.name, len(self.classes), self.labels, self.logits)
-
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[str]:
-        """One of `classes`, a row."""
-        return [self.classes[i] for i in np.asarray(outputs[self.logits]).argmax(axis=-1)]
+        label_of = np.zeros(len(Relation), np.int32)
+        label_of[list(self.relations)] = np.arange(len(self.relations))
+        rows = rows_of(corpus, entries, self.context)
+        return rows | {self.labels: label_of[entries["relation"]]}

@@ -60,7 +60,7 @@ def features_of(
     for start in range(0, len(order), BATCH_SIZE):
         part = order[start : start + BATCH_SIZE]
         full = np.resize(part, BATCH_SIZE)  # the last batch repeats rows: one shape for all
-        batch = labelled_rows(rows, full[:, None], context)
+        batch = labelled_rows(rows, full, context)
         batch.pop(keys.LABELS)
         if model.predict_function is None:
             model.trace_for(batch, lengths_vary=True)

@@ -22,6 +22,7 @@ from models import features as keys
 from models.inputs import rows as labelled
 from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection, projection
+from models.layers.scorer import ScorerLayer
 from models.protocols import Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -112,7 +113,7 @@ class SequenceClassification:
         ]
 
 
-class _SequenceClassificationScorer(keras.layers.Layer):
+class _SequenceClassificationScorer(ScorerLayer):
     """One score a label from the pooled vector; the loss is a weighted mean over rows."""
 
     reads = ()
@@ -145,10 +146,6 @@ class _SequenceClassificationScorer(keras.layers.Layer):
             self.pooler.build((None, self.hidden_dim))
         self.output_projection.build((None, self.hidden_dim))
         self.built = True
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def _pooled(self, outputs: dict, training: bool | None) -> Any:
         """(B, D) float32."""

@@ -28,7 +28,7 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
         sequence_length: T, with [CLS] and one [SEP] a text.
 
     Returns:
-        Entries (row,); the details count rows that lose tokens.
+        Entries are numbers of rows; the details count rows that lose tokens.
 
     Raises:
         ContractViolation: If there are no rows.
@@ -42,7 +42,7 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
         first, second = rows.row(i)
         full[i] = len(first) + 2 + (0 if second is None else len(second) + 1)
     return Index(
-        np.arange(len(rows), dtype=np.int64)[:, None],
+        np.arange(len(rows), dtype=np.int64),
         np.minimum(full, sequence_length),
         by_length=True,
         details={
@@ -64,7 +64,7 @@ def labelled_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) ->
     """
     tokenizer = context.tokenizer
     length, marks = context.sequence_length, context.marks
-    texts = [_cut(*rows.row(int(row)), length, marks) for row in entries[:, 0]]
+    texts = [_cut(*rows.row(int(row)), length, marks) for row in entries]
     longest = max(len(a) + 2 + (0 if b is None else len(b) + 1) for a, b in texts)
     width = next(length for length in row_lengths(context.sequence_length) if length >= longest)
     ids = np.full((len(texts), width), tokenizer.pad_id, np.int32)
@@ -84,7 +84,7 @@ def labelled_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) ->
         keys.TOKEN_IDS: ids,
         keys.SEGMENT_IDS: segments,
         keys.PADDING_MASK: mask,
-        keys.LABELS: rows.labels[entries[:, 0]].astype(np.int32),
+        keys.LABELS: rows.labels[entries].astype(np.int32),
     }
 
 

@@ -9,12 +9,13 @@ import keras
 from models import features as keys
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
+from models.layers.scorer import ScorerLayer
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
 
-class PooledClassifier(keras.layers.Layer):
+class PooledClassifier(ScorerLayer):
     """A scorer with one dense layer on the pooled vector.
 
     Args:
@@ -39,10 +40,6 @@ class PooledClassifier(keras.layers.Layer):
         """Make the variables."""
         self.output_projection.build((None, self.hidden_dim))
         self.built = True
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

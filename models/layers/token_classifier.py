@@ -9,12 +9,13 @@ import keras
 from models import features as keys
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
+from models.layers.scorer import ScorerLayer
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
 
-class TokenClassifier(keras.layers.Layer):
+class TokenClassifier(ScorerLayer):
     """A scorer with one dense layer on each token's vector.
 
     Args:
@@ -40,10 +41,6 @@ class TokenClassifier(keras.layers.Layer):
         """Make the variables."""
         self.output_projection.build((None, None, self.hidden_dim))
         self.built = True
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

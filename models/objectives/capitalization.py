@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
-from models.inputs import segments
+from models.inputs.windows import Windows
 from models.layers.token_classifier import TokenClassifier
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Capability, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ()
@@ -31,7 +31,7 @@ CAPITALIZATION_WEIGHTS = "capitalization_weights"  # (B, T) float32, 1 where suc
 CAPITALIZATION_LOGITS = "capitalization_logits"  # (B, T, 2)
 
 
-class Capitalization:
+class Capitalization(Windows):
     """Both halves of capitalization prediction.
 
     Where no other objective chooses the segments, rows are full windows over the corpus.
@@ -47,16 +47,6 @@ class Capitalization:
 
     def __init__(self, context: Context):
         self.context = context
-
-    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows over the corpus."""
-        return segments.window_index(corpus, self.context.sequence_length)
-
-    def segments(
-        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
-    ) -> Batch:
-        """The clean windows."""
-        return segments.windows(corpus, entries, self.context)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Labels and weights, (B, T); ``token_ids`` stay as they are."""

@@ -22,6 +22,7 @@ import numpy as np
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.layers.gather import gather_positions
+from models.layers.scorer import ScorerLayer
 from models.protocols import Batch, Capability, Context
 from models.stage_format import CONFIG
 from models.training.trained_stage import load_stage
@@ -186,7 +187,7 @@ def _num_blocks(names: Mapping[str, Any]) -> int:
     return max(numbers, default=-1) + 1
 
 
-class _DistillationScorer(keras.layers.Layer):
+class _DistillationScorer(ScorerLayer):
     """Runs the teacher on what the student saw, and compares."""
 
     def __init__(self, network: Any, objective: Distillation, teacher: Any, head: Any):
@@ -204,10 +205,6 @@ class _DistillationScorer(keras.layers.Layer):
         self._teacher = lambda: teacher
         self._head = lambda: head
         self.built = True
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

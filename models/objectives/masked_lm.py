@@ -19,11 +19,13 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs import noise, segments
+from models.inputs import noise
+from models.inputs.windows import Windows
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
+from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import TokenPrediction
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Capability, Context
 
 NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
@@ -38,7 +40,7 @@ RANDOM_FROM = ("vocabulary", "text")
 _MADE_OF = {"phrase": keys.PHRASE, "entity": keys.ENTITY}
 
 
-class MaskedLM:
+class MaskedLM(Windows):
     """Both halves of masked language modelling.
 
     Where no other objective chooses the segments, rows are full windows over the corpus, documents
@@ -106,17 +108,6 @@ class MaskedLM:
         tokenizer = context.tokenizer
         self._ordinary = noise.ordinary_ids(tokenizer.vocabulary_size, tokenizer.special_ids)
 
-    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows over the corpus, or over each document."""
-        index = segments.window_index if self.across_documents else segments.document_index
-        return index(corpus, self.context.sequence_length)
-
-    def segments(
-        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
-    ) -> Batch:
-        """The clean windows."""
-        return segments.windows(corpus, entries, self.context, joined=self.across_documents)
-
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Noise in ``token_ids``; ``mask_positions``, ``mask_labels``, ``mask_weights`` (B, M)."""
         tokens = batch[keys.TOKEN_IDS]
@@ -176,17 +167,13 @@ class MaskedLM:
         return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
-class _MaskedLMScorer(TokenPrediction):
+class _MaskedLMScorer(TokenPrediction, ScorerLayer):
     """Scores the chosen positions only: at 15 % the largest matrix product is a seventh."""
 
     reads = (keys.MASK_POSITIONS,)
 
     def __init__(self, network: Any):
         super().__init__(network, name="masked_lm")
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

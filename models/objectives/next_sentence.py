@@ -6,7 +6,8 @@ Reference:
 
 from __future__ import annotations
 
-from models.inputs import segments
+from models.inputs.pairs import Relation
+from models.inputs.segments import Chance
 from models.sentence_pairs import SentencePairs
 
 NEEDS = ("pooled_output", "segments")
@@ -24,4 +25,8 @@ class NextSentence(SentencePairs):
 
     name = "next_sentence"
     classes = ("next", "random")
-    pair_index = staticmethod(segments.pair_index)
+    relations = (Relation.NEXT, Relation.RANDOM)
+
+    def relation(self, collected: int, chance: Chance) -> Relation:
+        """Random half of the time, and where a sentence is alone."""
+        return Relation.RANDOM if collected == 1 or chance.uniform() < 0.5 else Relation.NEXT

@@ -21,12 +21,14 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs import noise, segments
+from models.inputs import noise
+from models.inputs.windows import Windows
 from models.layers.gather import gather_positions
 from models.layers.loss import binary_cross_entropy, cross_entropy
 from models.layers.projection import ActivatedProjection, projection
+from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import TokenPrediction
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.protocols import Batch, Capability, Context
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -50,7 +52,7 @@ REPLACED_SCORES = "replaced_scores"  # (B, T), the log odds that a token is a re
 NEW_TOKEN_LOGITS = "new_token_logits"  # (B, T, V), for ``predict: token``
 
 
-class ReplacedTokenDetection:
+class ReplacedTokenDetection(Windows):
     """Both halves of replaced token detection, with its generator.
 
     A position counts as replaced only where the sample differs from the token that stood there.
@@ -114,16 +116,6 @@ class ReplacedTokenDetection:
         self.network_weight = network_weight
         self.num_slots = noise.num_slots(rate, context.sequence_length)
 
-    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows over the corpus."""
-        return segments.window_index(corpus, self.context.sequence_length)
-
-    def segments(
-        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
-    ) -> Batch:
-        """The clean windows."""
-        return segments.windows(corpus, entries, self.context)
-
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """The generator's input and targets; ``token_ids`` stays clean until `prepare`."""
         tokens = batch[keys.TOKEN_IDS]
@@ -152,7 +144,7 @@ class ReplacedTokenDetection:
         return (np.asarray(outputs[REPLACED_SCORES]) > 0).tolist()
 
 
-class _ReplacedTokenScorer(keras.layers.Layer):
+class _ReplacedTokenScorer(ScorerLayer):
     """Fills in the gaps before the network sees the text, and scores both."""
 
     def __init__(self, network: Any, objective: ReplacedTokenDetection):

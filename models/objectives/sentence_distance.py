@@ -6,7 +6,8 @@ Reference:
 
 from __future__ import annotations
 
-from models.inputs import segments
+from models.inputs.pairs import Relation
+from models.inputs.segments import Chance
 from models.sentence_pairs import SentencePairs
 
 NEEDS = ("pooled_output", "segments")
@@ -23,4 +24,9 @@ class SentenceDistance(SentencePairs):
 
     name = "sentence_distance"
     classes = ("adjacent", "same document", "other document")
-    pair_index = staticmethod(segments.distance_pair_index)
+    relations = (Relation.NEXT, Relation.APART, Relation.RANDOM)
+
+    def relation(self, collected: int, chance: Chance) -> Relation:
+        """A third each, as far as documents have an elsewhere; else the other document."""
+        how = self.relations[chance.below(3)]
+        return Relation.RANDOM if collected == 1 and how == Relation.NEXT else how

@@ -6,7 +6,8 @@ Reference:
 
 from __future__ import annotations
 
-from models.inputs import segments
+from models.inputs.pairs import Relation
+from models.inputs.segments import Chance
 from models.sentence_pairs import SentencePairs
 
 NEEDS = ("pooled_output", "segments")
@@ -20,8 +21,20 @@ class SentenceOrder(SentencePairs):
 
     Both segments are from one document, so that their subject tells nothing. Label 0 means that
     they are in order, as in Hugging Face's head.
+
+    A last sentence that would stand alone is paired with the one before it once more; a document
+    of one sentence has no pair.
+
+    Differs from the paper:
+        ALBERT's code gives a lone sentence a partner from another document, which is no question
+        of order.
     """
 
     name = "sentence_order"
     classes = ("in order", "swapped")
-    pair_index = staticmethod(segments.ordered_pair_index)
+    relations = (Relation.NEXT, Relation.PREVIOUS)
+    alone = False
+
+    def relation(self, collected: int, chance: Chance) -> Relation:
+        """Swapped half of the time."""
+        return Relation.PREVIOUS if chance.uniform() < 0.5 else Relation.NEXT

@@ -6,7 +6,8 @@ Reference:
 
 from __future__ import annotations
 
-from models.inputs import segments
+from models.inputs.pairs import Relation
+from models.inputs.segments import Chance
 from models.sentence_pairs import SentencePairs
 
 NEEDS = ("pooled_output", "segments")
@@ -24,4 +25,8 @@ class SentenceStructure(SentencePairs):
 
     name = "sentence_structure"
     classes = ("next", "previous", "random")
-    pair_index = staticmethod(segments.three_way_pair_index)
+    relations = (Relation.NEXT, Relation.PREVIOUS, Relation.RANDOM)
+
+    def relation(self, collected: int, chance: Chance) -> Relation:
+        """A third each; a sentence alone gets a random partner, so those are a little more."""
+        return Relation.RANDOM if collected == 1 else self.relations[chance.below(3)]

@@ -21,6 +21,7 @@ from models.inputs import noise
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection
+from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import tied_logits
 from models.protocols import Batch, Capability, Context
 
@@ -102,7 +103,7 @@ class SpanBoundary:
         return np.asarray(outputs[SPAN_LOGITS]).argmax(axis=-1).tolist()
 
 
-class _SpanBoundaryScorer(keras.layers.Layer):
+class _SpanBoundaryScorer(ScorerLayer):
     """Never sees the states of the masked positions themselves."""
 
     reads = (SPAN_BEFORE, SPAN_BEHIND)
@@ -151,10 +152,6 @@ class _SpanBoundaryScorer(keras.layers.Layer):
     def tied_embedding(self) -> Any:
         """The network's variable that is our output matrix, (V, E)."""
         return self._table()
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

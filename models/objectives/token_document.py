@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from models.inputs import pieces
+from fourstage.errors import ContractViolation
+from models.inputs.segments import SEGMENT, empty_rows, room_for, write_row
 from models.layers.token_classifier import TokenClassifier
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 
@@ -46,18 +47,43 @@ class TokenDocument:
         self.context = context
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Stretches of single documents, two or more of each."""
-        return pieces.stretch_index(corpus, self.context.sequence_length)
+        """Stretches of single documents, each document cut into as few equal ones as fit.
+
+        Two at least, so that every stretch has a rest of the document beside it; a document of one
+        token is passed over.
+
+        Raises:
+            ContractViolation: If no document has two tokens.
+        """
+        room = room_for(self.context.sequence_length, 2)
+        usable = np.flatnonzero(corpus.lengths > 1)
+        if not len(usable):
+            raise ContractViolation(
+                "token_document: needs documents of two tokens or more; the corpus has none"
+            )
+        lengths = corpus.lengths[usable].astype(np.int64)
+        counts = np.maximum(2, -(-lengths // room))
+        of = np.repeat(np.arange(len(usable)), counts)  # which document a stretch is of …
+        number = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]  # … and its number there
+        entries = np.empty(len(of), SEGMENT)
+        entries["document"] = usable[of]
+        entries["start"], entries["end"] = (
+            n * lengths[of] // counts[of] for n in (number, number + 1)
+        )
+        rows = entries["end"] - entries["start"] + 2
+        padding = 1.0 - float(rows.mean()) / self.context.sequence_length
+        return Index(entries, rows, details={"padding": padding})
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """The clean stretches with labels and weights, (B, T)."""
-        batch = pieces.stretches(corpus, entries, self.context)
+        """[CLS] stretch [SEP], with labels and weights, (B, T)."""
+        batch = empty_rows(len(entries), self.context)
         shape = (len(entries), self.context.sequence_length)
         labels, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
         elsewhere = np.zeros(self.context.tokenizer.vocabulary_size, bool)  # faster than np.isin
         for row, (document, start, end) in enumerate(entries.tolist()):
+            write_row(batch, row, corpus, [(document, start, end)], self.context)
             tokens = corpus.document(document)[0]
             elsewhere[tokens[:start]] = elsewhere[tokens[end:]] = True
             labels[row, 1 : 1 + end - start] = elsewhere[tokens[start:end]]

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs import noise
 from models.layers.loss import cross_entropy
+from models.layers.scorer import ScorerLayer
 from models.protocols import Batch, Capability, Context
 
 NEEDS = ("bidirectional", "token_logits")
@@ -96,7 +96,7 @@ class WordStructure:
         return logits.argmax(axis=-1).tolist()
 
 
-class _WordStructureScorer(keras.layers.Layer):
+class _WordStructureScorer(ScorerLayer):
     """Scores the last slots of masked_lm's predictions."""
 
     reads = ()
@@ -105,10 +105,6 @@ class _WordStructureScorer(keras.layers.Layer):
         super().__init__(name="word_structure", dtype=dtype, autocast=False)
         self.num_slots = num_slots
         self.built = True
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

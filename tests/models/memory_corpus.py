@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.recfunctions import structured_to_unstructured
 
 from models.features import CAPITALISED, CASED, WORD
+from models.protocols import Context, Index
 
 
 class MemoryCorpus:
@@ -118,3 +120,13 @@ def random_corpus(
         for words in starts
     ]
     return MemoryCorpus(documents, kinds)
+
+
+def drawn(objective: type, text: MemoryCorpus, length: int, rng: np.random.Generator) -> Index:
+    """The examples of one pass that an objective draws from a corpus of a hundred tokens."""
+    return objective(Context(PlainTokenizer(100), length)).index(text, rng)
+
+
+def columns(entries: np.ndarray) -> np.ndarray:
+    """The numbers of structured entries, (numbers of one, entries)."""
+    return structured_to_unstructured(entries).T

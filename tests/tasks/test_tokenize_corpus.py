@@ -16,7 +16,7 @@ from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
 from data_contracts.sources import load_source
 from models import features as keys
 from models.inputs.rows import mark_ids, window_start
-from models.inputs.segments import window_index, windows
+from models.inputs.windows import window_index, windows
 from models.protocols import Context
 from models.tokenizers import wordpiece
 from models.tokenizers.byte_bpe import learn

@@ -55,14 +55,14 @@ def test_a_long_text_is_cut_round_its_marks(places, kept):
     ids = np.arange(10, 40)
     rows = MemoryRows([(ids.tolist(), None, 0)])
     context = replace(CONTEXT, marks=tuple((place,) for place in places))
-    batch = labelled_rows(rows, np.array([[0]]), context)
+    batch = labelled_rows(rows, np.array([0]), context)
     assert batch["token_ids"][0].tolist() == [CLS, *range(*kept), SEP]
 
 
 def test_a_mark_of_several_tokens_is_found_whole_and_in_a_text_of_a_pair_too():
     rows = MemoryRows([([*range(10, 30), 7, 8, 30], [50, 7, 51], 0)])
     context = replace(CONTEXT, marks=((7, 8),))
-    batch = labelled_rows(rows, np.array([[0]]), context)
+    batch = labelled_rows(rows, np.array([0]), context)
     assert batch["token_ids"][0].tolist() == [CLS, 27, 28, 29, 7, 8, 30, SEP, 50, 7, 51, SEP]
 
 
@@ -81,10 +81,10 @@ def test_a_marking_is_looked_for_as_the_tokenizer_spells_it():
 
 def test_of_a_long_pair_the_longer_text_is_cut_first():
     rows = MemoryRows([(list(range(10, 20)), [50, 51, 52], 0)])
-    batch = labelled_rows(rows, np.array([[0]]), CONTEXT)
+    batch = labelled_rows(rows, np.array([0]), CONTEXT)
     assert batch["token_ids"][0].tolist() == [CLS, *range(10, 16), SEP, 50, 51, 52, SEP]
     rows = MemoryRows([(list(range(10, 30)), list(range(50, 70)), 0)])
-    batch = labelled_rows(rows, np.array([[0]]), CONTEXT)
+    batch = labelled_rows(rows, np.array([0]), CONTEXT)
     assert batch["token_ids"][0].tolist() == [CLS, *range(10, 15), SEP, *range(50, 54), SEP]
 
 

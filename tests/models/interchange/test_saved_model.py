@@ -95,7 +95,7 @@ def test_rows_are_cut_and_framed_as_in_training(pairs, length, marked):
     long = max((row.tolist() for row in rows.texts), key=len)
     marks = ((long[-3],), tuple(long[4:6])) if marked else ()
     context = Context(tokenizer(), length, marks=marks)
-    expected = labelled_rows(rows, np.arange(len(rows))[:, None], context)
+    expected = labelled_rows(rows, np.arange(len(rows)), context)
     first = tf.ragged.constant([row.tolist() for row in rows.texts], tf.int32)
     second = None
     if rows.seconds is not None:

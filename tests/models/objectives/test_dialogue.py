@@ -37,11 +37,12 @@ def test_twelve_tokens_by_hand():
         0.9,  # the second dialogue is real
     )
     index = DIALOGUE.index(corpus, chance)
-    assert index.entries.tolist() == [
-        [0, 0, 2, 0, 2, 3, 0, 3, 8, 0],
-        [0, 3, 8, 1, 0, 3, -1, 0, 0, 1],
-        [1, 0, 3, 1, 3, 5, -1, 0, 0, 0],
+    assert index.entries["utterances"].tolist() == [
+        [(0, 0, 2), (0, 2, 3), (0, 3, 8)],
+        [(0, 3, 8), (1, 0, 3), (-1, 0, 0)],
+        [(1, 0, 3), (1, 3, 5), (-1, 0, 0)],
     ]
+    assert index.entries["fake"].tolist() == [0, 1, 0]
     assert index.lengths.tolist() == [12, 11, 8]
     assert index.details["fake_exchanges"] == pytest.approx(1 / 3)
     rows = DIALOGUE.segments(corpus, index.entries, chance)
@@ -62,8 +63,8 @@ def test_twelve_tokens_by_hand():
 def test_real_ones_stand_in_their_document_and_fake_ones_have_one_stranger():
     corpus = random_corpus(60, 100, seed=1)
     index = DIALOGUE.index(corpus, np.random.default_rng(2))
-    documents = index.entries[:, :-1:3]
-    for row, fake in zip(documents, index.entries[:, -1], strict=True):
+    documents = index.entries["utterances"]["document"]
+    for row, fake in zip(documents, index.entries["fake"], strict=True):
         said = row[row >= 0]
         strangers = min((said != document).sum() for document in said)
         assert strangers == fake, row

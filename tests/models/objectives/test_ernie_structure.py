@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.inputs.pieces import reordered_index
-from models.inputs.segments import distance_pair_index
+from models.inputs.pairs import Relation
 from models.objectives.sentence_distance import SentenceDistance
 from models.objectives.sentence_reordering import SentenceReordering, orders
 from models.protocols import Context
-from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, random_corpus
+from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, columns, drawn, random_corpus
 from tests.models.objectives.twelve_tokens import CONTEXT, corpus, words
 from tests.models.scripted_chance import ScriptedChance
 
@@ -63,14 +62,14 @@ def test_sentence_distance_by_hand():
 
 
 def test_nine_orders_of_up_to_three_pieces():
-    assert orders(3) == [
+    assert list(orders(3)) == [
         (0,),
         *((0, 1), (1, 0)),
         *((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)),
     ]
     for most in range(2, 6):
         assert len(orders(most)) == sum(factorial(k) for k in range(1, most + 1))
-    assert len(SentenceReordering(CONTEXT).orders) == 9
+    assert len(SentenceReordering(CONTEXT).classes) == 9
 
 
 def test_sentence_reordering_by_hand():
@@ -96,13 +95,15 @@ def test_sentence_reordering_by_hand():
     )
     objective = SentenceReordering(CONTEXT)
     index = objective.index(text, chance)
-    assert index.entries.tolist() == [
-        [0, 0, 2, 5, 7, 7],
-        [0, 7, 10, 10, 10, 0],
-        [1, 0, 6, 8, 8, 2],
-        [1, 8, 10, 10, 10, 0],
-        [2, 0, 8, 8, 8, 0],
+    assert index.entries["document"].tolist() == [0, 0, 1, 1, 2]
+    assert index.entries["borders"].tolist() == [
+        [0, 2, 5, 7],
+        [7, 10, 10, 10],
+        [0, 6, 8, 8],
+        [8, 10, 10, 10],
+        [0, 8, 8, 8],
     ]
+    assert index.entries["order"].tolist() == [7, 0, 2, 0, 0]
     rows = objective.segments(text, index.entries, chance)
     assert [words(row).replace(" [PAD]", "") for row in rows["token_ids"]] == [
         "[CLS] news from [SEP] it rained [SEP] all night long [SEP]",
@@ -131,21 +132,21 @@ corpora = st.builds(
 @given(corpora, st.integers(5, 64), st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_what_holds_for_every_pair_at_a_distance(text, length, seed):
-    index = distance_pair_index(text, length, np.random.default_rng(seed))
-    again = distance_pair_index(text, length, np.random.default_rng(seed))
+    index = drawn(SentenceDistance, text, length, np.random.default_rng(seed))
+    again = drawn(SentenceDistance, text, length, np.random.default_rng(seed))
     assert (index.entries == again.entries).all()
-    for doc_a, a, a_end, doc_b, b, b_end, label in index.entries.tolist():
+    for doc_a, a, a_end, doc_b, b, b_end, relation in columns(index.entries).T.tolist():
         assert a < a_end
         assert b < b_end
         assert a_end - a + b_end - b <= length - 3
-        assert (doc_a != doc_b) == (label == 2)
-        if label == 2:
+        assert (doc_a != doc_b) == (relation == Relation.RANDOM)
+        if relation == Relation.RANDOM:
             continue
         assert a_end <= b or b_end <= a, "no token in both"
         ends = np.cumsum(text.document(doc_a)[1])
         first, last = (np.searchsorted(ends, at, side="right") for at in (a, a_end - 1))
         other, other_last = (np.searchsorted(ends, at, side="right") for at in (b, b_end - 1))
-        if label == 1:
+        if relation == Relation.APART:
             assert other > last + 1 or other_last < first - 1, "a sentence or more between them"
         else:
             assert other >= last + 1
@@ -164,10 +165,10 @@ def test_what_holds_for_every_paragraph(text, length, most, seed):
     rows = objective.segments(text, index.entries, np.random.default_rng(0))
     assert (index.lengths == rows["padding_mask"].sum(axis=1)).all()
     assert (index.lengths <= length + most).all()
-    for ids, (document, start, *ends, order) in zip(
+    for ids, (document, (start, *ends), order) in zip(
         rows["token_ids"].tolist(), index.entries.tolist(), strict=True
     ):
-        order = objective.orders[order]
+        order = objective.classes[order]
         tokens, sentences, _ = text.document(document)
         borders = {0, *np.cumsum(sentences).tolist()}
         assert start in borders
@@ -188,10 +189,10 @@ def test_what_holds_for_every_paragraph(text, length, most, seed):
 def test_shares():
     text = random_corpus(60, 100, 3, sentences=(400, 600), words=(5, 12))
     rng = np.random.default_rng(0)
-    details = distance_pair_index(text, 128, rng).details
-    for kind in ("adjacent_pairs", "apart_pairs", "random_pairs"):
+    details = drawn(SentenceDistance, text, 128, rng).details
+    for kind in ("next_pairs", "apart_pairs", "random_pairs"):
         assert details[kind] == pytest.approx(1 / 3, abs=0.05), kind
-    labels = reordered_index(text, 128, orders(3), rng).entries[:, -1]
+    labels = drawn(SentenceReordering, text, 128, rng).entries["order"]
     shares = np.bincount(labels, minlength=9) / len(labels)
     expected = [1 / 3] + [1 / 6] * 2 + [1 / 18] * 6
     assert shares == pytest.approx(expected, abs=0.03)
@@ -200,7 +201,7 @@ def test_shares():
 def test_what_cannot_be_reordered_is_refused():
     lonely = MemoryCorpus([[[10] * 30, [11] * 30], [[12]]])
     with pytest.raises(ContractViolation, match="nowhere in the corpus do two sentences"):
-        reordered_index(lonely, 20, orders(3), np.random.default_rng(0))
+        drawn(SentenceReordering, lonely, 20, np.random.default_rng(0))
     for number in (1, 6):
         with pytest.raises(RecipeError, match="from 2 to 5"):
             SentenceReordering(CONTEXT, max_pieces=number)

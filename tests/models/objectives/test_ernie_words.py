@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
 from models.features import CAPITALISED, CASED, WORD
-from models.inputs.pieces import stretch_index
 from models.objectives.capitalization import Capitalization
 from models.objectives.masked_lm import MaskedLM
 from models.objectives.token_document import TokenDocument
 from models.protocols import Context
-from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, random_corpus
+from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, drawn, random_corpus
 from tests.models.objectives.twelve_tokens import CONTEXT, corpus, ids, words
 
 NOBODY = np.random.default_rng(0)
@@ -70,7 +69,7 @@ def test_token_document_in_english_by_hand():
     )
     objective = TokenDocument(CONTEXT)
     index = objective.index(text, NOBODY)
-    assert index.entries.tolist() == [[0, 0, 7], [0, 7, 15]]
+    assert index.entries.tolist() == [(0, 0, 7), (0, 7, 15)]
     batch = objective.segments(text, index.entries, NOBODY)
     assert [words(row) for row in batch["token_ids"]] == [
         "[CLS] news from new york it rained all [SEP] [PAD] [PAD] [PAD]",
@@ -91,7 +90,7 @@ def test_token_document_in_chinese_by_hand():
     text = corpus(["我爱北京", "天安门"], ["我爱北京天安", "门和长城我爱"])
     objective = TokenDocument(CONTEXT)
     entries = objective.index(text, NOBODY).entries
-    assert entries.tolist() == [[0, 0, 3], [0, 3, 7], [1, 0, 6], [1, 6, 12]]
+    assert entries.tolist() == [(0, 0, 3), (0, 3, 7), (1, 0, 6), (1, 6, 12)]
     batch = objective.segments(text, entries[2:], NOBODY)
     assert [words(row).replace(" ", "") for row in batch["token_ids"]] == [
         "[CLS]我爱北京天安[SEP][PAD][PAD][PAD][PAD]",
@@ -108,18 +107,18 @@ def test_token_document_in_chinese_by_hand():
 @settings(max_examples=40, deadline=None)
 def test_what_holds_for_every_stretch(seed, length):
     text = random_corpus(6, 30, seed)
-    entries = stretch_index(text, length).entries
+    objective = TokenDocument(Context(PlainTokenizer(30), length))
+    entries = objective.index(text, NOBODY).entries
     for i, tokens in enumerate(text.lengths):
-        mine = entries[entries[:, 0] == i]
+        mine = entries[entries["document"] == i]
         assert len(mine) == (0 if tokens < 2 else max(2, -(-tokens // (length - 2))))
         if len(mine):
-            assert mine[0, 1] == 0
-            assert mine[-1, 2] == tokens
-            assert (mine[1:, 1] == mine[:-1, 2]).all(), "side by side"
-            sizes = mine[:, 2] - mine[:, 1]
+            assert mine["start"][0] == 0
+            assert mine["end"][-1] == tokens
+            assert (mine["start"][1:] == mine["end"][:-1]).all(), "side by side"
+            sizes = mine["end"] - mine["start"]
             assert sizes.max() - sizes.min() <= 1
             assert 1 <= sizes.min() <= sizes.max() <= length - 2
-    objective = TokenDocument(Context(PlainTokenizer(30), length))
     batch = objective.segments(text, entries, NOBODY)
     for row, (document, first, end) in enumerate(entries.tolist()):
         tokens = text.document(document)[0].tolist()
@@ -133,4 +132,4 @@ def test_what_holds_for_every_stretch(seed, length):
 
 def test_documents_of_one_token_are_refused():
     with pytest.raises(ContractViolation, match="two tokens or more"):
-        stretch_index(MemoryCorpus([[[10]], [[11]]]), 12)
+        drawn(TokenDocument, MemoryCorpus([[[10]], [[11]]]), 12, NOBODY)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
-from models.inputs.segments import pair_index
+from models.inputs.pairs import Relation
 from models.objectives.next_sentence import NextSentence
 from models.protocols import Context
-from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, random_corpus
+from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, columns, drawn, random_corpus
 from tests.models.scripted_chance import ScriptedChance
 
 CLS, SEP = 2, 3
@@ -43,7 +43,10 @@ def test_twelve_tokens_by_hand():
     )
     objective = NextSentence(CONTEXT)
     index = objective.index(corpus, chance)
-    assert index.entries.tolist() == [[0, 0, 3, 0, 4, 10, 0], [1, 0, 2, 0, 3, 10, 1]]
+    assert index.entries.tolist() == [
+        ((0, 0, 3), (0, 4, 10), Relation.NEXT),
+        ((1, 0, 2), (0, 3, 10), Relation.RANDOM),
+    ]
     rows = objective.segments(corpus, index.entries, chance)
     assert rows["token_ids"].tolist() == [
         [CLS, 10, 11, 12, SEP, 14, 15, 16, 17, 18, 19, SEP],
@@ -73,9 +76,11 @@ def test_sentences_left_over_by_a_random_pair_are_used_again():
         ],
         ([0, 0, 4], [4, 4, 4]),
     )
-    entries = pair_index(corpus, 12, chance).entries
-    assert entries[:, [0, 3, 6]].tolist() == [[0, 1, 1], [0, 1, 1], [1, 0, 1]]
-    assert entries[1, 1:3].tolist() == [4, 8]
+    entries = drawn(NextSentence, corpus, 12, chance).entries
+    assert entries["first"]["document"].tolist() == [0, 0, 1]
+    assert entries["second"]["document"].tolist() == [1, 1, 0]
+    assert (entries["relation"] == Relation.RANDOM).all()
+    assert entries[1]["first"].tolist() == (0, 4, 8)
 
 
 corpora = st.builds(
@@ -91,10 +96,10 @@ corpora = st.builds(
 @given(corpora, st.integers(5, 64), st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_what_holds_for_every_pair(corpus, length, seed):
-    index = pair_index(corpus, length, np.random.default_rng(seed))
-    again = pair_index(corpus, length, np.random.default_rng(seed))
+    index = drawn(NextSentence, corpus, length, np.random.default_rng(seed))
+    again = drawn(NextSentence, corpus, length, np.random.default_rng(seed))
     assert (index.entries == again.entries).all()
-    doc_a, a, a_end, doc_b, b, b_end, is_random = index.entries.T
+    doc_a, a, a_end, doc_b, b, b_end, is_random = columns(index.entries)
     assert ((a < a_end) & (b < b_end)).all(), "neither segment is empty"
     assert ((a >= 0) & (a_end <= corpus.lengths[doc_a])).all()
     assert ((b >= 0) & (b_end <= corpus.lengths[doc_b])).all()
@@ -114,9 +119,9 @@ def test_what_holds_for_every_pair(corpus, length, seed):
 @given(corpora, st.integers(0, 10**6))
 @settings(max_examples=30, deadline=None)
 def test_where_nothing_is_cut_every_token_is_used_once(corpus, seed):
-    index = pair_index(corpus, 4 * corpus.num_tokens + 3, np.random.default_rng(seed))
+    index = drawn(NextSentence, corpus, 4 * corpus.num_tokens + 3, np.random.default_rng(seed))
     used = [np.zeros(n, int) for n in corpus.lengths]
-    for doc_a, a, a_end, doc_b, b, b_end, is_random in index.entries.tolist():
+    for doc_a, a, a_end, doc_b, b, b_end, is_random in columns(index.entries).T.tolist():
         used[doc_a][a:a_end] += 1
         if not is_random:
             used[doc_b][b:b_end] += 1
@@ -125,8 +130,8 @@ def test_where_nothing_is_cut_every_token_is_used_once(corpus, seed):
 
 def test_half_of_the_pairs_are_random_and_a_tenth_is_short():
     corpus = random_corpus(60, 100, 3, sentences=(400, 600), words=(5, 12))
-    index = pair_index(corpus, 128, np.random.default_rng(0))
-    random_share = index.entries[:, 6].mean()
+    index = drawn(NextSentence, corpus, 128, np.random.default_rng(0))
+    random_share = index.details["random_pairs"]
     assert 0.5 < random_share < 0.6  # above a half: a document's last sentence has no successor
     short = (index.lengths < 100).mean()  # of 126 targets, 98 are that short: 0.1 · 0.78
     assert 0.06 < short < 0.11
@@ -134,4 +139,4 @@ def test_half_of_the_pairs_are_random_and_a_tenth_is_short():
 
 def test_a_corpus_of_one_document_is_refused_with_the_number():
     with pytest.raises(ContractViolation, match=r"two documents or more.* has 1 with text"):
-        pair_index(MemoryCorpus([[[10, 11]], []]), 12, np.random.default_rng(0))
+        drawn(NextSentence, MemoryCorpus([[[10, 11]], []]), 12, np.random.default_rng(0))

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
-from models.inputs.segments import ordered_pair_index, pair_index, three_way_pair_index
+from models.inputs.pairs import Relation
 from models.objectives.next_sentence import NextSentence
 from models.objectives.sentence_order import SentenceOrder
 from models.objectives.sentence_structure import SentenceStructure
 from models.protocols import Context
-from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, random_corpus
+from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, columns, drawn, random_corpus
 from tests.models.objectives.twelve_tokens import CONTEXT, corpus, words
 from tests.models.scripted_chance import ScriptedChance
 
@@ -92,14 +92,14 @@ corpora = st.builds(
 def test_what_holds_for_every_ordered_pair(text, length, seed):
     if all(len(text.document(i)[1]) < 2 for i in range(len(text))):
         return
-    index = ordered_pair_index(text, length, np.random.default_rng(seed))
-    again = ordered_pair_index(text, length, np.random.default_rng(seed))
+    index = drawn(SentenceOrder, text, length, np.random.default_rng(seed))
+    again = drawn(SentenceOrder, text, length, np.random.default_rng(seed))
     assert (index.entries == again.entries).all()
-    doc_a, a, a_end, doc_b, b, b_end, swapped = index.entries.T
+    doc_a, a, a_end, doc_b, b, b_end, relation = columns(index.entries)
     assert (doc_a == doc_b).all(), "another document would be another question"
     assert ((a < a_end) & (b < b_end)).all()
     assert (a_end - a + b_end - b <= length - 3).all()
-    assert np.where(swapped == 1, b_end <= a, a_end <= b).all()
+    assert np.where(relation == Relation.PREVIOUS, b_end <= a, a_end <= b).all()
 
 
 @given(corpora, st.integers(0, 10**6))
@@ -108,8 +108,8 @@ def test_every_sentence_that_has_a_neighbour_is_in_some_ordered_pair(text, seed)
     if all(len(text.document(i)[1]) < 2 for i in range(len(text))):
         return
     used = [np.zeros(n, int) for n in text.lengths]
-    index = ordered_pair_index(text, 4 * text.num_tokens + 3, np.random.default_rng(seed))
-    for doc_a, a, a_end, doc_b, b, b_end, _ in index.entries.tolist():
+    index = drawn(SentenceOrder, text, 4 * text.num_tokens + 3, np.random.default_rng(seed))
+    for doc_a, a, a_end, doc_b, b, b_end, _ in columns(index.entries).T.tolist():
         used[doc_a][a:a_end] += 1
         used[doc_b][b:b_end] += 1
     for i, count in enumerate(used):
@@ -119,27 +119,27 @@ def test_every_sentence_that_has_a_neighbour_is_in_some_ordered_pair(text, seed)
 @given(corpora, st.integers(5, 64), st.integers(0, 10**6))
 @settings(max_examples=60, deadline=None)
 def test_what_holds_for_every_pair_of_three_kinds(text, length, seed):
-    index = three_way_pair_index(text, length, np.random.default_rng(seed))
-    doc_a, a, a_end, doc_b, b, b_end, label = index.entries.T
-    assert ((doc_a != doc_b) == (label == 2)).all()
-    assert (a_end <= b)[label == 0].all()
-    assert (b_end <= a)[label == 1].all()
+    index = drawn(SentenceStructure, text, length, np.random.default_rng(seed))
+    doc_a, a, a_end, doc_b, b, b_end, relation = columns(index.entries)
+    assert ((doc_a != doc_b) == (relation == Relation.RANDOM)).all()
+    assert (a_end <= b)[relation == Relation.NEXT].all()
+    assert (b_end <= a)[relation == Relation.PREVIOUS].all()
     assert (a_end - a + b_end - b <= length - 3).all()
 
 
 def test_halves_and_thirds():
     text = random_corpus(60, 100, 3, sentences=(400, 600), words=(5, 12))
     rng = np.random.default_rng(0)
-    swapped = ordered_pair_index(text, 128, rng).details["swapped_pairs"]
+    swapped = drawn(SentenceOrder, text, 128, rng).details["previous_pairs"]
     assert swapped == pytest.approx(0.5, abs=0.03)
-    details = three_way_pair_index(text, 128, rng).details
+    details = drawn(SentenceStructure, text, 128, rng).details
     for kind in ("next_pairs", "previous_pairs", "random_pairs"):
         assert details[kind] == pytest.approx(1 / 3, abs=0.05), kind
 
 
 def test_documents_of_one_sentence_are_refused():
     with pytest.raises(ContractViolation, match="two sentences or more"):
-        ordered_pair_index(MemoryCorpus([[[10]], [[11, 12]]]), 12, np.random.default_rng(0))
+        drawn(SentenceOrder, MemoryCorpus([[[10]], [[11, 12]]]), 12, np.random.default_rng(0))
 
 
 def test_negatives_are_from_the_whole_corpus_not_from_the_batch():
@@ -155,12 +155,12 @@ def test_negatives_are_from_the_whole_corpus_not_from_the_batch():
         outside = total = 0
         for k in range(2000):
             rows = entries[[example for _, example in fed.members(k)]]
-            first = set(rows[:, 0].tolist())
-            random = rows[rows[:, 0] != rows[:, 3]]
+            here, there = rows["first"]["document"], rows["second"]["document"]
+            random = there[here != there]
             total += len(random)
-            outside += sum(int(document) not in first for document in random[:, 3])
+            outside += sum(document not in here for document in random)
         assert total > 1000
         assert outside / total >= 0.95
-    index = pair_index(text, 32, np.random.default_rng(0)).entries
-    random = index[index[:, 6] == 1]
-    assert len(np.unique(random[:, 3])) > 0.5 * len(random), "not a few documents again and again"
+    index = drawn(NextSentence, text, 32, np.random.default_rng(0)).entries
+    random = index["second"]["document"][index["relation"] == Relation.RANDOM]
+    assert len(np.unique(random)) > 0.5 * len(random), "not a few documents again and again"

@@ -209,7 +209,7 @@ def test_it_learns_every_task(tmp_path):
         phases=[Phase(32)],
         batch_size=16,
         network=TASKS | {"dropout": 0.0},
-        corpora={"a": (CasedCorpus(300, 1), 1.0)},
+        corpora={"a": (CasedCorpus(60, 1), 1.0)},
         optimizer={"adamw": {"peak_learning_rate": 5e-3, "warmup": 0.1, "beta_2": 0.98}},
     )
     report = Recorder()

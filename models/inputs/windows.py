@@ -1,0 +1,140 @@
+"""Windows: full rows of running text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fourstage.errors import ContractViolation
+from models import features as keys
+from models.inputs.segments import empty_rows, room_for
+from models.protocols import Batch, Context, Index, TokenisedCorpus
+
+WINDOW = np.dtype([("document", np.int64), ("start", np.int64)])
+
+
+class Windows:
+    """The data half of an objective that reads full windows where no other chooses the segments.
+
+    Attributes:
+        context: What is fixed for the stage.
+        across_documents: Whether a row goes on with the next document where one ends.
+    """
+
+    context: Context
+    across_documents = True
+
+    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
+        """Full windows over the corpus, or over each document."""
+        index = window_index if self.across_documents else document_index
+        return index(corpus, self.context.sequence_length)
+
+    def segments(
+        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """The clean windows."""
+        return windows(corpus, entries, self.context, joined=self.across_documents)
+
+
+def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
+    """Full windows over the corpus read as one stream, documents joined by [SEP].
+
+    Windows follow each other without overlap; only the last one reaches back so that it is full
+    too, and every token is in some window. A corpus shorter than one window gives a single padded
+    row.
+
+    Args:
+        corpus: Tokenised documents.
+        sequence_length: T; a window holds T - 2 tokens of the stream, between [CLS] and [SEP].
+
+    Returns:
+        Entries of `WINDOW`; a start equal to the document's length is the [SEP] behind it.
+    """
+    room = room_for(sequence_length, 2)
+    ends = np.cumsum(corpus.lengths.astype(np.int64) + 1)  # one more for the [SEP] behind it
+    total = int(ends[-1]) - 1 if len(ends) else 0  # the window brings the last one's own [SEP]
+    if not total or not corpus.num_tokens:
+        raise ContractViolation("masked windows: the corpus has no tokens")
+    starts = np.arange(0, max(total - room, 0) + 1, room, dtype=np.int64)
+    if starts[-1] + room < total:
+        starts = np.append(starts, total - room)
+    document = np.searchsorted(ends, starts, side="right")
+    offset = starts - (ends[document] - corpus.lengths[document] - 1)
+    lengths = np.minimum(room, total - starts) + 2
+    return Index(
+        _entries(document, offset),
+        lengths,
+        details={"padding": 1.0 - float(lengths.mean()) / sequence_length},
+    )
+
+
+def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
+    """Windows that never leave their document, as SpanBERT's blocks.
+
+    As `window_index`, but the last window of each document reaches back; a document shorter than a
+    window gives a padded row.
+
+    Args:
+        corpus: Tokenised documents.
+        sequence_length: T.
+
+    Returns:
+        Entries of `WINDOW`.
+    """
+    room = room_for(sequence_length, 2)
+    lengths = corpus.lengths.astype(np.int64)
+    counts = -(-lengths // room)  # none of an empty document
+    if not counts.any():
+        raise ContractViolation("masked windows: the corpus has no tokens")
+    document = np.repeat(np.arange(len(lengths)), counts)
+    place = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)
+    held = np.minimum(lengths[document], room)
+    start = np.minimum(place * room, lengths[document] - held)
+    return Index(
+        _entries(document, start),
+        held + 2,
+        details={"padding": 1.0 - float((held + 2).mean()) / sequence_length},
+    )
+
+
+def windows(
+    corpus: TokenisedCorpus, entries: np.ndarray, context: Context, *, joined: bool = True
+) -> Batch:
+    """The rows of `window_index` or `document_index`: [CLS] stream [SEP], all of segment 0.
+
+    Args:
+        corpus: Tokenised documents.
+        entries: (B,) of `WINDOW`.
+        context: What is fixed for the stage.
+        joined: Whether a row goes on with the next document where one ends.
+
+    Returns:
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
+    """
+    batch = empty_rows(len(entries), context)
+    ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
+    room = context.sequence_length - 2
+    for row, (document, offset) in enumerate(entries.tolist()):
+        at = 1
+        ids[row, 0] = context.tokenizer.cls_id
+        while True:
+            tokens, _, unit_starts = corpus.document(document)
+            piece = tokens[offset : offset + room + 1 - at]
+            ids[row, at : at + len(piece)] = piece
+            starts[row, at : at + len(piece)] = unit_starts[offset : offset + len(piece)]
+            at += len(piece)
+            document, offset = document + 1, 0
+            if not joined or at > room or document >= len(corpus):
+                break
+            ids[row, at] = context.tokenizer.sep_id
+            at += 1
+            if at > room:
+                break
+        ids[row, at] = context.tokenizer.sep_id
+        batch[keys.PADDING_MASK][row, : at + 1] = 1
+    return batch
+
+
+def _entries(document: np.ndarray, start: np.ndarray) -> np.ndarray:
+    entries = np.empty(len(document), WINDOW)
+    entries["document"], entries["start"] = document, start
+    return entries
