@@ -1,1 +1,1 @@
-"""The text: from files to clean, deduplicated, tokenised documents. Plain functions."""
+"""Text: from files to clean, deduplicated, tokenised documents. Plain functions."""

@@ -1,4 +1,4 @@
-"""Members of archives, read one after the other as streams; nothing is ever unpacked to disk."""
+"""Reads the members of an archive one after the other as streams; unpacks nothing to disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fourstage.errors import ContractViolation
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2")
 
-# What the two libraries raise on damaged input, besides errors of ours.
+# What the two libraries raise on damaged input, in addition to our own errors.
 _DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -41,9 +41,9 @@ class Content:
     """Something a reader reads: a file, or a member of an archive.
 
     Attributes:
-        name: For ids and locations, with the member after ``!``.
-        where: For messages: the full path, with the member after ``!``.
-        stream: Its bytes, decompressed; to be read before the next content is asked for.
+        name: Used in ids and locations; the member follows ``!``.
+        where: Used in messages: the full path; the member follows ``!``.
+        stream: Its decompressed bytes; read them before requesting the next content.
         state: The file it comes from.
     """
 
@@ -54,11 +54,11 @@ class Content:
 
 
 def contents(state: FileState) -> Iterator[Content]:
-    """What is in a file: itself, or each wanted member of an archive, in its order.
+    """A plain file itself, or each wanted member of an archive, in archive order.
 
     Raises:
-        ContractViolation: The file is damaged, changed, no archive, holds links or paths that lead
-            out of it, or no member that is wanted.
+        ContractViolation: The file is damaged, has changed or is not an archive; it contains links
+            or paths that escape it; or no member is wanted.
     """
     lowered = state.name.lower()
     with open_file(state) as raw:
@@ -68,7 +68,7 @@ def contents(state: FileState) -> Iterator[Content]:
             yield from _checked(state, _zip(state, raw))
         elif state.members:
             raise ContractViolation(
-                f"{state.path}: '!{state.members}' names members of an archive, and this is none; "
+                f"{state.path}: '!{state.members}' names members, but this is not an archive; "
                 "expected .zip, .tar, .tar.gz, .tgz or .tar.bz2."
             )
         else:
@@ -77,7 +77,7 @@ def contents(state: FileState) -> Iterator[Content]:
 
 
 def is_wanted(name: str, pattern: str) -> bool:
-    """Whether a member is to be read: by the pattern, or all but hidden ones and Apple's."""
+    """Whether to read a member: it matches the pattern, or without one is not hidden or Apple's."""
     if pattern:
         return fnmatch.fnmatchcase(name, pattern)
     parts = name.split("/")
@@ -90,8 +90,8 @@ def _checked(state: FileState, members: Iterator[Content]) -> Iterator[Content]:
         found = True
         if content.name.lower().endswith(ARCHIVES):
             raise ContractViolation(
-                f"{content.where}: an archive in an archive; archives are read one level deep: "
-                "unpack it, or name the members wanted, as 'archive.zip!*.jsonl'."
+                f"{content.where}: an archive inside an archive; archives are read one level deep. "
+                "Unpack it, or name the members to read, as in 'archive.zip!*.jsonl'."
             )
         yield content
     if not found:
@@ -100,7 +100,7 @@ def _checked(state: FileState, members: Iterator[Content]) -> Iterator[Content]:
 
 
 class _Sound:
-    """A stream whose damage is reported as ours."""
+    """A stream that raises our error when it turns out to be damaged."""
 
     def __init__(self, stream: ReadsBytes, where: str, guard: RatioGuard | None = None):
         self._stream = stream
@@ -121,7 +121,7 @@ class _Sound:
 
 
 def _damaged(where: str, error: BaseException) -> ContractViolation:
-    # The libraries' own words name formats and offsets, never content.
+    # Messages of these libraries name formats and offsets, never content.
     said = str(error).split("\n")[0][:100] if not isinstance(error, UnicodeError) else "its names"
     return ContractViolation(f"{where}: damaged or truncated ({said}); get the file again.")
 
@@ -145,7 +145,7 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
     name = state.name if suffixless != state.name.lower() else ""
     stream = _Sound(decompressed(raw, name, state.path), state.path)
     try:
-        # "r|": strictly forward, so a tar of any size needs no room.
+        # "r|" reads strictly forward, so memory does not grow with the size of the tar.
         archive = tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|")
     except ContractViolation:
         raise
@@ -162,7 +162,7 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                 raise _damaged(state.path, error) from error
             if member is None:
                 break
-            # tarfile keeps every header it met; forward reading does not need them.
+            # tarfile keeps every header it has read; reading forward does not need them.
             archive.members = []  # pyright: ignore[reportAttributeAccessIssue]
             number += 1
             if number > MAX_MEMBERS:
@@ -175,10 +175,10 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
                 )
             if member.isdir() or not is_wanted(member.name, state.members):
                 continue
-            # A sparse member is mostly holes: a kilobyte can claim to be a terabyte.
+            # A sparse member consists mostly of holes: a kilobyte can claim to be a terabyte.
             if not member.isreg() or member.issparse():
                 raise ContractViolation(
-                    f"{state.path}: member {member.name[:120]!r} is no plain file; refused."
+                    f"{state.path}: member {member.name[:120]!r} is not a plain file; refused."
                 )
             try:
                 body = archive.extractfile(member)
@@ -187,7 +187,7 @@ def _tar(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             assert body is not None
             where = f"{state.path}!{member.name}"
             yield Content(f"{state.name}!{member.name}", where, _Sound(body, where), state)
-    # To the very end, so that truncation and data after the end are noticed.
+    # Read to the very end, to detect truncation and trailing data.
     while stream.read(1 << 20):
         pass
 
@@ -206,18 +206,18 @@ def _zip(state: FileState, raw: BinaryIO) -> Iterator[Content]:
             if stat.S_ISLNK(member.external_attr >> 16):
                 raise ContractViolation(
                     f"{state.path}: member {member.filename[:120]!r} is a link; refused. Pack "
-                    "plain "
-                    "files."
+                    "plain files."
                 )
             if member.is_dir() or not is_wanted(member.filename, state.members):
                 continue
             if member.flag_bits & 0x1:
                 raise ContractViolation(
-                    f"{state.path}: member {member.filename[:120]!r} is encrypted; pack it without."
+                    f"{state.path}: member {member.filename[:120]!r} is encrypted; pack it "
+                    "without encryption."
                 )
             where = f"{state.path}!{member.filename}"
             guard = RatioGuard(where)
-            # What the archive says of itself may be a lie.
+            # The archive's own statement of its size may be false.
             guard.taken = min(member.compress_size, state.size)
             try:
                 body = archive.open(member)

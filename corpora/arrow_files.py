@@ -1,4 +1,4 @@
-"""Arrow IPC files written a batch at a time, and seen by others only when they are whole."""
+"""Writes Arrow IPC files in batches; a file appears under its name only when it is complete."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BATCH_BYTES = 8 << 20
 
 
 class TableWriter:
-    """Writes rows to an Arrow IPC file, or to a Parquet file where its name says so.
+    """Writes rows to an Arrow IPC file, or to a Parquet file if its suffix says so.
 
-    Text of users may be in it, so that only its owner may read it.
+    The file may contain users' text, so only its owner can read it.
 
     Args:
-        path: Where the file will be once the ``with`` block ends well.
+        path: Where the file is once the ``with`` block ends without an error.
         schema: Its columns.
     """
 
@@ -47,7 +47,7 @@ class TableWriter:
         return self
 
     def add(self, row: Mapping[str, Any], num_bytes: int = 256) -> None:
-        """Add one row; `num_bytes` says roughly how long it is, so that batches stay small."""
+        """Add one row; `num_bytes` is its approximate size, which keeps batches small."""
         for name, column in self._columns.items():
             column.append(row[name])
         self._rows += 1
@@ -56,7 +56,7 @@ class TableWriter:
             self._flush()
 
     def add_batch(self, batch: pyarrow.RecordBatch) -> None:
-        """Add rows that are a batch already, after those added one by one."""
+        """Add a finished batch after the rows added one by one."""
         self._flush()
         self._write(batch)
 

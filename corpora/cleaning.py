@@ -1,4 +1,4 @@
-"""Text as it was meant: NFC, no invisible characters, blanks and line ends settled."""
+"""Cleans text: NFC, no invisible characters, uniform whitespace and line ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# Escape sequences of terminals go whole: without its escape, "[2J" would be left as text.
+# Terminal escape sequences are removed as a whole; otherwise "[2J" would be left as text.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -17,25 +17,24 @@ _ZERO_WIDTH = re.compile(
     "[\u00ad\u034f\u115f\u1160\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-# Joiners hold an emoji family or a conjunct letter together; anywhere else they are invisible
-# noise.
+# Joiners hold together an emoji family or a conjunct letter; elsewhere they are invisible noise.
 _JOINERS = re.compile("[\u200c\u200d]")
 _ANY = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _LINE_ENDS = re.compile("\r\n|[\r\u0085\u2028]")
-_BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")  # all but the single blank, which may stay
+_BLANKS = re.compile(r"[^\S\n]{2,}|[^\S\n ]")  # all but single spaces, which stay
 _ROUND_LINE_ENDS = re.compile(r" +\n *|\n +")
 _LINE_RUNS = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True)
 class Cleaned:
-    """A text after cleaning, and how many characters of which kind are gone.
+    """A text after cleaning, and how many characters of each kind were removed.
 
     Attributes:
-        text: What is left.
+        text: The cleaned text.
         removed: Number of characters by kind: ``escape``, ``control``, ``bidi``, ``zero_width``.
     """
 
@@ -44,7 +43,7 @@ class Cleaned:
 
 
 def clean(text: str) -> Cleaned:
-    r"""Clean one text; cleaning twice changes nothing more.
+    r"""Clean one text. Cleaning is idempotent.
 
     Args:
         text: Any text.
@@ -84,7 +83,7 @@ def _without_invisible(text: str) -> tuple[str, dict[str, int]]:
 
 
 def _without_stray_joiners(text: str) -> str:
-    """The text without joiners that join nothing."""
+    """Remove joiners that do not join anything."""
     kept: list[str] = []
     for position, character in enumerate(text):
         if character in "\u200c\u200d":
@@ -96,7 +95,7 @@ def _without_stray_joiners(text: str) -> str:
 
 
 def _joins(character: str) -> bool:
-    """Whether a joiner beside this character means something: emoji, Arabic and Indic letters."""
+    """Whether a joiner next to this character has a meaning: emoji, Arabic and Indic letters."""
     return (
         "\u0600" <= character <= "\u08ff"
         or "\u0900" <= character <= "\u0dff"

@@ -1,4 +1,4 @@
-"""Which column of a table is the text, which the label: by its name and by what stands in it."""
+"""Finds the text column and the label column of a table, by their names and their values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SHORTEST_TEXT = 6  # characters, on average
 LONGEST_LABEL = 80  # characters
 ROWS_PER_LABEL = 5  # at least, on average
 MOST_LABELS = 200
-LONGEST_NAME = 60  # characters of a column's
+LONGEST_NAME = 60  # characters of a column name
 
 Records = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Which column plays which role, and what had to be guessed."""
+    """The column of each role, and what had to be guessed."""
 
     text: str
     label: str | None
@@ -40,15 +40,15 @@ def roles(
     """The roles of a table's columns.
 
     Args:
-        where: How messages call the files.
-        records: Some of its records.
+        where: Name of the files in messages.
+        records: A sample of its records.
         labelled: Whether one column is a label.
-        text: The column that the user says the text is in.
-        label: The same of the label.
+        text: The text column, if the user named it.
+        label: The label column, if the user named it.
 
     Raises:
-        UnknownNameError: A column that the user named is not there.
-        ContractViolation: No column can be the text, or the label, or several can.
+        UnknownNameError: A column named by the user does not exist.
+        ContractViolation: No column, or more than one, can be the text or the label.
     """
     columns = list(dict.fromkeys(name for record in records for name in record))
     values = {name: [record.get(name) for record in records] for name in columns}
@@ -72,11 +72,11 @@ def roles(
 
 
 def headless(first: Sequence[str], records: Records) -> bool:
-    """Whether a table's first row is a row like the others, and no names.
+    """Whether a table has no header: its first row looks like the others.
 
     Args:
-        first: Its cells.
-        records: The rows after it, by number of the column.
+        first: The cells of the first row.
+        records: The rows after it, by column number.
     """
     if any(len(cell) > LONGEST_NAME or _is_number(cell) for cell in first):
         return True
@@ -102,12 +102,12 @@ def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[st
     long = {name: length for name, length in lengths.items() if length >= SHORTEST_TEXT}
     if not long:
         raise ContractViolation(
-            f"{where}: no column looks like text. Columns: {_named(values)}. Say which one is"
-            " with --text COLUMN."
+            f"{where}: no column looks like text. Columns: {_named(values)}. Name it with"
+            " --text COLUMN."
         )
     if "text" in long:
         return "text", ""
-    # A summary may bear the better name; the longest says most.
+    # A summary may have the better name, but the longest column holds the most text.
     most = max(long, key=long.__getitem__)
     named = [name for name in long if name.lower() in TEXTS]
     best = max(named, key=long.__getitem__) if named else most

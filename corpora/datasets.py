@@ -1,7 +1,7 @@
-"""Labelled rows prepared: held to their labels, split without leaks, overlap settled, profiled.
+"""Prepares labelled rows: checks labels, splits without leaks, resolves overlap, profiles.
 
-What happens to a row depends on rows after it, so rows are spooled to disk once; in memory stay
-their ids and digests.
+What happens to a row depends on later rows, so rows are spooled to disk once. Only their ids and
+digests stay in memory.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ from fourstage.errors import ContractViolation
 
 Overlap = Literal["drop_from_train", "refuse", "report"]
 
-# Share of the groups of train that a split gets which the source does not list.
+# Share of the groups of train that goes to a split the source does not list.
 CARVED_SHARE = 0.1
-# Passages that share this much are kept on one side of a split that we make: a little more than
-# copies.
+# Passages at least this similar stay on one side of a split that we make: more than copies only.
 GROUP_SIMILARITY = 0.5
-# With `rows_per_label`, so many times as many rows are looked at, because some repeat others.
+# With `rows_per_label`, this many times as many rows are considered, because some are duplicates.
 _CANDIDATES = 2
 _SHOWN = 20
 
@@ -57,7 +56,7 @@ SPOOL = pyarrow.schema([*_ROW_FIELDS, pyarrow.field("measures", pyarrow.string()
 
 
 def dataset_profile(measures: list[pyarrow.Field]) -> pyarrow.Schema:
-    """Columns of a dataset's profile, after those of every profile."""
+    """The columns of a dataset's profile: those of every profile, then its own."""
     return pyarrow.schema(
         [
             *measures,
@@ -71,13 +70,13 @@ def dataset_profile(measures: list[pyarrow.Field]) -> pyarrow.Schema:
 
 @dataclass
 class _Known:
-    """What is remembered of a row."""
+    """What stays in memory of a row."""
 
     id: str
     location: str
     split: Split | None
     label: str
-    same: str  # digest of the text as it is: equal means a repeated row
+    same: str  # digest of the text with markings: equal means a repeated row
     plain: str  # digest without markings: equal means a shared text
 
 
@@ -87,7 +86,7 @@ class DatasetWriter:
     Args:
         source: The dataset.
         folder: Where to write.
-        overlap: What happens to training rows whose text evaluation rows have too.
+        overlap: What happens to training rows whose text also occurs in evaluation rows.
         measures: Fields of every profile.
     """
 
@@ -103,7 +102,7 @@ class DatasetWriter:
         self._kinds: Counter[str] = Counter()
         self._first_of_kind: dict[str, str] = {}
         self._cleaned_away: Counter[str] = Counter()
-        # With `rows_per_label`: by label, the rows of the least digests, greatest first.
+        # With `rows_per_label`: for each label, a heap of the rows with the least digests.
         self._candidates: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
         self._details: dict[str, Any] = {}
 
@@ -111,7 +110,7 @@ class DatasetWriter:
         """Write the rows, labels, profile, rejections and counts.
 
         Raises:
-            ContractViolation: Files, labels or overlap are not as they must be.
+            ContractViolation: Files, labels or overlap break a rule.
         """
         spool = unfinished(self._folder / "spool.arrow")
         try:
@@ -122,7 +121,7 @@ class DatasetWriter:
                     raise ContractViolation(nothing_left(self._source, snapshot, ledger))
                 self._check_labels()
                 gone = self._sample(ledger)
-                # Overlap first: what is carved afterwards must not hold test texts either.
+                # Overlap first: rows carved out afterwards must not contain test texts either.
                 duplicates = self._settle_overlap(ledger, gone)
                 splits = self._split(gone)
                 labels = self._check_splits(splits, gone, ledger)
@@ -152,7 +151,7 @@ class DatasetWriter:
                 ledger.reject(Rejected(item.id, item.location, "an id that was there before"))
                 continue
             taken.add((split, item.id))
-            # Train and test are often numbered each from 0; ids are unique over the whole dataset.
+            # Train and test are often both numbered from 0; ids are unique in the whole dataset.
             identity = item.id if item.id not in ids else f"{split}:{item.id}"
             if identity in ids:
                 ledger.reject(Rejected(item.id, item.location, "an id that was there before"))
@@ -166,7 +165,7 @@ class DatasetWriter:
             plain_normal = normal_form(text, self._source.markings)
             plain = same = text_digest(text, plain_normal, pair)
             if self._source.markings:
-                # A mark may stand inside a word, so blanks do not tell two texts apart either.
+                # A marking may be inside a word, so spaces are ignored in this comparison, too.
                 plain = text_digest(text, plain_normal.replace(" ", ""), pair)
                 same = text_digest(text, marked_form(text, self._source.markings), pair)
             self._kinds[item.label_type] += 1
@@ -229,7 +228,7 @@ class DatasetWriter:
             check_names(self._source.name, Counter(row.label for row in self._rows))
 
     def _offer(self, label: str, identity: str, number: int, normal: str) -> None:
-        """Keep a row in mind if its id's digest is among the least of its label."""
+        """Make a row a candidate if its id's digest is among the least of its label."""
         assert self._source.rows_per_label is not None
         digest = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big")
         heap = self._candidates[label]
@@ -238,7 +237,7 @@ class DatasetWriter:
             heapq.heappop(heap)
 
     def _sample(self, ledger: Ledger) -> set[int]:
-        """Rows that `rows_per_label` takes out: repeats, and those beyond the least digests."""
+        """Rows that `rows_per_label` removes: duplicates, and those beyond the least digests."""
         most = self._source.rows_per_label
         gone: set[int] = set()
         if most is None:
@@ -270,7 +269,7 @@ class DatasetWriter:
         return gone
 
     def _split(self, gone: set[int]) -> list[Split]:
-        """The split of every row: as listed, and where a split is missing, carved out of train."""
+        """The split of every row: as listed; a split the source lacks is carved out of train."""
         missing: list[Split] = [split for split in ("test", "dev") if split not in self._listed]
         splits: list[Split] = []
         for number, row in enumerate(self._rows):
@@ -287,7 +286,7 @@ class DatasetWriter:
         return splits
 
     def _give_back(self, splits: list[Split], gone: set[int]) -> None:
-        """Groups with a label that train has lost by carving go back to train."""
+        """Return groups to train if carving took the last of a label from it."""
         if "structure" in self._kinds:
             return
         while True:
@@ -308,7 +307,11 @@ class DatasetWriter:
                     splits[number] = "train"
 
     def _settle_overlap(self, ledger: Ledger, gone: set[int]) -> dict[int, str]:
-        """Apply the overlap policy; what it leaves, by evaluation row, is a training row's id."""
+        """Apply the overlap policy.
+
+        Returns:
+            The overlap that remains: the id of a training row by the number of an evaluation row.
+        """
         splits: list[Split] = [row.split or "train" for row in self._rows]
         present = [number for number in range(len(self._rows)) if number not in gone]
         texts: dict[Split, dict[str, int]] = {split: {} for split in SPLITS}
@@ -365,7 +368,7 @@ class DatasetWriter:
         )
 
     def _check_splits(self, splits: list[Split], gone: set[int], ledger: Ledger) -> list[str]:
-        """Labels of train, in order; some rows are left and no evaluation row has another."""
+        """The labels of train, in order; every evaluation row has one of them."""
         present = [number for number in range(len(self._rows)) if number not in gone]
         train = [number for number in present if splits[number] == "train"]
         if not train:
@@ -458,7 +461,7 @@ class DatasetWriter:
 
 
 def _named_group(group: str) -> str:
-    """A group's name as a key that no text's digest equals."""
+    """A group's name as a key that cannot equal the digest of a text."""
     return f"group {hashlib.sha256(group.encode()).hexdigest()}"
 
 

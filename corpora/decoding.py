@@ -1,4 +1,4 @@
-"""From bytes to text without guessing: strict, with the offset of what is wrong and a hint."""
+"""Decodes bytes strictly, without guessing; errors give the offset and a hint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAGIC = (
     (b"\x28\xb5\x2f\xfd", "zstd data, which is not read; unpack it"),
     (b"SQLite format 3", "a database"),
 )
-# Codecs in which byte 0x0A always is a line end, so that lines can be split before decoding.
+# Codecs in which byte 0x0A is always a line end, so lines can be split before decoding.
 _LINE_SAFE = (
     "utf-8",
     "utf-8-sig",
@@ -56,12 +56,12 @@ _LINE_SAFE = (
 
 
 def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Rejected]:
-    r"""Decoded lines with their number, ending in their ``\n``; undecodable ones as `Rejected`.
+    r"""Decoded lines with their number, including their ``\n``; undecodable ones as `Rejected`.
 
-    A byte order mark is dropped. A whole file in another encoding is an error that names it.
+    A byte order mark is dropped. If the whole file is in another encoding, the error names it.
 
     Raises:
-        ContractViolation: The file is binary, in another encoding, or has an endless line.
+        ContractViolation: The file is binary, in another encoding, or has too long a line.
     """
     peek = Peekable(content.stream, SAMPLE_BYTES)
     encoding = _encoding_of(content, source, peek.head)
@@ -89,23 +89,22 @@ def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Reject
 
 
 def whole(content: Content, source: Source, limit: int) -> str | Rejected:
-    """The text of a whole file, or why it has none.
+    """The text of a whole file, or the reason why it cannot be decoded.
 
     Args:
         content: What to read.
         source: Its encodings are tried in order.
-        limit: Most bytes one document may have.
+        limit: Most bytes that one document may have.
 
     Raises:
-        ContractViolation: It is binary, longer than `limit`, or in another encoding that can be
-            named.
+        ContractViolation: It is binary, longer than `limit`, or in another, recognised encoding.
     """
     peek = Peekable(content.stream, limit + 1)
     data = peek.head
     if len(data) > limit:
         raise ContractViolation(
             f"{content.where}: one document of more than {limit // MEBIBYTE} MiB; set `document: "
-            "paragraphs` (or line) to take it in pieces."
+            "paragraphs` (or line) to split it."
         )
     _refuse_binary(content, source.encoding[0], data)
     for encoding in source.encoding:
@@ -137,7 +136,7 @@ def whole(content: Content, source: Source, limit: int) -> str | Rejected:
 
 
 def check_text(values: Raw, name: str) -> Raw | Rejected:
-    """The record, unless a text in it has half a surrogate pair, which no file could hold."""
+    """The record, unless a text has half a surrogate pair, which cannot be written to a file."""
     for value in values.values.values():
         if isinstance(value, str) and not value.isascii():
             try:
@@ -149,7 +148,7 @@ def check_text(values: Raw, name: str) -> Raw | Rejected:
 
 
 def _encoding_of(content: Content, source: Source, head: bytes) -> str:
-    """The encoding of a file read line by line: the first named that its beginning can be."""
+    """The encoding of a file read line by line: the first listed one that fits its beginning."""
     _refuse_binary(content, source.encoding[0], head)
     for encoding in source.encoding[:-1]:
         decoder = codecs.getincrementaldecoder(encoding)("strict")
@@ -193,10 +192,10 @@ def _other(content: Content, encoding: str, line: int, name: str) -> str:
 def _refuse_other_encoding(
     content: Content, encoding: str, number: int, raw: bytes, head: bytes
 ) -> None:
-    """At the first line that does not decode: is it this line, or is it the file?"""
+    """At the first undecodable line, decide whether the line is at fault or the whole file."""
     name = named_encoding(raw if len(raw) > 64 else head)
     if name == "cp1252":
-        # One byte of Latin-1 is a bad row; many lines of it are a file in Latin-1.
+        # A single byte of Latin-1 is a bad row; many lines of it mean a file in Latin-1.
         sample = head.split(b"\n")[:2000]
         bad = sum(1 for line in sample if not line.isascii() and not _decodes(line, encoding))
         if bad < 5 or bad * 5 < len(sample):
@@ -214,7 +213,7 @@ def _decodes(data: bytes, encoding: str) -> bool:
 
 
 def encoding_of(head: bytes) -> str:
-    """UTF-8 where the beginning of a file can be it, else what it plausibly is."""
+    """UTF-8 if it fits the beginning of a file, else a plausible encoding."""
     for mark, name in _BOMS:
         if head.startswith(mark):
             return name
@@ -226,7 +225,7 @@ def encoding_of(head: bytes) -> str:
 
 
 def named_encoding(data: bytes) -> str | None:
-    """The encoding that some bytes, no UTF-8, plausibly are in."""
+    """A plausible encoding of bytes that are not UTF-8."""
     for name in ("gb18030", "big5", "shift_jis", "euc_kr"):
         try:
             text = codecs.getincrementaldecoder(name)("strict").decode(data)
@@ -234,7 +233,7 @@ def named_encoding(data: bytes) -> str | None:
             continue
         letters = [character for character in text if character.isalpha()]
         east_asian = sum(1 for character in letters if _common_east_asian(character))
-        # Latin-1 decodes here and there as a pair, but never as text that is mostly such.
+        # Latin-1 bytes sometimes decode as a pair, but never as mostly East Asian text.
         if east_asian >= 8 and east_asian * 10 >= 6 * sum(1 for c in letters if not c.isascii()):
             if east_asian * 10 >= 3 * len(letters):
                 return name
@@ -252,7 +251,7 @@ def _common_east_asian(character: str) -> bool:
 
 
 class _Transcoded:
-    """UTF-8 made of an encoding whose lines cannot be split before decoding."""
+    """A stream in UTF-8, for encodings whose lines cannot be split before decoding."""
 
     def __init__(self, stream: ReadsBytes, encoding: str, where: str):
         self._stream = stream
@@ -273,8 +272,7 @@ class _Transcoded:
                 near = self._taken + getattr(error, "start", 0)
                 raise ContractViolation(
                     f"{self._where}: not {self._encoding} near byte {near:,}; correct `encoding` "
-                    "or "
-                    "the file."
+                    "or the file."
                 ) from error
             self._taken += len(piece)
             if out:

@@ -1,9 +1,8 @@
-"""Evaluation texts must not be among what a model is trained on.
+"""Decontamination: finds evaluation texts in training text.
 
-The unit is a run of 13 words or 26 characters of scripts without blanks, in normal form;
-evaluation texts that are shorter are found whole. Thirteen words are GPT-3's unit (Brown et al.
-2020, arXiv
-2005.14165, appendix C); a Chinese word has about two characters.
+Texts overlap if they share 13 consecutive words, or 26 characters in scripts without spaces, in
+normal form. A shorter evaluation text must occur as a whole. Thirteen words are GPT-3's unit
+(Brown et al. 2020, arXiv 2005.14165, appendix C); a Chinese word has about two characters.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ CHARACTERS = 26
 
 
 class EvaluationTexts:
-    """What must not be trained on.
+    """An index of the texts that must not be trained on.
 
     Args:
-        texts: Evaluation texts as they are, one string each (both halves of a pair separately).
-        markings: Strings that do not make two texts different.
-        ignored: Words, in normal form, that do not either.
+        texts: Raw evaluation texts, one string each (the two texts of a pair separately).
+        markings: Strings that are ignored in the comparison.
+        ignored: Words, in normal form, that are ignored, too.
     """
 
     def __init__(
@@ -59,11 +58,11 @@ class EvaluationTexts:
         return self._count
 
     def touches(self, text: str, normal: str) -> bool:
-        """Whether a training text holds one of the evaluation texts, or a long enough run of it.
+        """Whether a training text contains an evaluation text, or a long enough run of one.
 
         Args:
-            text: The text.
-            normal: Its normal form, markings taken out.
+            text: The training text.
+            normal: Its normal form, without markings.
         """
         if not self._count:
             return False
@@ -89,7 +88,7 @@ def _sorted(parts: list[np.ndarray]) -> np.ndarray:
 
 
 def _any(hashes: np.ndarray, known: np.ndarray) -> bool:
-    """Whether any hash is among the sorted known ones; faster than np.isin for a short text."""
+    """Whether any hash is among the sorted `known` ones; faster than np.isin for a short text."""
     if not len(hashes) or not len(known):
         return False
     places = np.searchsorted(known, hashes)

@@ -1,4 +1,4 @@
-"""Tables of separated values: a quote that is never closed is an error, no giant row."""
+"""Reads delimited tables. An unclosed quote is an error, not a giant row."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
 
-# A quoted field of more lines than this is a quote that was never closed.
+# A quoted field with more lines than this counts as an unclosed quote.
 MAX_RECORD_LINES = 10_000
 
-# The module's own limit of 128 KiB is process-wide; ours is on the line.
+# The csv module's limit of 128 KiB applies to the whole process; ours is a limit per line.
 csv.field_size_limit(MAX_LINE_BYTES)
 
 
 def read_table(
     content: Content, source: Source, delimiter: str, quoted: bool
 ) -> Iterator[Raw | Rejected]:
-    """Each row of a table by column name; every value stays the text it is.
+    """Each row of a table by column name; all values stay text.
 
     Raises:
-        ContractViolation: A quote is never closed, or a column the source names is missing.
+        ContractViolation: A quote is never closed, or a column named by the source is missing.
     """
     feed = _Lines(content, source)
     names = list(source.columns)
-    if len(names) != 1:  # in a single column of text they are characters
+    if len(names) != 1:  # in a single column of text quotes are plain characters
         delimiter = delimiter_of(feed.first(), delimiter)
     rows = _reader(feed, delimiter, quoted)
     if names:
@@ -74,10 +74,10 @@ def read_table(
 
 
 def first_row(content: Content, source: Source, delimiter: str, quoted: bool) -> list[str]:
-    """The cells of a table's first row, names or not; none of an empty table.
+    """The cells of a table's first row, whether or not it is a header; none of an empty table.
 
     Raises:
-        ContractViolation: It is no table.
+        ContractViolation: The row is malformed.
     """
     feed = _Lines(content, source)
     try:
@@ -86,16 +86,17 @@ def first_row(content: Content, source: Source, delimiter: str, quoted: bool) ->
                 return [cell.strip() for cell in row]
     except csv.Error as error:
         raise ContractViolation(
-            f"{content.where}: its first row is malformed ({str(error)[:80]}); mend it, or set"
+            f"{content.where}: its first row is malformed ({str(error)[:80]}); fix it, or set"
             " `quotes: none`."
         ) from error
     return []
 
 
 def delimiter_of(first_line: str, delimiter: str) -> str:
-    """For a comma ``;``, a tab or ``|`` where the first line has no comma: what it has most of.
+    """The delimiter actually used where a comma is expected but the first line has none.
 
-    Excel writes ``;`` in many countries, databases write tabs and bars.
+    It is the most frequent of ``;``, tab and ``|``. Excel writes ``;`` in many countries, databases
+    write tabs and bars.
     """
     if delimiter != "," or "," in first_line:
         return delimiter
@@ -114,7 +115,7 @@ def _reader(feed: _Lines, delimiter: str, quoted: bool) -> Iterator[list[str]]:
 
 
 class _Lines:
-    """Lines for the csv module, with the number of the one its record starts in."""
+    """Lines for the csv module, with the number of the line where the current record starts."""
 
     def __init__(self, content: Content, source: Source):
         self._lines: Iterator[tuple[int, str] | Rejected] = lines(content, source)
@@ -124,7 +125,7 @@ class _Lines:
         self.rejected: list[Rejected] = []
 
     def first(self) -> str:
-        """The first line, which is still to be read; empty where there is none that can be."""
+        """The first line, without consuming it; empty if there is none that can be decoded."""
         item = next(self._lines, None)
         if item is None:
             return ""
@@ -145,8 +146,7 @@ class _Lines:
             elif self.number - self.start > MAX_RECORD_LINES:
                 raise ContractViolation(
                     f"{self._where}: line {self.start}: a quote opens here and is not closed "
-                    "within "
-                    f'{MAX_RECORD_LINES:,} lines; double it ("") or set `quotes: none`.'
+                    f'within {MAX_RECORD_LINES:,} lines; double it ("") or set `quotes: none`.'
                 )
             return line
         raise StopIteration
@@ -160,7 +160,7 @@ def _check_columns(content: Content, source: Source, names: list[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ContractViolation(
-            f"{content.where}: the column {repeated[0][:60]!r} stands twice in the header; "
+            f"{content.where}: the column {repeated[0][:60]!r} occurs twice in the header; "
             "rename one."
         )
     fields = source.fields
@@ -178,6 +178,6 @@ def _check_columns(content: Content, source: Source, names: list[str]) -> None:
             shown = ", ".join(name[:40] for name in names[:20])
             raise ContractViolation(
                 f"{content.where}: line 1: expected a column {column!r} (fields.{role}){hint} "
-                "Columns: "
-                f"{shown}. Correct 'fields', or name the 'columns' of a table without a header."
+                f"Columns: {shown}. Correct 'fields', or name the 'columns' of a table without a "
+                "header."
             )

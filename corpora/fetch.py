@@ -1,4 +1,4 @@
-"""Getting a source's files from where they are published, once, verified; a run never does this."""
+"""Downloads and verifies the published files of a source. A run never does this."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TIMEOUT_SECONDS = 60
 
 @dataclass(frozen=True)
 class Download:
-    """One file to get.
+    """One file to download.
 
     Attributes:
         url: Its address.
         sha256: Digest of the bytes as published.
-        target: Where it goes.
+        target: The file in the cache.
     """
 
     url: str
@@ -38,10 +38,10 @@ class Download:
 
 
 def downloads(source: Source) -> list[Download]:
-    """What `fetch` would get.
+    """The files that `fetch` would download.
 
     Raises:
-        ContractViolation: The source says that it cannot be fetched, or does not say from where.
+        ContractViolation: The source cannot be fetched, or does not say from where.
     """
     if source.fetch == "none" or not source.origin:
         where = ", ".join(origin.url for origin in source.origin)
@@ -56,25 +56,24 @@ def downloads(source: Source) -> list[Download]:
         )
         raise ContractViolation(
             f"source {source.name}: there is nothing to fetch ({reason}); set FOURSTAGE_DATA to "
-            "the folder "
-            "that its files are below."
+            "the folder that its files are below."
         )
     return [download for origin in source.origin for download in _of(source, origin)]
 
 
 def fetch(source: Source, say: Callable[[str], None] = lambda line: None) -> list[Path]:
-    """Get every file of a source into the cache; what is there and whole is not got again.
+    """Download every file of a source that the cache lacks or holds with a wrong digest.
 
     Args:
         source: A source with an origin.
-        say: Told what happens, a line each.
+        say: Called with a progress line for each file.
 
     Returns:
         The files in the cache.
 
     Raises:
-        EnvironmentFault: The place cannot be reached, or the disk is full.
-        ContractViolation: What came is not what was published, or nothing can be fetched.
+        EnvironmentFault: The server cannot be reached, or the disk is full.
+        ContractViolation: A file has the wrong digest, or the source cannot be fetched.
     """
     done = []
     for download in downloads(source):
@@ -94,29 +93,28 @@ def _of(source: Source, origin: Origin) -> Iterator[Download]:
             name = file.save_as or file.path.rsplit("/", 1)[-1]
             yield Download(_address(source, origin, file.path), file.sha256, folder / name)
         return
-    assert origin.sha256 is not None  # the schema asks for it
+    assert origin.sha256 is not None  # the schema requires it
     published = origin.path or urlsplit(origin.url).path
     name = origin.save_as or published.rsplit("/", 1)[-1]
     yield Download(_address(source, origin, origin.path), origin.sha256, folder / name)
 
 
 def _address(source: Source, origin: Origin, path: str | None) -> str:
-    """The address of a file: a path in a repository on GitHub is read at its commit."""
+    """The URL of a file; a path in a GitHub repository is resolved at the source's commit."""
     if path is None:
         return origin.url
     parts = urlsplit(origin.url)
     if parts.netloc != "github.com" or not origin.commit:
         raise ContractViolation(
             f"source {source.name}: origin: a 'path' needs a repository on github.com and its "
-            "'commit', "
-            "or the whole address as 'url'."
+            "'commit', or the whole address as 'url'."
         )
     repository = parts.path.strip("/")
     return f"https://raw.githubusercontent.com/{repository}/{origin.commit}/{quote(path)}"
 
 
 def _is_there(download: Download) -> bool:
-    """Whether the target holds what was published (the digest is of the content as published)."""
+    """Whether the target holds what was published; the digest is that of the published bytes."""
     if not download.target.is_file():
         return False
     state = hashlib.sha256()
@@ -151,7 +149,7 @@ def _get(source: Source, download: Download) -> None:
         if state.hexdigest() != download.sha256:
             raise ContractViolation(
                 f"source {source.name}: {download.url}: expected sha256 {download.sha256}, got "
-                f"{state.hexdigest()}; it was changed where it is published, nothing was kept."
+                f"{state.hexdigest()}; the published file has changed. Nothing was kept."
             )
         if _compresses(download):
             _compress(temporary)
@@ -159,15 +157,13 @@ def _get(source: Source, download: Download) -> None:
     except urllib.error.HTTPError as error:
         raise EnvironmentFault(
             f"source {source.name}: {download.url} answered {error.code} {error.reason}; correct "
-            "its "
-            "origin."
+            "its origin."
         ) from error
     except (urllib.error.URLError, TimeoutError) as error:
         reason = getattr(error, "reason", error)
         raise EnvironmentFault(
             f"source {source.name}: {download.url} cannot be reached ({reason}); go online, or "
-            "put the "
-            f"file at {target} or below a folder of FOURSTAGE_DATA."
+            f"put the file at {target} or below a folder of FOURSTAGE_DATA."
         ) from error
     except OSError as error:
         raise EnvironmentFault(
@@ -178,7 +174,7 @@ def _get(source: Source, download: Download) -> None:
 
 
 def _compress(path: Path) -> None:
-    """Compress a file in place, the same bytes every time."""
+    """Compress a file in place; the result is reproducible."""
     packed = path.with_name(f"{path.name}.packed")
     try:
         with (

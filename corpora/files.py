@@ -1,4 +1,4 @@
-"""Finding the files of a source: paths, folders, globs and addresses, in one settled order."""
+"""Finds the files of a source (paths, folders, globs, addresses) in a fixed order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fourstage.settings import data_folders, home
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".zip")
 COMPRESSED = (".gz", ".bz2")
-# These are read at run time; everything else that fsspec could reach is for `fourstage fetch`.
+# Only these are read at run time; anything else that fsspec can reach is for `fourstage fetch`.
 LOCAL_PROTOCOLS = ("file", "memory")
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -27,10 +27,10 @@ class FoundFile:
     """A file of a source.
 
     Attributes:
-        split: The split it is listed under; None where splitting is ours.
-        path: Where it is: an absolute path, or an address fsspec can open.
-        name: What it is called in ids and locations: relative, the same on every machine.
-        members: Pattern of the archive members wanted; empty for all.
+        split: The split it is listed under; None if Fourstage splits the data.
+        path: An absolute path, or an address that fsspec can open.
+        name: Its name in ids and locations: relative, the same on every machine.
+        members: Pattern of the archive members to read; empty for all.
     """
 
     split: Split | None
@@ -40,12 +40,12 @@ class FoundFile:
 
 
 def cache_folder(source: Source) -> Path:
-    """Where `fourstage fetch` puts the files of a source."""
+    """The folder in which `fourstage fetch` stores the files of a source."""
     return home() / "data" / source.name
 
 
 def search_places(source: Source, folders: Sequence[Path] = ()) -> list[Path]:
-    """Folders that a source's relative files are looked for in, in order."""
+    """The folders in which a source's relative files are searched, in order."""
     project = [source.project] if source.project else []
     return list(dict.fromkeys([*project, *folders, *data_folders(), cache_folder(source)]))
 
@@ -54,11 +54,11 @@ def find_files(source: Source, folders: Sequence[Path] = ()) -> list[FoundFile]:
     """Every file of a source, splits in order, sorted by name within a pattern.
 
     Args:
-        source: What to look for.
+        source: The source.
         folders: Further folders for relative patterns, after the source's own project folder.
 
     Raises:
-        ContractViolation: A pattern matches nothing, a link leads nowhere, an address is remote.
+        ContractViolation: A pattern matches nothing, a link is dangling, or an address is remote.
     """
     places = search_places(source, folders)
     found: list[FoundFile] = []
@@ -122,7 +122,7 @@ def _local(path: Path) -> Iterator[Path]:
 
 
 def _of_folder(folder: Path) -> Iterator[Path]:
-    """Every file below a folder that is not hidden, links to folders not followed."""
+    """Every file below a folder that is not hidden; links to folders are not followed."""
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
@@ -136,7 +136,7 @@ def _of_folder(folder: Path) -> Iterator[Path]:
 
 
 def _fixed_part(path: Path) -> Path:
-    """The folder above the first part with a wildcard; of a plain path, the folder it is in."""
+    """The folder above the first part with a wildcard; for a plain path, its parent."""
     for parent in reversed(path.parents):
         if has_magic(str(parent)) and not parent.exists():
             return parent.parent
@@ -203,7 +203,7 @@ def _addressed(
 
 
 def _with_distinct_names(found: list[FoundFile]) -> list[FoundFile]:
-    """Two files of one name (from two absolute folders) get a number, so that ids stay apart."""
+    """Number files of the same name (from two absolute folders), so that ids stay distinct."""
     times: dict[tuple[Split | None, str], int] = {}
     distinct = []
     for file in found:

@@ -1,7 +1,7 @@
-"""Names of phrases and entities, found in text with their places.
+"""A gazetteer: finds the names of phrases and entities in text.
 
-A file has one name a line: ``name<TAB>phrase`` or ``name<TAB>entity``. All names are looked for in
-one pass over a text, however many there are.
+A file has one name per line: ``name<TAB>phrase`` or ``name<TAB>entity``. One pass over a text finds
+all names, however many there are.
 
 Reference: Aho and Corasick 1975, Communications of the ACM 18(6).
 """
@@ -21,7 +21,7 @@ KINDS = ("phrase", "entity")
 
 @dataclass(frozen=True, order=True)
 class Match:
-    """A name in a text: ``text[start:end]``, and what it names."""
+    """A name in a text: ``text[start:end]``, and its kind."""
 
     start: int
     end: int
@@ -29,15 +29,14 @@ class Match:
 
 
 def find_gazetteer(file: str, folders: Sequence[Path] = ()) -> Path:
-    """Where a gazetteer lies.
+    """The path of a gazetteer.
 
     Args:
-        file: As a recipe has it: absolute, or relative to one of the places.
-        folders: Project folders; after them come those of ``FOURSTAGE_DATA`` and what comes with
-            Fourstage.
+        file: The path in the recipe: absolute, or relative to one of the search folders.
+        folders: Project folders, searched before those of ``FOURSTAGE_DATA`` and Fourstage's own.
 
     Raises:
-        ContractViolation: There is none, with the places looked in.
+        ContractViolation: It does not exist; the message lists the folders searched.
     """
     places = [*folders, *data_folders(), REPOSITORY]
     for place in places:
@@ -49,10 +48,10 @@ def find_gazetteer(file: str, folders: Sequence[Path] = ()) -> Path:
 
 
 def read_gazetteer(path: Path) -> list[tuple[str, str]]:
-    """(name, kind) of each line; empty lines are passed over.
+    """(name, kind) of each line; empty lines are skipped.
 
     Raises:
-        ContractViolation: A line is not of that form, with its number, or the file is not UTF-8.
+        ContractViolation: A line has another form, or the file is not UTF-8.
     """
     try:
         text = path.read_text("utf-8")
@@ -74,7 +73,7 @@ def read_gazetteer(path: Path) -> list[tuple[str, str]]:
             )
         names.append((name.strip(), kind))
     if not names:
-        raise ContractViolation(f"{path}: expected one name a line, got an empty file")
+        raise ContractViolation(f"{path}: expected one name per line, got an empty file")
     return names
 
 
@@ -87,14 +86,16 @@ class Gazetteer:
 
     def __init__(self, names: Iterable[tuple[str, str]]):
         self._next: list[dict[str, int]] = [{}]
-        self._ends: list[list[tuple[int, str]]] = [[]]  # (length, kind) of names that end here
+        self._ends: list[list[tuple[int, str]]] = [
+            []
+        ]  # (length, kind) of the names that end at each state
         for name, kind in sorted(set(names)):
             if name:
                 self._add(name, kind)
         self._link()
 
     def matches(self, text: str) -> Iterator[Match]:
-        """Every occurrence of every name, overlapping ones too, in the order of their ends."""
+        """Every occurrence of every name, including overlapping ones, ordered by their ends."""
         state = 0
         following, failure, ends = self._next, self._failure, self._ends
         for i, character in enumerate(text, start=1):
@@ -115,7 +116,7 @@ class Gazetteer:
         self._ends[state].append((len(name), kind))
 
     def _link(self) -> None:
-        """From each prefix to its longest suffix that is a prefix too, in order of length."""
+        """Link each prefix to its longest suffix that is also a prefix, in order of length."""
         self._failure = [0] * len(self._next)
         waiting = deque(self._next[0].values())
         while waiting:
@@ -125,13 +126,13 @@ class Gazetteer:
                 while back and character not in self._next[back]:
                     back = self._failure[back]
                 self._failure[after] = self._next[back].get(character, 0)
-                # What ends at the suffix ends here too; it is complete, being shorter.
+                # Names that end at the suffix end here, too; its list is complete: it is shorter.
                 self._ends[after] = self._ends[after] + self._ends[self._failure[after]]
                 waiting.append(after)
 
 
 def longest(matches: Iterable[Match]) -> list[Match]:
-    """Of matches that overlap the leftmost, and of those the longest."""
+    """Of overlapping matches the leftmost, and of those the longest."""
     kept: list[Match] = []
     for match in sorted(matches, key=lambda match: (match.start, -match.end)):
         if not kept or match.start >= kept[-1].end:

@@ -1,10 +1,10 @@
-"""Which rows belong together: a union-find whose groups' names do not hang on order."""
+"""Groups of related rows: a union-find whose group names do not depend on order."""
 
 from __future__ import annotations
 
 
 class Groups:
-    """Rows numbered from 0, joined by keys they share and by matches between them."""
+    """Rows numbered from 0, joined by common keys and by explicit matches."""
 
     def __init__(self) -> None:
         self._parents: list[int] = []
@@ -15,7 +15,7 @@ class Groups:
         """Add a row; it joins the rows added with the same key.
 
         Args:
-            key: What it shares: the digest of its text, its group's name…
+            key: What it has in common with others: the digest of its text, its group's name…
         """
         row = len(self._parents)
         self._parents.append(row)
@@ -26,13 +26,13 @@ class Groups:
         return row
 
     def join(self, one: int, other: int) -> None:
-        """Make one group of two rows' groups."""
+        """Merge the groups of two rows."""
         one, other = self._root(one), self._root(other)
         if one == other:
             return
         one, other = min(one, other), max(one, other)
         self._parents[other] = one
-        # The least key names the group, whichever row came first.
+        # The smallest key names the group, whichever row came first.
         self._names[one] = min(self._names[one], self._names[other])
 
     def name(self, row: int) -> str:

@@ -1,4 +1,4 @@
-"""When two texts are the same: one normal form for duplicates, overlap and decontamination."""
+"""When two texts count as equal: the normal form for duplicates, overlap and decontamination."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from collections.abc import Sequence
 import numpy as np
 
 _NOT_WORD = re.compile(r"(?:[^\w ]|_)+")
-# The same for ASCII, ten times as fast: letters in lower case, digits, all else a blank.
+# The same for ASCII, ten times as fast: lowercase letters and digits; all else becomes a space.
 _ASCII = bytes(
     ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256)
 )
 _CHARACTER_SCRIPTS = re.compile(
-    # Scripts that do not set words apart: Han, kana, Thai, Lao, Khmer, Burmese.
+    # Scripts without spaces between words: Han, kana, Thai, Lao, Khmer, Burmese.
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     r"\U00020000-\U0003ffff]+"
 )
-# Odd multipliers of good bit mixing: Knuth's 2^64/φ, and the two of splitmix64.
+# Odd multipliers that mix bits well: Knuth's 2^64/φ, and the two of splitmix64.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def normal_form(text: str, markings: Sequence[str] = ()) -> str:
-    """Letters and digits only, one width and case, words set apart by one blank.
+    """Letters and digits only, of one width and case, with one space between words.
 
     Args:
         text: Any text.
-        markings: Strings that are taken out first, such as marks round entities.
+        markings: Strings to remove first, such as markers around entities.
 
     Example:
         >>> normal_form("The << Ang-II >>  Receptor!", ["<<", ">>"])
@@ -41,23 +41,23 @@ def normal_form(text: str, markings: Sequence[str] = ()) -> str:
     if text.isascii():
         return b" ".join(text.encode().translate(_ASCII).split()).decode()
     folded = unicodedata.normalize("NFKC", text).casefold()
-    # Folding can undo the normal form (ΐ and its like), so that it is applied once more.
+    # Case folding can undo the normal form (ΐ, for example), so it is applied once more.
     if not folded.isascii():
         folded = unicodedata.normalize("NFKC", folded)
     return " ".join(_NOT_WORD.sub(" ", folded).split())
 
 
 def marked_form(text: str, markings: Sequence[str]) -> str:
-    """A normal form in which the markings count, each as a word of its own."""
+    """A normal form that keeps the markings, each as a word of its own."""
     for number, marking in enumerate(markings):
         text = text.replace(marking, f" marking{number} ")
     return normal_form(text)
 
 
 def text_digest(text: str, normal: str, pair: str | None = None) -> str:
-    """16 hex digits that two texts share exactly if they are the same but for marks and case.
+    """16 hex digits, equal for texts that differ only in punctuation and case.
 
-    A text without any letter or digit (a row of stars) stands for itself.
+    A text without any letter or digit (a row of asterisks) is digested as it is.
     """
     state = hashlib.sha256((normal or text).encode())
     if pair is not None:
@@ -66,20 +66,20 @@ def text_digest(text: str, normal: str, pair: str | None = None) -> str:
 
 
 def is_unspaced(normal: str) -> bool:
-    """Whether a text is mostly in a script that does not set words apart."""
+    """Whether a text is mostly in a script without spaces between words."""
     if normal.isascii():
         return False
     return 2 * sum(map(len, _CHARACTER_SCRIPTS.findall(normal))) > len(normal.replace(" ", ""))
 
 
 def word_units(normal: str) -> np.ndarray:
-    """One number a word of a normal form, (words,) uint64."""
+    """One number per word of a normal form, (words,) uint64."""
     words = normal.encode().split()
     return np.fromiter(map(zlib.crc32, words), dtype=np.uint64, count=len(words))
 
 
 def character_units(normal: str) -> np.ndarray:
-    """One number a character of a normal form, blanks left out, (characters,) uint64."""
+    """One number per character of a normal form, without spaces, (characters,) uint64."""
     packed = normal.replace(" ", "").encode("utf-32-le")
     return np.frombuffer(packed, dtype=np.uint32).astype(np.uint64)
 

@@ -1,4 +1,4 @@
-"""Labels held to account: one kind of value, no near-equal names, none that training never saw."""
+"""Checks labels: one kind of value, no near-equal names, none unseen in training."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from corpora.limits import MAX_LABEL_CHARACTERS
 from fourstage.errors import ContractViolation, listed
 
 _SHOWN = 20
-# Line ends, tabs and other control characters, and those that turn the direction of writing.
+# Line ends, tabs and other control characters, and those that change the writing direction.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def why_no_name(label: str) -> str:
-    """Why a label cannot be the name of a class, with nothing of it; empty where it can."""
+    """Why a label cannot be a class name, without quoting it; empty if it can."""
     if len(label) > MAX_LABEL_CHARACTERS:
         return f"a label of more than {MAX_LABEL_CHARACTERS} characters"
     if _STEERING.search(label):
@@ -26,7 +26,7 @@ def why_no_name(label: str) -> str:
 
 
 def check_kinds(source: str, kinds: Mapping[str, int], first: Mapping[str, str]) -> None:
-    """One kind of label value in a dataset.
+    """Check that a dataset has one kind of label value.
 
     Args:
         source: Name of the source.
@@ -34,7 +34,7 @@ def check_kinds(source: str, kinds: Mapping[str, int], first: Mapping[str, str])
         first: Location of the first row of each kind.
 
     Raises:
-        ContractViolation: There are several; nothing is cast silently.
+        ContractViolation: There are several kinds; nothing is cast silently.
     """
     if len(kinds) > 1:
         shown = ", ".join(
@@ -42,17 +42,16 @@ def check_kinds(source: str, kinds: Mapping[str, int], first: Mapping[str, str])
         )
         raise ContractViolation(
             f"source {source}: expected labels of one type, got {len(kinds)}: {shown}; write "
-            "them all "
-            "the same way."
+            "them all the same way."
         )
 
 
 def check_names(source: str, labels: Counter[str]) -> None:
-    """No two labels that differ only by case, blanks, width or invisible characters.
+    """Check that no two labels differ only in case, spaces, width or invisible characters.
 
     Args:
         source: Name of the source.
-        labels: Rows by label.
+        labels: Number of rows by label.
 
     Raises:
         ContractViolation: Some do.
@@ -67,22 +66,21 @@ def check_names(source: str, labels: Counter[str]) -> None:
             for group in groups[:_SHOWN]
         )
         raise ContractViolation(
-            f"source {source}: {len(labels)} labels, of which some differ only by case, blanks "
-            "or width: "
-            f"{shown}; write each label one way."
+            f"source {source}: {len(labels)} labels, of which some differ only in case, spaces "
+            f"or width: {shown}; write each label in one way."
         )
 
 
 def check_seen(source: str, train: Iterable[str], unseen: Sequence[tuple[str, str, str]]) -> None:
-    """No label that only evaluation rows have.
+    """Check that evaluation rows have no label that is unseen in training.
 
     Args:
         source: Name of the source.
         train: The training labels.
-        unseen: Label, split and id of each row that has another.
+        unseen: Label, split and id of each row with an unseen label.
 
     Raises:
-        ContractViolation: There is such a row.
+        ContractViolation: `unseen` is not empty.
     """
     if unseen:
         rows = [
@@ -92,12 +90,12 @@ def check_seen(source: str, train: Iterable[str], unseen: Sequence[tuple[str, st
         raise ContractViolation(
             f"source {source}: {len(unseen):,} rows have a label that no training row has: "
             f"{listed(rows, _SHOWN, '; ')}. "
-            f"Labels of train: {known}. Correct the label or add training rows that have it."
+            f"Labels of train: {known}. Correct the label, or add training rows with it."
         )
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """Labels each once, sorted: by value where all are whole numbers, else as text."""
+    """The distinct labels, sorted by value if all are whole numbers, else as text."""
     names = set(labels)
     if all(re.fullmatch(r"-?(?:0|[1-9]\d{0,17})", name) for name in names):
         return sorted(names, key=int)
@@ -105,7 +103,7 @@ def in_order(labels: Iterable[str]) -> list[str]:
 
 
 def visible(label: str) -> str:
-    """A label as messages show it: outer blanks as ``␠``, other invisible characters escaped."""
+    """A label for messages: outer spaces as ``␠``, other invisible characters escaped."""
     shown = label if len(label) <= 40 else label[:39] + "…"
     inner = shown.strip(" ")
     left = len(shown) - len(shown.lstrip(" "))

@@ -1,12 +1,12 @@
-"""Bounds that keep one bad file from taking the machine along; far above what real text needs."""
+"""Limits that keep one bad file from bringing down the machine, far above what text needs."""
 
 MEBIBYTE = 1 << 20
 
 MAX_LINE_BYTES = 32 * MEBIBYTE  # one line, one quoted record
 MAX_DOCUMENT_BYTES = 32 * MEBIBYTE  # one document of a text file
-# Real text compresses 3 to 20 times, logs up to some 60; deflate's own limit is 1,030.
+# Text compresses by a factor of 3 to 20, logs by up to about 60; deflate's own limit is 1,030.
 MAX_RATIO = 200
-RATIO_FLOOR_BYTES = 8 * MEBIBYTE  # below this much output the ratio is nobody's business
+RATIO_FLOOR_BYTES = 8 * MEBIBYTE  # the ratio is not checked below this much output
 MAX_MEMBERS = 2_000_000  # of one archive
 MAX_ID_CHARACTERS = 200
-MAX_LABEL_CHARACTERS = 100  # a longer one is a text in the wrong column
+MAX_LABEL_CHARACTERS = 100  # a longer one is text in the wrong column

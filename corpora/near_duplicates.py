@@ -1,11 +1,11 @@
 """Near duplicates by MinHash, one text at a time; signatures and their bands are on disk.
 
-Broder 1997 (signatures and bands); the shingle of five words and the threshold of 0.8 are those of
-Lee et al. 2022, arXiv 2107.06499, section 4.2. Scripts without blanks take shingles of four
+Broder 1997 (signatures and bands). The shingle of five words and the threshold of 0.8 are those of
+Lee et al. 2022, arXiv 2107.06499, section 4.2. In scripts without spaces a shingle is four
 characters.
 
-The package datasketch computes the same (its "affine32" scheme; a test compares the two), one
-object a text: 370 µs a text of 100 words where these plain arrays take 130.
+The package datasketch computes the same signatures (its "affine32" scheme; a test compares the
+two), but takes 370 µs per text of 100 words; these plain arrays take 130.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from corpora.scratch import database_in_memory
 PERMUTATIONS = 128
 WORD_SHINGLE = 5
 CHARACTER_SHINGLE = 4
-# 16 bands of 8: two texts of similarity 0.8 meet with probability 0.95, of 0.9 with 0.9999; what
-# meets
-# is then held against the threshold by its whole signature, so that more bands cost no precision.
+# 16 bands of 8: two texts of similarity 0.8 share a band with probability 0.95, of 0.9 with 0.9999.
+# Candidates are then compared by their whole signatures, so more bands cost no precision.
 BANDS = 16
-# Shingles looked at in one piece: 8,192 x 128 numbers of 4 bytes are 4 MiB.
+# Shingles hashed at a time: 8,192 x 128 numbers of 4 bytes are 4 MiB.
 _PIECE = 8192
-# Texts remembered under one piece of a signature.
+# Most texts stored under one band of a signature.
 _MET = 16
 
 
@@ -44,7 +43,7 @@ _FACTORS, _OFFSETS = permutations()
 def shingles(
     normal: str, words: int = WORD_SHINGLE, characters: int = CHARACTER_SHINGLE
 ) -> np.ndarray:
-    """Hashes of a normal form's shingles, each once, (n,) uint32; a short text is one."""
+    """Distinct hashes of a normal form's shingles, (n,) uint32; a short text is one shingle."""
     if is_unspaced(normal):
         units, length = character_units(normal), characters
     else:
@@ -54,7 +53,7 @@ def shingles(
 
 
 def signature(hashes: np.ndarray) -> np.ndarray:
-    """The least of the hashes under each permutation, (128,) uint32; all ones for no hashes."""
+    """The minimum of the hashes under each permutation, (128,) uint32; all ones for no hashes."""
     least = np.full(PERMUTATIONS, 0xFFFFFFFF, dtype=np.uint32)
     for start in range(0, len(hashes), _PIECE):
         piece = hashes[start : start + _PIECE, None] * _FACTORS + _OFFSETS  # (n, 128), modulo 2^32
@@ -63,15 +62,14 @@ def signature(hashes: np.ndarray) -> np.ndarray:
 
 
 class NearDuplicates:
-    """Texts met so far, asked whether a new one is nearly one of them.
+    """An index of texts that finds near duplicates of a new one.
 
     Args:
-        threshold: Jaccard similarity of shingle sets from which two texts count as one, 0-1.
-        word_shingle: Words in a shingle.
-        character_shingle: Characters in a shingle, where words are not set apart.
-        bands: Pieces that a signature is looked up by, a divisor of 128; more find less similar
-            pairs.
-        database: Where signatures are remembered; in memory where None.
+        threshold: Jaccard similarity of shingle sets from which two texts are duplicates, 0-1.
+        word_shingle: Words per shingle.
+        character_shingle: Characters per shingle in scripts without spaces.
+        bands: Bands of a signature, a divisor of 128; more bands find less similar pairs.
+        database: Where signatures are stored; None for memory.
     """
 
     def __init__(
@@ -90,7 +88,7 @@ class NearDuplicates:
         self._database = database or database_in_memory()
         self._count = 0
         self._database.execute("CREATE TABLE signatures (number INTEGER PRIMARY KEY, minima BLOB)")
-        # A piece of a signature, by its hash → numbers of the texts that have it.
+        # The hash of a band → the numbers of the texts that have it.
         self._database.execute(
             "CREATE TABLE bands (piece INTEGER, number INTEGER, PRIMARY KEY (piece, number))"
             " WITHOUT ROWID"
@@ -101,7 +99,7 @@ class NearDuplicates:
         return self._count
 
     def match_or_add(self, normal: str) -> int | None:
-        """Number of the first text added that this one nearly repeats; else add it and say None.
+        """The number of the first text that this one nearly duplicates; else add it, return None.
 
         Args:
             normal: A text in normal form.
@@ -121,7 +119,7 @@ class NearDuplicates:
             other = np.frombuffer(found, dtype=np.uint32)
             if np.count_nonzero(other == minima) >= self._threshold * PERMUTATIONS:
                 return number
-        # Texts from one template would otherwise make this quadratic.
+        # Otherwise texts made from one template would make this quadratic.
         few = [(piece, self._count) for piece, texts in met.items() if texts < _MET]
         self._database.executemany("INSERT INTO bands VALUES (?, ?)", few)
         self._database.execute("INSERT INTO signatures VALUES (?, ?)", (self._count, packed))
@@ -130,6 +128,6 @@ class NearDuplicates:
 
 
 def _piece(start: int, piece: bytes) -> int:
-    """64 bits of a piece and its place; the whole signature decides what they bring together."""
+    """64-bit hash of a band and its place; collisions are resolved by the whole signature."""
     hashed = blake2b(piece, digest_size=8, salt=start.to_bytes(8, "little"))
     return int.from_bytes(hashed.digest(), "little", signed=True)

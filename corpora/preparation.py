@@ -1,8 +1,8 @@
-"""From a source's files to what training reads: cleaned, without repeats, split, profiled, counted.
+"""Prepares a source for training: cleans, deduplicates, splits, profiles and counts.
 
-A corpus is prepared in one pass, in memory that does not grow: what has to be remembered of each
-document is in a scratch database. A dataset is spooled once to disk, because what happens to a row
-depends on rows after it.
+A corpus is prepared in one pass with constant memory: what has to be remembered of each document
+is in a scratch database. A dataset is spooled to disk once, because what happens to a row depends
+on later rows.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def prepare_corpus(
         source: The corpus.
         snapshot: Its files.
         folder: Where to write; must exist.
-        evaluation_texts: Texts that must not be trained on; documents that hold one are removed.
+        evaluation_texts: Texts that must not be trained on; documents with one are removed.
         heldout_share: Share of documents held out of training, 0-1; more of a small corpus
-            (`corpora.splits.HeldOut`), and of two documents or more at least one.
+            (`corpora.splits.HeldOut`), at least one if there are two or more.
 
     Returns:
         What was read, kept, quarantined and removed.
@@ -81,7 +81,7 @@ def prepare_corpus(
     Raises:
         ContractViolation: A file cannot be read, or nothing is left.
     """
-    # Labelled passages of the same packages have the libraries' names taken out.
+    # Labelled passages of the same packages are without the names of the libraries.
     names = normal_form(" ".join(library_names(source.packages))).split()
     evaluation = EvaluationTexts(evaluation_texts, source.markings, ignored=names)
     writer = _CorpusWriter(source, folder, evaluation, heldout_share)
@@ -91,24 +91,24 @@ def prepare_corpus(
 def prepare_dataset(
     source: Source, snapshot: Snapshot, folder: Path, *, overlap: Overlap = "drop_from_train"
 ) -> Counts:
-    """Write ``rows.arrow``, ``labels.json`` and what `prepare_corpus` writes but documents.
+    """Write ``rows.arrow``, ``labels.json`` and what `prepare_corpus` writes, except documents.
 
-    A split that the source does not list is carved out of train by hash: rows of one group, and
-    rows that nearly repeat each other, stay on one side.
+    A split that the source does not list is carved out of train by hash. Rows of one group, and
+    near duplicates, stay on one side.
 
     Args:
         source: The dataset.
         snapshot: Its files.
         folder: Where to write; must exist.
-        overlap: What happens to training rows whose text (markings aside) dev or test rows have
-            too: ``drop_from_train``, ``refuse`` (an error that lists their ids) or ``report``.
+        overlap: What happens to training rows whose text (without markings) also occurs in dev or
+            test: ``drop_from_train``, ``refuse`` (an error that lists their ids) or ``report``.
 
     Returns:
-        What was read, kept, quarantined and removed; the overlap as it was found is in the details.
+        What was read, kept, quarantined and removed; the details hold the overlap as found.
 
     Raises:
-        ContractViolation: A file cannot be read; labels are of several kinds, near-equal, or
-            unseen in train; rows overlap and may not; nothing is left.
+        ContractViolation: A file cannot be read; labels are of several kinds, near-equal or unseen
+            in train; rows overlap although the policy refuses it; nothing is left.
     """
     return DatasetWriter(source, folder, overlap, MEASURES).write(snapshot)
 
@@ -130,14 +130,14 @@ class _CorpusWriter:
 
     def _write(self, snapshot: Snapshot, database: sqlite3.Connection) -> Counts:
         self._met = Met(database)
-        # Every document kept is added, so that both number them alike.
+        # Every kept document is added, so that both use the same numbers.
         self._near = NearDuplicates(database=database)
         cleaned_away: dict[str, int] = {}
         chosen, heldout = HeldOut(self._heldout_share), 0
         measured = unfinished(self._folder / "profile.arrow")
         with ExitStack() as stack:
             ledger = stack.enter_context(Ledger(self._folder))
-            # Counts of duplicates are known at the end, so the profile is written twice.
+            # Duplicate counts are known only at the end, so the profile is written twice.
             profile = stack.enter_context(TableWriter(measured, CORPUS_PROFILE))
             documents = stack.enter_context(
                 TableWriter(self._folder / "documents.arrow", DOCUMENTS)
@@ -207,7 +207,7 @@ class _CorpusWriter:
         position = CORPUS_PROFILE.get_field_index("num_duplicates")
         start = 0
         with (
-            pyarrow.OSFile(str(measured)) as stream,  # a map would stay in memory as it is read
+            pyarrow.OSFile(str(measured)) as stream,  # a memory map would fill memory as it is read
             TableWriter(self._folder / "profile.parquet", CORPUS_PROFILE) as profile,
         ):
             reader = pyarrow.ipc.open_file(stream)
@@ -221,7 +221,7 @@ class _CorpusWriter:
 
 
 def _hold_out(path: Path, numbers: Set[int]) -> None:
-    """Write a table anew with the split of some rows changed, rows counted from 0."""
+    """Rewrite a table with some rows, counted from 0, moved to the held-out split."""
     with pyarrow.OSFile(str(path)) as stream:
         reader = pyarrow.ipc.open_file(stream)
         column = reader.schema.get_field_index("split")

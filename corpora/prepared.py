@@ -1,4 +1,4 @@
-"""Read back what preparation wrote, a batch at a time."""
+"""Reads prepared documents and rows, a batch at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS = "rows.arrow"
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document as it may be trained on; `split` is ``train`` or ``heldout``."""
+    """A prepared document; `split` is ``train`` or ``heldout``."""
 
     id: str
     text: str
@@ -33,7 +33,7 @@ class PreparedRow:
 
     @property
     def whole(self) -> str:
-        """Both texts of a pair as one."""
+        """Both texts of a pair, joined."""
         return self.text if self.text_pair is None else f"{self.text} {self.text_pair}"
 
 
@@ -52,7 +52,7 @@ def prepared_rows(folder: Path) -> Iterator[PreparedRow]:
 
 
 def _record_batches(path: Path) -> Iterator[pyarrow.RecordBatch]:
-    # Read, not mapped: what is read once from front to back would fill memory as a map.
+    # Not mapped: a memory map that is read from front to back once would fill memory.
     with pyarrow.OSFile(str(path)) as stream:
         reader = pyarrow.ipc.open_file(stream)
         for number in range(reader.num_record_batches):

@@ -1,18 +1,17 @@
-"""The profile: one row of numbers a document or row, no text; contracts look at this.
+"""The profile: one row of numbers per document or labelled row, without text, for contracts.
 
 Columns for all: ``id``, ``split``, ``num_chars``, ``num_words``, ``longest_word`` (characters),
 ``replacement_share`` (of U+FFFD, 0-1), ``script_share`` (of letters that are in the language's
 script, 0-1; 1 where there are no letters), ``control_removed`` (characters removed in cleaning),
-``special_token_strings`` (how many stand in the text), ``digest`` (of the normal form), and
+``special_token_strings`` (how many occur in the text), ``digest`` (of the normal form), and
 ``num_duplicates`` (removed documents that this one stands for; their share is the duplicate rate).
 
 Further columns of datasets: ``label``, ``text_pair_chars`` (null without a pair),
-``duplicate_of_train`` (id of a training row with the same text, for rows of the other splits;
-null) and ``contradictory`` (another
-row has the same text and another label).
+``duplicate_of_train`` (for rows of the other splits, the id of a training row with the same text,
+or null) and ``contradictory`` (another row has the same text and another label).
 
-Only what is kept has a row; what was removed or quarantined is in ``rejected.jsonl`` and the
-counts.
+Only kept documents and rows are in it; what was removed or quarantined is in ``rejected.jsonl``
+and in the counts.
 """
 
 from __future__ import annotations
@@ -62,12 +61,12 @@ _LANGUAGES = {
 
 
 def measure(text: str, language: str, removed: Mapping[str, int]) -> dict[str, Any]:
-    """The columns that a text alone decides.
+    """The columns that depend on a single text.
 
     Args:
         text: Cleaned text.
-        language: The source's.
-        removed: What cleaning took out, by kind.
+        language: Language of the source.
+        removed: Number of characters that cleaning removed, by kind.
     """
     words = text.split()
     return {
@@ -86,7 +85,7 @@ def measure(text: str, language: str, removed: Mapping[str, int]) -> dict[str, A
 
 
 def script_share(text: str, language: str) -> float:
-    """Share of the letters that are in the language's script, 0-1; 1 where there are none."""
+    """Share of the letters that are in the language's script, 0-1; 1 if there are no letters."""
     script = _LANGUAGES.get(language.split("-")[0], "latin")
     if text.isascii() and script == "latin":
         return 1.0
@@ -95,7 +94,7 @@ def script_share(text: str, language: str) -> float:
 
 
 def _total(pattern: re.Pattern[str], text: str) -> int:
-    """Characters in all the runs that a pattern finds."""
+    """Total length of a pattern's matches."""
     return sum(map(len, pattern.findall(text)))
 
 
@@ -113,7 +112,7 @@ _NOT_CHARACTER_WORDS = re.compile(
 
 
 def _num_words(text: str, words: list[str]) -> int:
-    """Words between blanks; each character of a script without blanks is one."""
+    """Words between spaces; in scripts without spaces each character counts as a word."""
     if text.isascii():
         return len(words)
     characters = _total(_CHARACTER_WORDS, text)
@@ -123,5 +122,5 @@ def _num_words(text: str, words: list[str]) -> int:
 
 
 def _longest_run(text: str) -> int:
-    """Longest run without a blank or a character of an unspaced script."""
+    """Longest run without a space or a character of an unspaced script."""
     return max(map(len, _NOT_CHARACTER_WORDS.findall(text)), default=1 if text else 0)

@@ -1,8 +1,8 @@
-"""Names and terms in the documentation of installed packages, as a gazetteer.
+"""Makes a gazetteer of the names and terms in the documentation of installed packages.
 
-``python -m corpora.python_terms`` writes `FILE` anew. Entities are the names of documented objects
-that consist of several words (``train_test_split``, ``Series.drop``) and that the documentation
-itself writes out. Phrases are words that stand together more often than their frequencies tell.
+``python -m corpora.python_terms`` regenerates `FILE`. Entities are names of documented objects that
+consist of several words (``train_test_split``, ``Series.drop``) and occur in the documentation.
+Phrases are words that occur together more often than their frequencies predict.
 
 Reference:
     Phrases: Mikolov et al. 2013, arXiv 1310.4546, section 4, equation 6.
@@ -24,19 +24,20 @@ from fourstage.digests import write_atomically
 
 FILE = Path(__file__).parent / "gazetteers" / "python_terms.tsv"
 SOURCES = ("python_infrastructure", "python_scientific", "smoke_general", "smoke_domain")
-DISCOUNT = 4  # occurrences by which rare pairs are held down, the equation's δ
+DISCOUNT = 4  # occurrences subtracted to suppress rare pairs, the equation's δ
 THRESHOLD = 20.0
 LONGEST = 40  # characters
 
 _NAME = re.compile(r"[A-Za-z]\w*(?:\.[A-Za-z]\w*)*", re.ASCII)
-_RUN = re.compile(r"[a-z]{3,}(?: [a-z]{3,})+")  # words with nothing but a blank between them
+_RUN = re.compile(r"[a-z]{3,}(?: [a-z]{3,})+")  # words with only a space between them
 
 
 def entities(documentation: Mapping[str, str]) -> set[str]:
-    """Documented names of several words that some text writes out.
+    """Documented names of several words that occur in some text.
 
     Args:
-        documentation: Texts by ``library:module.object``, as the reader of packages gives them.
+        documentation: Texts by ``library:module.object``, as `corpora.readers.python_docs` reads
+            them.
 
     Example:
         >>> sorted(entities({"a:io.Reader.read_all": "Reader.read_all, read_all, read_none"}))
@@ -55,11 +56,11 @@ def entities(documentation: Mapping[str, str]) -> set[str]:
 
 
 def phrases(texts: Iterable[str], stop_words: Iterable[str] = ()) -> set[str]:
-    """Two or three words that stand together more often than their frequencies tell.
+    """Two or three words that occur together more often than their frequencies predict.
 
     Args:
         texts: Any texts.
-        stop_words: Words that are in no phrase.
+        stop_words: Words that phrases must not contain.
 
     Example:
         >>> sorted(phrases(["latent variable"] * 10 + ["these words stand apart"] * 100))

@@ -1,4 +1,4 @@
-"""From a source's files to documents and rows: reader, roles, types."""
+"""Reads documents and rows from a source's files: chooses the reader, maps fields, checks types."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fourstage.errors import ContractViolation
 
 
 def read_documents(source: Source, snapshot: Snapshot) -> Iterator[Document | Rejected]:
-    """Every document of a corpus, and what is none, in the files' order.
+    """Every document of a corpus, and every rejected record, in the order of the files.
 
     Raises:
-        ContractViolation: A file cannot be read, or changed since the snapshot.
+        ContractViolation: A file cannot be read, or has changed since the snapshot.
     """
     for _, content, item in _records(source, snapshot):
         if isinstance(item, Raw):
@@ -29,10 +29,10 @@ def read_documents(source: Source, snapshot: Snapshot) -> Iterator[Document | Re
 
 
 def read_rows(source: Source, snapshot: Snapshot) -> Iterator[tuple[Split | None, Row | Rejected]]:
-    """Every row of a dataset, and what is none, with the split its file is listed under.
+    """Every row of a dataset and every rejected record, with the split its file is listed under.
 
     Raises:
-        ContractViolation: A file cannot be read, or changed since the snapshot.
+        ContractViolation: A file cannot be read, or has changed since the snapshot.
     """
     for state, content, item in _records(source, snapshot):
         if isinstance(item, Raw):
@@ -108,7 +108,7 @@ _ABSENT = object()
 
 
 def _id(source: Source, values: Mapping[str, Any], location: str) -> str | Rejected:
-    """The id a record gives itself, else its location."""
+    """The id of a record from its id field, else its location."""
     column = source.fields.id
     if column is None:
         value = values.get("id")
@@ -128,7 +128,7 @@ def _id(source: Source, values: Mapping[str, Any], location: str) -> str | Rejec
 
 
 def label_of(value: Any) -> tuple[str, str]:
-    """A label as text, and the kind of value it was; nothing is cast silently."""
+    """A label as text, and the kind of its value; nothing is cast silently."""
     match value:
         case None:
             return "", "nothing"

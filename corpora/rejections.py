@@ -1,4 +1,4 @@
-"""The ledger of a preparation: what was read, what was kept, and why the rest was not."""
+"""The ledger of a preparation: what was read, what was kept, and why the rest was rejected."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from fourstage.digests import unfinished, write_atomically
 
 @dataclass
 class Counts:
-    """How many records went where; ``read = kept + Σ quarantined + Σ removed`` always.
+    """Number of records by outcome; ``read = kept + Σ quarantined + Σ removed`` always holds.
 
     Attributes:
         read: Records that the reader saw.
         kept: Documents or rows written.
-        quarantined: By reason: what broke a promise.
-        removed: By reason: what a rule took out.
-        details: What else is worth saying: splits, characters removed by kind, overlap…
+        quarantined: Records that broke a promise, by reason.
+        removed: Records that a rule removed, by reason.
+        details: Further counts: splits, characters removed by kind, overlap…
     """
 
     read: int = 0
@@ -35,12 +35,12 @@ class Counts:
     details: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Hold the books to their promise."""
+        """Check that the counts add up."""
         gone = sum(self.quarantined.values()) + sum(self.removed.values())
         assert self.read == self.kept + gone, (self.read, self.kept, self.quarantined, self.removed)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, reasons sorted."""
+        """The counts as plain JSON, reasons sorted."""
         self.check()
         return {
             "read": self.read,
@@ -52,10 +52,10 @@ class Counts:
 
 
 class Ledger:
-    """Writes ``rejected.jsonl`` while counting it.
+    """Writes ``rejected.jsonl`` and counts its records.
 
     Args:
-        folder: Where the file goes; only its owner may read it.
+        folder: Where the file goes; only its owner can read it.
     """
 
     def __init__(self, folder: Path):
@@ -72,18 +72,18 @@ class Ledger:
         return self
 
     def reject(self, rejected: Rejected) -> None:
-        """Note one record that is not kept."""
+        """Record one quarantined record."""
         counter = self._quarantined if rejected.severity == "quarantined" else self._removed
         counter[rejected.reason] += 1
         self.first.setdefault(rejected.reason, rejected.location)
         self._stream.write(json.dumps(asdict(rejected), ensure_ascii=False) + "\n")
 
     def remove(self, identity: str, location: str, reason: str, detail: str = "") -> None:
-        """Note one record that a rule takes out."""
+        """Record one record that a rule removes."""
         self.reject(Rejected(identity, location, reason, "removed", detail))
 
     def finish(self, kept: int) -> Counts:
-        """The counts, checked and written beside the rejections."""
+        """Check the counts and write them next to the rejections."""
         counts = self.counts
         counts.kept = kept
         counts.quarantined = dict(self._quarantined)
@@ -114,7 +114,7 @@ class Ledger:
 
 
 def nothing_left(source: Source, snapshot: Snapshot, ledger: Ledger) -> str:
-    """The message for a source that gives not one document or row."""
+    """The message for a source without a single document or row."""
     empty = [file.path for file in snapshot.files if not file.size]
     if not ledger.counts.read or len(empty) == len(snapshot.files):
         files = ", ".join((empty or [file.path for file in snapshot.files])[:5])

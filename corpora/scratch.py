@@ -1,4 +1,4 @@
-"""What a pass over a corpus has to remember of every document, on disk: memory stays flat."""
+"""What a pass over a corpus remembers of every document; on disk, so that memory stays flat."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-CACHE_KIB = 8192  # of a scratch database in memory; the rest is the system's page cache
+CACHE_KIB = 8192  # memory for a scratch database; the rest is left to the system's page cache
 
 
 @contextmanager
 def scratch_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """A database that nobody else sees and that is gone at the end.
+    """A private database that is deleted at the end.
 
-    It is written in one transaction that never ends, without a journal: after a kill the file is
-    rubbish, and whoever starts anew takes it away.
+    It is written in one transaction that never ends, without a journal. After a kill the file is
+    useless, and the next run deletes it.
 
     Args:
-        path: Where it lies meanwhile; ids are in it, so that only its owner may read it.
+        path: The file in the meantime; it contains ids, so only its owner can read it.
 
     Raises:
         OSError: The disk is full or broken.
@@ -40,7 +40,7 @@ def scratch_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def database_in_memory() -> sqlite3.Connection:
-    """The same for a few thousand rows."""
+    """The same in memory, for a few thousand rows."""
     database = sqlite3.connect(":memory:", isolation_level=None)
     _prepare(database)
     return database
@@ -54,10 +54,10 @@ def _prepare(database: sqlite3.Connection) -> None:
 
 
 class Met:
-    """Ids and texts of a corpus met so far.
+    """The ids and texts of a corpus seen so far.
 
     Args:
-        database: Where they are remembered.
+        database: Where they are stored.
     """
 
     def __init__(self, database: sqlite3.Connection):
@@ -72,12 +72,12 @@ class Met:
         )
 
     def is_new(self, identity: str) -> bool:
-        """Whether an id was not there before; from now on it was."""
+        """Add an id; whether it is new."""
         done = self._database.execute("INSERT OR IGNORE INTO ids VALUES (?)", (identity,))
         return done.rowcount == 1
 
     def number_of(self, digest: str) -> int | None:
-        """Number of the document kept that has a text's digest."""
+        """The number of the kept document with this digest."""
         found = self._database.execute("SELECT number FROM texts WHERE digest = ?", (digest,))
         row = found.fetchone()
         return None if row is None else row[0]
@@ -89,7 +89,7 @@ class Met:
         self.kept += 1
 
     def repeat(self, number: int) -> str:
-        """Count a repetition of a document; its id."""
+        """Count a duplicate of a document; returns the document's id."""
         found = self._database.execute(
             "UPDATE documents SET duplicates = duplicates + 1 WHERE number = ? RETURNING id",
             (number,),
@@ -97,7 +97,7 @@ class Met:
         return found.fetchone()[0]
 
     def repetitions(self, start: int, count: int) -> list[int]:
-        """How often each of some documents was repeated."""
+        """The number of duplicates of each of `count` documents from `start` on."""
         found = self._database.execute(
             "SELECT duplicates FROM documents WHERE number >= ? AND number < ? ORDER BY number",
             (start, start + count),

@@ -1,21 +1,21 @@
-"""Sentences of English and Chinese, by rules; nothing but blanks between them is lost.
+"""Splits English and Chinese text into sentences by rules; only whitespace between them is lost.
 
-A sentence ends at ``. ! ?`` (and closing quotes or brackets) before a blank and something that can
-begin a sentence, unless the dot belongs to an abbreviation, an initial or a number; in Chinese at
-``。！？…；`` wherever they stand; and at an empty line in either.
+An English sentence ends at ``. ! ?`` (and closing quotes or brackets) followed by whitespace and
+something that can begin a sentence, unless the dot belongs to an abbreviation, an initial or a
+number. A Chinese sentence ends at any ``。！？…；``. In both an empty line ends a sentence.
 """
 
 from __future__ import annotations
 
 import re
 
-# Dots after these do not end a sentence, whatever follows.
+# A dot after these never ends a sentence.
 _TITLES = frozenset(
     "mr mrs ms dr prof rev hon st sr jr gen col lt sgt capt cmdr adm gov sen rep pres "
     "fig figs eq eqs sec secs ch vol vols no nos pp ref refs ed eds cf vs viz approx resp e.g i.e "
     "al ca dept univ assn bros est".split()
 )
-# After these it does if the next word begins with a capital letter and is long enough to be one.
+# After these it does if the next word is capitalised and long enough to begin a sentence.
 _OPEN = frozenset("etc inc ltd co corp a.m p.m u.s u.k u.n ph.d m.d b.a m.a".split())
 
 _ENDS = re.compile(r"""[.!?]+["'”’)\]»]*(?=\s)""")
@@ -28,14 +28,14 @@ _UNSPACED = ("zh", "ja")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """The sentences of a text, without the blanks between them.
+    """The sentences of a text, without the whitespace between them.
 
     Args:
         text: Any text; usually cleaned.
-        language: ``zh`` and ``ja`` follow the Chinese rules, every other the English ones.
+        language: ``zh`` and ``ja`` follow the Chinese rules, all others the English ones.
 
     Returns:
-        Non-empty sentences in order; joined, they are the text but for blanks.
+        Non-empty sentences in order; joined, they are the text except for whitespace.
 
     Example:
         >>> split_sentences("Dr. Li saw 3.5 mg. It helped (see Fig. 2). Why?", "en")
@@ -57,10 +57,10 @@ def split_sentences(text: str, language: str) -> list[str]:
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines of a text that was split before: a dialogue's utterances, a poem's verses.
+    """The lines of a text that is already split: utterances of a dialogue, verses of a poem.
 
     Returns:
-        Non-empty lines in order, without the blanks round them.
+        Non-empty lines in order, stripped.
     """
     return [line for line in map(str.strip, text.split("\n")) if line]
 
@@ -78,16 +78,16 @@ def _english_ends(paragraph: str) -> list[int]:
 
 
 def _goes_on(paragraph: str, start: int, mark: str, end: int) -> bool:
-    """Whether the sentence goes on after a mark."""
+    """Whether the sentence continues after a mark."""
     following = _NEXT.match(paragraph, end)
     if following is None:
         return False
     word = following[2]
     if not (word[0].isupper() or word[0].isdigit() or following[1] or not word[0].isalpha()):
-        return True  # a small letter begins no sentence
+        return True  # a lowercase letter does not begin a sentence
     if not mark.startswith(".") or mark.startswith(".."):
         return False
-    # No abbreviation is longer than this; a bound, because a line may be a megabyte of one word.
+    # No abbreviation is longer. Without a bound, a line of one long word would take for ever.
     before = _LAST_WORD.search(paragraph[max(0, start - 16) : start])
     if before is None:
         return False

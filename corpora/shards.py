@@ -1,7 +1,7 @@
-"""Tokenised text on disk: memory-mapped Arrow, random access, the same memory for any size.
+"""Tokenised text on disk: memory-mapped Arrow with random access, in constant memory.
 
-A file is written once, batch by batch, and appears under its name when it is whole. Reading maps
-it: a document's arrays are views of the file, valid as long as the object they came from.
+A file is written once, batch by batch, and appears under its name when it is complete. A reader
+maps it: the arrays of a document are views of the file, valid as long as the reader exists.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TOKENS = pyarrow.schema(
         pyarrow.field("split", pyarrow.string(), nullable=False),
         pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("sentence_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
-        # Which kinds of unit a token starts, see corpora.units.
+        # The kinds of unit that a token starts, see corpora.units.
         pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint8()), nullable=False),
     ]
 )
-# What the contract of the tokens is held against: numbers, no text.
+# What the contract of the tokens is checked on: numbers, no text.
 TOKEN_PROFILE = pyarrow.schema(
     [
         pyarrow.field("id", pyarrow.string(), nullable=False),
@@ -70,8 +70,8 @@ class TokenWriter(TableWriter):
             split: ``train`` or ``heldout``.
             token_ids: (n,) int32.
             sentence_lengths: (s,) int32, summing to n.
-            unit_starts: (n,) uint8: which kinds of unit a token starts (`corpora.units`), or bool
-                for words alone.
+            unit_starts: (n,) uint8: the kinds of unit that each token starts (`corpora.units`), or
+                bool for words only.
         """
         tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
         sentences = np.ascontiguousarray(sentence_lengths, dtype=np.int32)
@@ -79,8 +79,7 @@ class TokenWriter(TableWriter):
         if int(sentences.sum()) != len(tokens) or len(starts) != len(tokens):
             raise ValueError(
                 f"expected sentence lengths that sum to {len(tokens)} tokens and as many unit "
-                "starts, "
-                f"got {int(sentences.sum())} and {len(starts)}"
+                f"starts, got {int(sentences.sum())} and {len(starts)}"
             )
         self.add(
             {
@@ -119,7 +118,7 @@ class RowWriter(TableWriter):
             split: ``train``, ``dev`` or ``test``.
             token_ids: (n,) int32.
             pair_token_ids: (m,) int32, or None.
-            label: Its number among the label names, -1 for none.
+            label: Index into the label names, -1 for none.
         """
         tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
         pair = None
@@ -138,7 +137,7 @@ class RowWriter(TableWriter):
 
 
 class _Mapped:
-    """A memory-mapped file and where the rows of one split are in it."""
+    """A memory-mapped file and the positions of one split's rows in it."""
 
     def __init__(self, path: Path | str, split: str | None, schema: pyarrow.Schema):
         self.path = Path(path)
@@ -149,7 +148,7 @@ class _Mapped:
             raise ValueError(
                 f"{self.path}: expected the columns {schema.names}, got {reader.schema.names}"
             )
-        # Record batches are views of the map: keeping them costs no memory to speak of.
+        # Record batches are views of the map, so keeping them costs hardly any memory.
         self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         batch_numbers, rows = [], []
         for number, batch in enumerate(self._batches):
@@ -167,7 +166,7 @@ class _Mapped:
         return len(self._batch_of)
 
     def __reduce__(self) -> tuple[type, tuple[str, str | None]]:
-        # A worker process maps the file anew instead of getting a copy.
+        # A worker process maps the file again instead of receiving a copy.
         return type(self), (str(self.path), self.split)
 
     @property
@@ -214,8 +213,8 @@ class TokenisedCorpus(_Mapped):
     """Tokenised documents.
 
     Args:
-        path: A file that `TokenWriter` wrote.
-        split: Only the documents of this split; all where None.
+        path: A file written by `TokenWriter`.
+        split: Only the documents of this split; None for all.
     """
 
     def __init__(self, path: Path | str, split: str | None = None):
@@ -224,19 +223,19 @@ class TokenisedCorpus(_Mapped):
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all documents."""
+        """Number of tokens of all documents."""
         return int(self._token_lengths.sum())
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each document, (documents,) int64."""
+        """Number of tokens of each document, (documents,) int64."""
         return self._token_lengths
 
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,).
 
         A unit start is the sum of the kinds of unit that begin there (`corpora.units`), uint8.
-        Views of the file: not to be written to.
+        The arrays are views of the file; do not write to them.
         """
         i = self._check(i)
         return (
@@ -250,8 +249,8 @@ class TokenisedRows(_Mapped):
     """Tokenised labelled rows.
 
     Args:
-        path: A file that `RowWriter` wrote.
-        split: Only the rows of this split; all where None.
+        path: A file written by `RowWriter`.
+        split: Only the rows of this split; None for all.
     """
 
     def __init__(self, path: Path | str, split: str | None = None):
@@ -266,16 +265,16 @@ class TokenisedRows(_Mapped):
 
     @property
     def labels(self) -> np.ndarray:
-        """Number of each row's label, (rows,) int32; -1 for none."""
+        """Label index of each row, (rows,) int32; -1 for none."""
         return self._labels
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each row, those of its second text included, (rows,) int64."""
+        """Number of tokens of each row, including its second text, (rows,) int64."""
         return self._lengths("token_ids") + self._lengths("pair_token_ids")
 
     def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Token ids (n,) int32 of row `i`, and of its second text (m,) or None; views."""
+        """Token ids (n,) int32 of row `i`, and (m,) of its second text or None; views."""
         i = self._check(i)
         pair = None
         if self._has_pair[self._batch_of[i]][self._row_of[i]]:

@@ -1,4 +1,4 @@
-"""What a source's files are at the start of a run; a file that is another later is an error."""
+"""The state of a source's files at the start of a run; a later change to one is an error."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class FileState:
     """One file as it was when the snapshot was taken.
 
     Attributes:
-        split: The split it is listed under; None where splitting is ours.
+        split: The split it is listed under; None if Fourstage splits the data.
         path: Absolute path, or an address.
         size: Bytes.
         mtime_ns: Time of the last modification; 0 for an address.
-        inode: Its number; 0 for an address.
+        inode: Inode number; 0 for an address.
         sha256: Digest of its bytes.
-        name: What it is called in ids and locations.
-        members: Pattern of the archive members wanted; empty for all.
+        name: Its name in ids and locations.
+        members: Pattern of the archive members to read; empty for all.
     """
 
     split: Split | None
@@ -48,7 +48,7 @@ class Snapshot:
     """The files of a source, and one digest of them all.
 
     Attributes:
-        source_name: The source's.
+        source_name: Name of the source.
         files: Splits in order, each sorted.
         digest: Of splits, names and contents; independent of folders, times and machines.
     """
@@ -64,15 +64,15 @@ class Snapshot:
 
 
 def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
-    """Find the files of a source and digest them (digests of unchanged files are remembered).
+    """Find the files of a source and digest them (digests of unchanged files are cached).
 
     Args:
-        source: What to look for.
+        source: The source.
         folders: Further folders for relative files, after the source's own project folder and
             before those of ``FOURSTAGE_DATA`` and the fetch cache.
 
     Raises:
-        ContractViolation: A file is missing, cannot be read, or changes meanwhile.
+        ContractViolation: A file is missing, cannot be read, or changes in the meantime.
         RecipeError: The format is unknown.
     """
     from corpora.readers import format_of
@@ -92,7 +92,7 @@ def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
 
 
 def check_unchanged(state: FileState, stat: os.stat_result) -> None:
-    """Raise where a file is no longer the one of the snapshot.
+    """Check that a file is still the one of the snapshot.
 
     Raises:
         ContractViolation: Its size, time or inode differs.
@@ -100,13 +100,13 @@ def check_unchanged(state: FileState, stat: os.stat_result) -> None:
     if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (state.size, state.mtime_ns, state.inode):
         raise ContractViolation(
             f"{state.path}: changed while being read: {state.size:,} bytes when the run started, "
-            f"{stat.st_size:,} now; run again when nothing writes to it."
+            f"{stat.st_size:,} now; run again once nothing writes to it."
         )
 
 
 @cache
 def _remembered(path: Path) -> DigestCache:
-    """One for all sources of a recipe, so that 300 of them read it once."""
+    """One cache for all sources of a recipe, so that 300 of them read it once."""
     return DigestCache(path)
 
 

@@ -1,18 +1,18 @@
-"""Splits by hash: a text stays on its side whatever is added, removed or reordered."""
+"""Splits by hash: a text stays on its side when others are added, removed or reordered."""
 
 from __future__ import annotations
 
 import hashlib
 
-HELDOUT = "heldout"  # what the split of a corpus is for
+HELDOUT = "heldout"  # salt of a corpus's split
 
 
 def position(group: str, salt: str) -> float:
-    """Where a group falls in [0, 1), the same on every machine and in every run.
+    """The position of a group in [0, 1), the same on every machine and in every run.
 
     Args:
-        group: What must stay together: the digest of a normal form, a document's id…
-        salt: What the split is for, so that two splits of one text are independent.
+        group: Key of what must stay together: the digest of a normal form, a document's id…
+        salt: Purpose of the split, so that two splits of one text are independent.
     """
     digest = hashlib.sha256(f"{salt}\0{group}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2.0**64
@@ -21,24 +21,24 @@ def position(group: str, salt: str) -> float:
 class HeldOut:
     """Chooses which documents of a corpus are held out of training, by hash.
 
-    A share of them; in a corpus of few documents the 20 that come first, though at most a fifth,
-    since a loss on two or three documents says little. There a document may change sides when
-    others are added.
+    It takes a share of the documents. In a small corpus it takes the 20 with the lowest positions,
+    but at most a fifth, because a loss on two or three documents says little. There a document may
+    change sides when others are added.
 
     Args:
         share: Expected share held out, 0-1.
     """
 
     LEAST = 20  # documents
-    MOST = 5  # at least so many documents to one that is held out beyond the share
+    MOST = 5  # documents for each one that is held out beyond the share
 
     def __init__(self, share: float):
         self._share = share
         self._count = self._within = 0
-        self._nearest: list[tuple[float, int]] = []  # places and numbers of the first few
+        self._nearest: list[tuple[float, int]] = []  # positions and numbers of the lowest few
 
     def takes(self, group: str) -> bool:
-        """Whether the next document is within the share.
+        """Whether the next document is in the held-out share.
 
         Args:
             group: As in `position`.
@@ -50,7 +50,7 @@ class HeldOut:
         return place < self._share
 
     def others(self) -> set[int]:
-        """Numbers of the documents, from 0, that are held out as well: in a small corpus."""
+        """Numbers, from 0, of the documents that a small corpus holds out beyond the share."""
         if self._count < 2:
             return set()
         wanted = max(1, min(self.LEAST, self._count // self.MOST))

@@ -1,4 +1,4 @@
-"""Bytes of a file as a stream: plain, gzip or bzip2, bounded, watched, never trusted."""
+"""Streams of untrusted bytes: plain, gzip or bzip2, with bounded memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 256 * 1024
 
 
 class ReadsBytes(Protocol):
-    """All that a reader may ask of a stream."""
+    """The part of the stream interface that readers may use."""
 
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes; none at the end."""
@@ -27,10 +27,10 @@ class ReadsBytes(Protocol):
 
 @contextmanager
 def open_file(state: FileState) -> Iterator[BinaryIO]:
-    """The raw bytes of a snapshotted file; an error if it is not, or does not stay, that file.
+    """The raw bytes of a file, which must be and remain the one of the snapshot.
 
     Raises:
-        ContractViolation: It is gone, cannot be read, or changed since the snapshot.
+        ContractViolation: It is gone, cannot be read, or has changed since the snapshot.
     """
     if "://" in state.path:
         import fsspec
@@ -52,7 +52,7 @@ def open_file(state: FileState) -> Iterator[BinaryIO]:
 
 
 def decompressed(stream: BinaryIO, name: str, path: str) -> ReadsBytes:
-    """The content of a file by the suffix of its name: ``.gz``, ``.tgz``, ``.bz2``, else itself."""
+    """The content of a file: decompressed if its name ends in ``.gz``, ``.tgz`` or ``.bz2``."""
     lowered = name.lower()
     if lowered.endswith((".gz", ".tgz")):
         return _Decompressed(stream, "gzip", path)
@@ -62,7 +62,7 @@ def decompressed(stream: BinaryIO, name: str, path: str) -> ReadsBytes:
 
 
 class RatioGuard:
-    """Counts what goes in and comes out of a decompressor, and stops a bomb early."""
+    """Counts the input and output of a decompressor, to stop a decompression bomb early."""
 
     def __init__(self, path: str):
         self.path = path
@@ -70,24 +70,23 @@ class RatioGuard:
         self.given = 0
 
     def check(self) -> None:
-        """Raise where the output is out of all proportion.
+        """Check the ratio of output to input.
 
         Raises:
-            ContractViolation: The ratio is above what text can reach.
+            ContractViolation: The ratio is higher than text can reach.
         """
         if self.given > RATIO_FLOOR_BYTES and self.given > MAX_RATIO * max(self.taken, 1):
             raise ContractViolation(
                 f"{self.path}: {self.taken:,} compressed bytes already gave {self.given:,}, more "
-                "than "
-                f"{MAX_RATIO} times as many; text does not compress so, reading stopped."
+                f"than {MAX_RATIO} times as many; text does not compress so well. Reading stopped."
             )
 
 
 class _Decompressed:
     """A decompressing stream of bounded memory that accepts several members and nothing else.
 
-    The library's own gzip reader is not used: its error for bytes after the last member does not
-    tell them from a file that is no gzip at all, and bz2's drops them silently.
+    The standard library's readers do not do: for bytes after the last member gzip raises the same
+    error as for a file that is not gzip at all, and bz2 drops them silently.
     """
 
     def __init__(self, stream: ReadsBytes, kind: str, path: str):
@@ -140,15 +139,15 @@ class _Decompressed:
         return out
 
     def _pending(self) -> bool:
-        """Whether the decompressor itself still holds output."""
+        """Whether the decompressor itself still has output."""
         member = self._member
         return isinstance(member, bz2.BZ2Decompressor) and not member.needs_input
 
     def _start(self) -> bool:
-        """Begin the next member; False if only padding is there."""
+        """Begin the next member; False if only padding is left."""
         magic = b"\x1f\x8b" if self._kind == "gzip" else b"BZh"
         if self._members:
-            # Zeros after the last member are padding to a block, as tapes and some tools leave.
+            # Zeros after the last member are block padding, as written by tapes and some tools.
             self._waiting = self._waiting.lstrip(b"\0")
         while self._waiting and len(self._waiting) < len(magic):
             more = self._stream.read(_CHUNK)
@@ -166,8 +165,7 @@ class _Decompressed:
                 )
             raise ContractViolation(
                 f"{self._path}: expected {self._kind} data by its name, got something else; "
-                "correct "
-                "the suffix or the file."
+                "correct the suffix or the file."
             )
         self._members += 1
         if self._kind == "gzip":
@@ -189,10 +187,10 @@ class _Decompressed:
 def byte_lines(stream: ReadsBytes, where: str) -> Iterator[tuple[int, int, bytes]]:
     r"""Lines as (number from 1, offset of the first byte, bytes with their ``\n``).
 
-    Only ``\n`` ends a line: Unicode's separators and ``\r`` inside a record are the record's own.
+    Only ``\n`` ends a line: Unicode separators and ``\r`` inside a record belong to the record.
 
     Args:
-        stream: Content, in an encoding in which byte 0x0A is a line end and nothing else.
+        stream: Content in an encoding where byte 0x0A can only be a line end.
         where: File and member, for messages.
 
     Raises:
@@ -216,15 +214,14 @@ def byte_lines(stream: ReadsBytes, where: str) -> Iterator[tuple[int, int, bytes
         if held > MAX_LINE_BYTES:
             raise ContractViolation(
                 f"{where}: line {number + 1} is longer than {MAX_LINE_BYTES // MEBIBYTE} MiB; "
-                "expected "
-                "one record a line."
+                "expected one record per line."
             )
     if parts:
         yield number + 1, offset, b"".join(parts)
 
 
 class Peekable:
-    """A stream whose first bytes can be looked at before they are read."""
+    """A stream whose first bytes can be inspected before they are read."""
 
     def __init__(self, stream: ReadsBytes, size: int):
         pieces, held = [], 0
@@ -236,7 +233,7 @@ class Peekable:
         self._stream = stream
 
     def read(self, size: int = -1, /) -> bytes:
-        """At most `size` bytes, those looked at first."""
+        """At most `size` bytes, starting with those already inspected."""
         piece = self._rest.read(size)
         if size is None or size < 0:
             return piece + self._stream.read(size)

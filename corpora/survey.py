@@ -1,6 +1,6 @@
-"""What lies in some files: format, language, size, columns, labels; and the source that reads them.
+"""Surveys files (format, language, size, columns, labels) and proposes a source that reads them.
 
-They are read by the same readers as in a run, so that a run will find what is said of them here.
+It uses the readers of a run, so a run will find what the survey reports.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from data_contracts.sources import Fields, Source, parse_source
 from data_contracts.suite import load_suite
 from fourstage.errors import ContractViolation
 
-SAMPLE = 2000  # records by which columns, language and contract are judged
-MOST_CHARACTERS = 50_000_000  # read; more text changes no advice
-CHARACTERS_PER_TOKEN = 3.6  # in a script with blanks, of a few thousand pieces
-MANY = 20  # files or parts of one, from which each is a document
+SAMPLE = 2000  # records from which columns, language and contract are inferred
+MOST_CHARACTERS = 50_000_000  # to read; more text does not change the advice
+CHARACTERS_PER_TOKEN = 3.6  # in a script with spaces, with a few thousand pieces
+MANY = 20  # files, or parts of one, from which on each is a document
 LANGUAGES = ("en", "ru", "ar", "el", "hi", "he", "th", "ko", "zh", "ja")
 _SPLIT = re.compile(r"(?:^|[^a-z])(train(?:ing)?|dev|valid(?:ation)?|val|test)(?:[^a-z]|$)")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
@@ -43,21 +43,21 @@ _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-
 
 @dataclass(frozen=True)
 class Survey:
-    """What some files hold.
+    """What some files contain.
 
     Attributes:
-        source: What a source's YAML has to say to read them.
-        format: How they are written.
-        files: How many there are.
-        records: Documents or rows.
-        whole: Whether all was read; the counts are of what was.
-        tokens: About so many, of a small vocabulary.
-        characters: In all.
+        source: What the YAML of a source must say to read them.
+        format: Name of the format.
+        files: Number of files.
+        records: Number of documents or rows.
+        whole: Whether everything was read; the counts cover what was read.
+        tokens: Approximate number of tokens, with a small vocabulary.
+        characters: Total number of characters.
         median: Tokens of the median record.
-        long: Tokens that nine of ten records have at most.
+        long: 90th percentile of the tokens per record.
         labels: Rows by label.
-        splits: Rows by split, where the files tell.
-        unread: What is no record, by reason.
+        splits: Rows by split, if the names of the files tell.
+        unread: Number of unreadable records by reason.
         breaking: Share of the records that break a promise of the default contract, by its id.
         assumed: What was guessed, in sentences.
     """
@@ -87,19 +87,19 @@ def survey(
     label: str | None = None,
     language: str | None = None,
 ) -> Survey:
-    """Look at some files.
+    """Survey some files.
 
     Args:
-        name: Of the source they become.
+        name: Name of the proposed source.
         patterns: Files, folders or patterns; absolute.
         labelled: Whether they are rows with labels.
-        text: The column of the text, where the user says it.
-        label: The column of the label, where the user says it.
-        language: Of the text, where the user says it.
+        text: The text column, if the user named it.
+        label: The label column, if the user named it.
+        language: Language of the text, if the user named it.
 
     Raises:
-        ContractViolation: They can't be read, or have no text or no label.
-        UnknownNameError: A column that the user named is not there.
+        ContractViolation: They cannot be read, or have no text or no label.
+        UnknownNameError: A column named by the user does not exist.
     """
     draft = {"name": name, "language": language or "en", "licence": "not stated"}
     source = parse_source({**draft, "files": list(patterns)})
@@ -162,7 +162,7 @@ def survey(
 
 
 class _Counted:
-    """Every record of a source, up to some millions of characters."""
+    """Counts over the records of a source, up to `MOST_CHARACTERS`."""
 
     def __init__(self, source: Source, states: Sequence[FileState]):
         self.records = self.characters = 0
@@ -186,13 +186,13 @@ class _Counted:
                 break
 
     def lengths(self) -> tuple[int, int]:
-        """Tokens of the median record, and those that nine of ten have at most."""
+        """The median and the 90th percentile of the tokens per record."""
         ordered = sorted(self.tokens)
         return ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1))]
 
 
 def num_tokens(text: str) -> int:
-    """About how many tokens of a small vocabulary a text has."""
+    """The approximate number of tokens of a text, with a small vocabulary."""
     characters = 0 if text.isascii() else len(_CJK.findall(text))
     return characters + round((len(text) - characters) / CHARACTERS_PER_TOKEN) + 1
 
@@ -200,7 +200,7 @@ def num_tokens(text: str) -> int:
 def _texts(
     source: Source, states: Sequence[FileState], unread: Counter[str] | None = None
 ) -> Iterator[tuple[str, Row | None]]:
-    """Each record that can be read: its text and, where it has a label, the row."""
+    """Each readable record: its text and, if it has a label, the row."""
     snapshot = Snapshot(source.name, tuple(states), "")
     items = (
         (item for _, item in read_rows(source, snapshot))
@@ -216,7 +216,7 @@ def _texts(
 
 
 def _by_split(found: Sequence[FoundFile]) -> dict[str, list[str]] | None:
-    """The files by the split their names tell; None where they tell none."""
+    """The files by the split that their names tell; None if they do not tell."""
     parts: dict[str, list[str]] = {}
     for file in found:
         names = [file.name]
@@ -236,7 +236,7 @@ def _by_split(found: Sequence[FoundFile]) -> dict[str, list[str]] | None:
 def _shape(
     source: Source, states: Sequence[FileState], labelled: bool, text: str | None, label: str | None
 ) -> tuple[dict[str, Any], Roles | None]:
-    """What the source has to say of how its files are written; the columns' roles, if any."""
+    """What the source must say about the format of its files, and the roles of the columns."""
     said: dict[str, Any] = {}
     with _first(states) as content:
         written = format_by_name(content.name)
@@ -262,7 +262,7 @@ def _shape(
     if written in ("csv", "tsv"):
         numbers = [str(number) for number in range(1, len(columns) + 1)]
         numbered = source.model_copy(update={"columns": tuple(numbers), "fields": Fields(text="1")})
-        with _first(states) as content:  # of others the first row may be names, too
+        with _first(states) as content:  # in other files, too, the first row may be a header
             records = _values(reader(written, "")(content, numbered))
         if headless(columns, records[1:]):
             chosen = roles(_where(states), records, labelled, text, label)
@@ -303,7 +303,7 @@ def _values(items: Iterable[Raw | Rejected]) -> list[Mapping[str, Any]]:
 def _of_columns(
     written: str, source: Source, states: Sequence[FileState], columns: Sequence[str]
 ) -> list[Mapping[str, Any]]:
-    """The same of a format that gives only the columns it is asked for."""
+    """The same for a format that returns only the columns requested."""
     records: list[dict[str, Any]] = []
     for column in columns:
         asked = source.model_copy(update={"fields": Fields(text=column)})
@@ -315,7 +315,7 @@ def _of_columns(
 
 
 def _of_text(source: Source, states: Sequence[FileState]) -> str:
-    """What a file whose name says text is: JSON lines and tables are often called so."""
+    """The format of a file whose name says text; JSON lines and tables are often named so."""
     with _first(states) as content:
         first = next(lines(content, source), None)
     if first is None or isinstance(first, Rejected):
@@ -330,7 +330,7 @@ def _of_text(source: Source, states: Sequence[FileState]) -> str:
 
 
 def _document(source: Source, states: Sequence[FileState]) -> str:
-    """What one document of text files is: the largest part of which there are many."""
+    """What counts as one document of text files: the largest part of which there are many."""
     if len(states) >= MANY or any(state.name.lower().endswith(ARCHIVES) for state in states):
         return "file"
     for document in ("paragraphs", "line"):
@@ -341,16 +341,16 @@ def _document(source: Source, states: Sequence[FileState]) -> str:
 
 
 def _language(texts: Sequence[str]) -> str:
-    """The first language in whose script most letters are."""
+    """The first language whose script most letters belong to."""
     text = "".join(text[:2000] for text in texts)[:200_000]
     shares = {language: script_share(text, language) for language in LANGUAGES}
-    if shares["ja"] > shares["zh"] + 0.1:  # beside Chinese characters, kana
+    if shares["ja"] > shares["zh"] + 0.1:  # kana among the Chinese characters
         return "ja"
     return max((x for x in LANGUAGES if x != "ja"), key=shares.__getitem__)
 
 
 def _breaking(source: Source, texts: Sequence[str]) -> dict[str, float]:
-    """Share of texts that break each row promise of the source's contract, where any does."""
+    """Share of the texts that break each row promise of the source's contract, if any do."""
     measured = []
     for text in texts:
         cleaned = clean(text)
@@ -372,7 +372,7 @@ def _breaking(source: Source, texts: Sequence[str]) -> dict[str, float]:
 
 
 def _state(file: FoundFile) -> FileState:
-    """A file as it is now; its digest is the business of a run."""
+    """The current state of a file, without its digest, which only a run needs."""
     stat = os.stat(file.path)
     times = stat.st_mtime_ns, stat.st_ino
     return FileState(file.split, file.path, stat.st_size, *times, "", file.name, file.members)
@@ -381,7 +381,7 @@ def _state(file: FoundFile) -> FileState:
 @contextmanager
 def _first(states: Sequence[FileState]) -> Iterator[Content]:
     """The first file, or the first member of the first archive."""
-    members = contents(states[0])  # kept: with it the file would be closed
+    members = contents(states[0])  # keep a reference: the file closes with the generator
     yield next(members)
 
 

@@ -1,10 +1,9 @@
-"""Units above the token: words, phrases and entities, written as what starts at each token.
+"""Units above the token: words, phrases and entities, stored as the kinds that start at each token.
 
-    text → tokens with their places ─┬→ words (blanks, or a segmenter)
-                                     └→ names of a gazetteer, where they fit whole words
+    text → tokens with their offsets ─┬→ words (spaces, or a segmenter)
+                                      └→ names of a gazetteer that fit whole words
 
-Everything is decided on the text that the tokens were cut from, by places in it; so an unknown
-token takes nothing out of step.
+All decisions use offsets in the original text, so unknown tokens cannot misalign them.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ import numpy as np
 
 from corpora.gazetteer import Match, longest
 
-# Kinds of unit; a token's number is the sum of those that start at it. `models.features` reads it.
+# Kinds of unit as bits; a token has the sum of those that start at it. Read by `models.features`.
 WORD, PHRASE, ENTITY = 1, 2, 4
-CASED, CAPITALISED = 8, 16  # words whose first letter has case, and those where it is a capital
+CASED, CAPITALISED = 8, 16  # words whose first letter has case; those where it is a capital
 
 
 def word_starts(basic: np.ndarray, places: np.ndarray, word_number: np.ndarray) -> np.ndarray:
     """Which tokens start a word of a segmented text.
 
     Args:
-        basic: (n,) bool: tokens that start a word by blanks and punctuation, or are a CJK
-            character; only those can start a segmented one.
-        places: (n,) where each token begins in the text.
-        word_number: (characters,) which word each character is in.
+        basic: (n,) bool: tokens that start a word by whitespace and punctuation, or are a CJK
+            character; only these can start a segmented word.
+        places: (n,) offset of each token in the text.
+        word_number: (characters,) number of the word that contains each character.
 
     Returns:
         (n,) bool.
@@ -48,14 +47,15 @@ def unit_starts(
     """Which kinds of unit start at each token of a sentence.
 
     A phrase unit is a name of kind ``phrase``, elsewhere a word. An entity unit is a name of kind
-    ``entity``, elsewhere a phrase, elsewhere a word. Of names that overlap the leftmost counts, and
-    of those the longest; a name that begins or ends within a basic unit ("art" in "start") is none.
+    ``entity``, elsewhere a phrase, elsewhere a word. Of overlapping names the leftmost counts, and
+    of those the longest. A name that begins or ends inside a basic unit ("art" in "start") does not
+    count.
 
     Args:
-        basic: (n,) bool: tokens that start a word by blanks, or are a CJK character.
-        words: (n,) bool: tokens that start a word as the segmenter has it.
-        starts: (n,) where each token begins in the text, rising.
-        ends: (n,) where it ends.
+        basic: (n,) bool: tokens that start a word by whitespace, or are a CJK character.
+        words: (n,) bool: tokens that start a word according to the segmenter.
+        starts: (n,) offset of each token in the text, ascending.
+        ends: (n,) offset of its end.
         matches: Names in the text.
 
     Returns:
@@ -80,42 +80,42 @@ def unit_starts(
 
 
 def case_starts(basic: np.ndarray, starts: np.ndarray, text: str) -> np.ndarray:
-    """Which tokens of a sentence start a word that has case, and which a capitalised one.
+    """Which tokens of a sentence start a word with case, and which a capitalised one.
 
-    Signs, digits and characters of scripts without case start neither.
+    Punctuation, digits and characters of scripts without case start neither.
 
     Args:
-        basic: (n,) bool: tokens that start a word by blanks, or are a CJK character.
-        starts: (n,) where each token begins in the text.
-        text: As it was written, apart from blanks and accents.
+        basic: (n,) bool: tokens that start a word by whitespace, or are a CJK character.
+        starts: (n,) offset of each token in the text.
+        text: The text with its original case; whitespace and accents may be normalised.
 
     Returns:
         (n,) uint8, sums of `CASED` and `CAPITALISED`.
     """
-    first = [text[place : place + 1] for place in starts]  # none behind a blank at the end
+    first = [text[place : place + 1] for place in starts]  # empty after a space at the end
     capital = np.array([letter.isupper() or letter.istitle() for letter in first], bool)
     cased = np.array([letter.islower() for letter in first], bool) | capital
     return ((CASED * cased + CAPITALISED * capital) * basic).astype(np.uint8)
 
 
 def covered(starts: np.ndarray, kind: int) -> int:
-    """Tokens of a document in units of a kind that are more than one word.
+    """Number of tokens of a document in units of a kind that span more than one word.
 
     Args:
-        starts: (n,) uint8 as `unit_starts` gives them.
+        starts: (n,) uint8 as returned by `unit_starts`.
         kind: `PHRASE` or `ENTITY`.
     """
     words, units = (starts & WORD) > 0, (starts & kind) > 0
     if not len(starts):
         return 0
     number = np.cumsum(units) - 1
-    # Where a name joins words, a word starts inside the unit.
+    # A unit spans several words if a word starts inside it.
     joined = np.bincount(np.maximum(number, 0), weights=words & ~units) > 0
     return int(joined[np.maximum(number, 0)].sum())
 
 
 def _merged(words: np.ndarray, names: Sequence[Match]) -> np.ndarray:
-    """Word starts with each name made one unit, (n,) uint8."""
+    """Word starts, with each name merged into one unit, (n,) uint8."""
     starts = words.copy()
     for name in names:
         starts[name.start] = True

@@ -1,7 +1,7 @@
-"""Where words begin in a text without blanks, by a segmenter that the recipe names.
+"""Word boundaries in text without spaces, found by the segmenter that the recipe names.
 
-One a name; each works offline, writes nothing to disk and says which dictionary it cuts with. Why
-these: docs/decisions/0012-words-by-rjieba.md.
+Each segmenter works offline, writes nothing to disk and identifies its dictionary. Why these:
+docs/decisions/0012-words-by-rjieba.md.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from fourstage.digests import digest, hash_file
 from fourstage.errors import EnvironmentFault, UnknownNameError
 
 SEGMENTERS = ("rjieba",)
-LANGUAGES = ("zh",)  # written without blanks between words
+LANGUAGES = ("zh",)  # written without spaces between words
 
 
 def segmenter_settings(name: str) -> dict[str, str]:
-    """What decides a segmenter's cuts: its version and the digest of its dictionary.
+    """What determines a segmenter's output: its version and the digest of its dictionary.
 
-    The dictionary of ``rjieba`` is compiled into its library, whose bytes are therefore digested.
+    The dictionary of ``rjieba`` is compiled into its library, so the library is digested.
 
     Raises:
         UnknownNameError: There is no such segmenter.
@@ -36,14 +36,14 @@ def segmenter_settings(name: str) -> dict[str, str]:
 
 
 def word_numbers(texts: Sequence[str], name: str) -> list[np.ndarray]:
-    """Which word of its text each character is in, blanks counted as words.
+    """The number of the word that contains each character; spaces count as words.
 
     Args:
         texts: Any texts.
-        name: Of the segmenter.
+        name: Name of the segmenter.
 
     Returns:
-        One (characters,) int64 array a text, rising from 0.
+        One (characters,) int64 array per text, ascending from 0.
     """
     _installed(name)
     cutter = _rjieba()
@@ -69,7 +69,7 @@ def _installed(name: str) -> Any:
 
 @cache
 def _rjieba() -> Any:
-    """The dictionary, read from the library once."""
+    """The segmenter; its dictionary is loaded from the library once."""
     import rjieba  # pyright: ignore[reportMissingImports]
 
     return rjieba.Jieba()

@@ -1,1 +1,1 @@
-"""The promises: where text comes from, and what must hold of it before a stage may read it."""
+"""Data contracts: where text comes from, and what it must fulfil before a stage may read it."""

@@ -1,15 +1,15 @@
-"""Check a profile against a suite. The only file that imports Great Expectations.
+"""Checks a profile against a suite. The only file that imports Great Expectations.
 
-A profile has one row a document or labelled row and columns of numbers, flags, ids and labels;
-never a text, so no text can leak into a report. What is looked at in which order:
+A profile has one row per document or labelled row, with columns of numbers, flags, ids and labels.
+It contains no text, so no text can leak into a report. The order of the check:
 
 1. promises about rows, on all rows; a row that breaks a critical one is quarantined;
-2. promises about the table, on the rows left after quarantine: what a stage would really read;
+2. promises about the table, on the rows left after quarantine, which are what a stage would read;
 3. the verdict (`verdict.py`).
 
-A missing value keeps every promise but "present" (Great Expectations' rule: a document without
-letters has no share of letters in its script). Where a column holds no value at all, nothing was
-looked at, and the promise counts as not evaluated.
+A missing value keeps every promise except "present" (Great Expectations' rule; a document without
+letters, for example, has no share of letters in its script). If a column has no value at all, the
+promise counts as not evaluated.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
     "suite_names",
 ]
 
-# These two say something of an empty table; every other promise would hold there for want of rows.
+# Only these two are meaningful for an empty table; all other promises would hold trivially.
 _SAY_SOMETHING_OF_NO_ROWS = ("expect_table_row_count_to_be_between", "expect_column_to_exist")
 _LOOK_AT_MISSING = ("expect_column_values_to_not_be_null", "expect_column_values_to_be_null")
 _SHOW_VALUES = ("expect_column_values_to_be_in_set", "expect_column_values_to_not_be_in_set")
@@ -77,20 +77,20 @@ def check(
     removed: Mapping[str, int] | None = None,
     reference: pd.DataFrame | None = None,
 ) -> Report:
-    """Find out which promises of a suite a profile keeps.
+    """Check a profile against a suite.
 
     Args:
-        profile: One row a document or row; must have the suite's columns (`suite.columns`; those of
-            `derived.py` are computed). An `id` column names the rows; without one they are called
-            by their number.
-        suite: What is promised.
-        subject: What the profile is of, for the report: a source's name.
+        profile: One row per document or labelled row. It must have the suite's columns
+            (`suite.columns`; those of `derived.py` are computed). Rows are named by an `id` column,
+            or by their number if there is none.
+        suite: The promises.
+        subject: What the profile describes, for the report: the name of a source.
         parameters: Values of the suite's `$PARAMETER`s, such as the label set.
-        unread: Location → reason of the records that never became rows, such as a line that is no
-            JSON; they are quarantined too and count towards the tolerance.
-        removed: Reason → number of the records that rules took out; for the report's books only.
-        reference: The rows that were kept of the same source in an earlier run, for the promises
-            with a `$REFERENCE`; without it they are not held.
+        unread: Location → reason of the records that never became rows, such as a line that is not
+            JSON; they are quarantined, too, and count towards the tolerance.
+        removed: Reason → number of the records that rules removed; for the report only.
+        reference: The rows of the same source kept in an earlier run, for promises with a
+            `$REFERENCE`; without it these are not checked.
 
     Returns:
         The report; a broken contract is a red report, not an error (see `raise_if_red`).
@@ -151,7 +151,7 @@ def check(
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What was found out about one expectation: kept or not, which rows break it; or why not."""
+    """The result of one expectation: whether it is kept and which rows break it, or why unknown."""
 
     kept: bool | None  # None: could not be evaluated
     positions: Sequence[int] = ()
@@ -161,7 +161,7 @@ class _Outcome:
 
 
 def _row_names(profile: pd.DataFrame, positions: Sequence[int]) -> list[str]:
-    """Ids of the rows at these positions as text; `row 7` (from 1) where a row has none."""
+    """The ids of the rows at these positions as text; `row 7` (from 1) for a row without an id."""
     numbers = [f"row {position + 1}" for position in positions]
     if "id" not in profile:
         return numbers
@@ -175,7 +175,7 @@ def _row_names(profile: pd.DataFrame, positions: Sequence[int]) -> list[str]:
 def _without(
     profile: pd.DataFrame, positions: Sequence[int], quarantined: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """The rows left: quarantine goes by id, so a row that shares a quarantined id goes too."""
+    """The rows left; quarantine is by id, so all rows with a quarantined id go."""
     if not positions:
         return profile
     left = profile.drop(index=list(positions))
@@ -192,7 +192,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 def _evaluate(
     table: pd.DataFrame, expectations: Sequence[Expectation], kwargs: Mapping[str, dict[str, Any]]
 ) -> dict[str, _Outcome]:
-    """What Great Expectations finds, by expectation id."""
+    """The results of Great Expectations, by expectation id."""
     found: dict[str, _Outcome] = {}
     ready: list[Expectation] = []
     for expectation in expectations:
@@ -215,7 +215,7 @@ def _columns(kwargs: Mapping[str, Any]) -> list[str]:
 def _cannot_be_evaluated(
     table: pd.DataFrame, expectation: Expectation, kwargs: Mapping[str, Any]
 ) -> str:
-    """Why there is nothing to evaluate, or nothing."""
+    """Why the promise cannot be evaluated; None if it can."""
     if expectation.type in _SAY_SOMETHING_OF_NO_ROWS:
         return ""
     if reads_reference(kwargs):
@@ -237,7 +237,7 @@ def _cannot_be_evaluated(
 def _run(
     table: pd.DataFrame, expectations: Sequence[Expectation], kwargs: Mapping[str, dict[str, Any]]
 ) -> dict[str, _Outcome]:
-    # Its imports warn about each other's deprecations and its start-up chats; none of it is ours.
+    # Its imports emit deprecation warnings about each other, and its start-up logs a lot.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -248,8 +248,8 @@ def _run(
             ProgressBarsConfig,
         )
 
-    # One context a call: the library keeps the last one as a global of the process. Left alone it
-    # would also make a folder for its documents in the temporary directory and leave it there.
+    # A new context for each call, because the library keeps the last one as a process-wide global.
+    # By default it would also create a folder for its documents in the temporary directory.
     context = gx.get_context(
         mode="ephemeral",
         project_config=DataContextConfig(
@@ -270,7 +270,7 @@ def _run(
         )
         for item in expectations
     ]
-    # COMPLETE names every failing row by its position; the cell values it also holds stay in here.
+    # COMPLETE gives the position of every failing row; its cell values do not leave this function.
     validation = batch.validate(
         gx.ExpectationSuite(name="suite", expectations=built),
         result_format={"result_format": "COMPLETE", "return_unexpected_index_query": False},
@@ -295,7 +295,7 @@ def _run(
 def _outcome(
     success: bool, result: Mapping[str, Any], exception_info: Mapping[str, Any]
 ) -> _Outcome:
-    # A failed metric puts {metric: {...}} here, a finished one {"raised_exception": False, ...}.
+    # For a failed metric this is {metric: {...}}, otherwise {"raised_exception": False, ...}.
     if exception_info and exception_info.get("raised_exception") is not False:
         return _Outcome(None)
     if "unexpected_index_list" in result:
@@ -305,7 +305,7 @@ def _outcome(
     if isinstance(value, float) and math.isnan(value):
         return _Outcome(None)
     if value is None and "expected_partition" in details:
-        value = math.inf  # the library has no JSON for it
+        value = math.inf  # the library cannot express it in JSON
     return _Outcome(success, value=value, details=details)
 
 
@@ -342,7 +342,7 @@ def _result(
 def _value(
     expectation: Expectation, kwargs: Mapping[str, Any], outcome: _Outcome, table: pd.DataFrame
 ) -> float | None:
-    """What was found as one number, so that it can be followed from run to run."""
+    """The result as one number that can be followed from run to run."""
     if outcome.kept is None:
         return None
     if FORMS[expectation.type].by_row:
@@ -359,7 +359,7 @@ def _observed(
     outcome: _Outcome,
     table: pd.DataFrame,
 ) -> str:
-    """What was found, in numbers, never in words of the text."""
+    """The result for people, in numbers; never with words of the text."""
     if expectation.type == "expect_column_to_exist":
         return "it is there" if outcome.kept else "it is not there"
     if not FORMS[expectation.type].by_row:
@@ -389,7 +389,7 @@ def _observed(
 
 
 def _rare_labels(kwargs: Mapping[str, Any], table: pd.DataFrame, outcome: _Outcome) -> str:
-    """Which labels fall short of a promise about how many rows carry each."""
+    """The labels that break a promise about the number of rows per label."""
     if outcome.kept or kwargs.get("column") not in ("label_share", "label_rows"):
         return ""
     carried = _column(table, kwargs["column"])
@@ -398,9 +398,9 @@ def _rare_labels(kwargs: Mapping[str, Any], table: pd.DataFrame, outcome: _Outco
 
 
 def _labels_text(column: pd.Series) -> str:
-    """Values with their counts, where they are few and short as labels are.
+    """Values with their counts, if they are few and short.
 
-    A label column that is really a text column must not put texts into reports.
+    A label column that is really a text column must not put text into reports.
     """
     counts = column.map(_label_text).value_counts()
     longest = max(len(str(value)) for value in counts.index)
@@ -411,7 +411,7 @@ def _labels_text(column: pd.Series) -> str:
 
 
 def _set_text(expectation_type: str, column: pd.Series, value_set: Sequence[Any]) -> str:
-    """How the values of a column differ from a set, in the way its promise cares about."""
+    """How the values of a column differ from a set, as far as the promise is concerned."""
     present = column.dropna()
     values = list(present.unique())
     if expectation_type == "expect_column_most_common_value_to_be_in_set":

@@ -1,12 +1,12 @@
-"""Columns that follow from a profile's own, so that a suite can promise something about them.
+"""Columns computed from a profile's own, for use in suites.
 
-- `label_share` (of `label`, `split`): share of the training rows that carry this row's label, 0-1;
-  absent for a label that no training row carries.
-- `label_rows` (of `label`, `split`): how many training rows carry this row's label.
-- `label_spellings` (of `label`): in how many spellings (case, width, blanks) the table has it.
-- `duplicate_share` (of `num_duplicates`): share of the documents that repeated a kept one and were
-  removed, 0-1; the same in every row.
-- `empty_text_pair` (of `text_pair_chars`): the row has a second text, and it is empty.
+- `label_share` (from `label`, `split`): share of the training rows with this row's label, 0-1;
+  missing for a label that no training row has.
+- `label_rows` (from `label`, `split`): number of training rows with this row's label.
+- `label_spellings` (from `label`): number of its spellings (case, width, spaces) in the table.
+- `duplicate_share` (from `num_duplicates`): share of the documents that were removed as duplicates
+  of a kept one, 0-1; the same in every row.
+- `empty_text_pair` (from `text_pair_chars`): whether the row has an empty second text.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ DERIVED = {
 
 
 def with_derived(profile: pd.DataFrame, needed: tuple[str, ...]) -> pd.DataFrame:
-    """The profile with those of the derived columns that are needed, missing and possible.
+    """The profile with the derived columns that are needed, missing and computable.
 
     Args:
-        profile: One row a document or row.
+        profile: One row per document or labelled row.
         needed: Columns that a suite reads.
 
     Returns:
@@ -88,5 +88,5 @@ _COMPUTE = {
 
 
 def fold(label: str) -> str:
-    """A label without what people do not see: width, case, blanks at the ends and in runs."""
+    """A label without differences that people overlook: width, case, outer and repeated spaces."""
     return " ".join(unicodedata.normalize("NFKC", label).casefold().split())

@@ -1,4 +1,4 @@
-"""How far the numbers of a column have moved, in words and as one number."""
+"""How far the distribution of a column has moved, in words and as one number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_SHOWN = 40
 
 
 def quantiles_found(expected: Mapping[str, Any], found: Mapping[str, Any]) -> str:
-    """Each quantile as it was found; of one out of its range, the range."""
+    """Each observed quantile; with its bound, if it is out of range."""
     parts = []
     for q, value, (low, high) in zip(
         found["quantiles"], found["values"], expected["value_ranges"], strict=True
@@ -30,9 +30,9 @@ def quantiles_found(expected: Mapping[str, Any], found: Mapping[str, Any]) -> st
 
 
 def farthest_quantile(expected: Mapping[str, Any], found: Mapping[str, Any]) -> float | None:
-    """How far the quantile that moved most is from the middle of its range; 1 is the range's end.
+    """Largest distance of a quantile from the middle of its range; 1 is the edge of the range.
 
-    None where no range has two ends, or all have no width.
+    None if no range has two ends, or all have zero width.
     """
     distances = [
         abs(value - (low + high) / 2) / ((high - low) / 2)
@@ -43,7 +43,7 @@ def farthest_quantile(expected: Mapping[str, Any], found: Mapping[str, Any]) -> 
 
 
 def divergence_found(value: float, details: Mapping[str, Any]) -> str:
-    """The divergence, and the values or bins whose shares moved most."""
+    """The divergence, and the values or bins whose shares changed most."""
     text = number_text(value)
     if not math.isfinite(value):
         text = "infinite: has values that the expected one lacks"

@@ -1,7 +1,7 @@
-"""What readers hand on: documents, labelled rows, and what could not become either.
+"""What readers yield: documents, labelled rows and rejected records.
 
-A location is ``file:line`` (``archive!member:line``) with the file's name as the source lists it,
-never an absolute path, so that prepared data are the same on every machine.
+A location is ``file:line`` (``archive!member:line``) with the file name listed in the source, never
+an absolute path, so that prepared data are the same on every machine.
 """
 
 from __future__ import annotations
@@ -27,16 +27,15 @@ class Row:
     """One labelled text, or pair of texts.
 
     Attributes:
-        id: Unique within its split as read, within the dataset once prepared.
+        id: Unique within its split when read, within the dataset once prepared.
         text: The text, or the first of a pair.
         text_pair: The second of a pair, or None.
-        label: As text; what kind of value it was in the file is `label_type`.
-        split: The split its file was listed under; None where the source leaves splitting to us.
+        label: The label as text; `label_type` is the kind of value in the file.
+        split: The split that its file is listed under; None if Fourstage splits the data.
         location: Where it was read.
         label_type: ``text``, ``integer``, ``float``, ``boolean`` or ``structure`` (a list or
             mapping, in `label` as canonical JSON).
-        group: Rows of one group never fall on two sides of a split; None where each text is its
-            own.
+        group: Rows of one group stay on one side of a split; None if each text is a group.
     """
 
     id: str
@@ -51,14 +50,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that was not read.
+    """A record that is not kept.
 
     Attributes:
-        id: Its id where one was legible, else its location.
-        location: Where it stands.
-        reason: One phrase, equal for equal causes, with nothing of the text in it.
-        severity: ``quarantined`` (it broke a promise) or ``removed`` (a rule took it out).
-        detail: What is particular to this record: a byte offset, the id of what it repeats.
+        id: Its id if it could be read, else its location.
+        location: Where it was found.
+        reason: A phrase, the same for the same cause, that quotes no text.
+        severity: ``quarantined`` (it broke a promise) or ``removed`` (by a rule).
+        detail: Specifics of this record: a byte offset, the id of what it duplicates.
     """
 
     id: str

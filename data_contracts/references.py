@@ -1,11 +1,12 @@
-"""Fills ``$REFERENCE`` in a suite with what the source was like in an earlier run.
+"""Replaces ``$REFERENCE`` in a suite by statistics of the source in an earlier run.
 
     "quantile_ranges": {"$REFERENCE": {"quantiles": [0.1, 0.5, 0.9], "within": 0.3, "margin": 20}}
     "partition_object": {"$REFERENCE": {"bins": 10}}
 
-The first stands for ranges round the reference's quantiles: `within` is a share of each, `margin` a
-number, the wider of the two counts. The second stands for the reference's distribution: over so
-many bins of equal weight, or, without `bins`, over the values themselves, such as labels.
+The first becomes ranges around the quantiles of the reference. `within` is a share of each
+quantile, `margin` an absolute number; the wider of the two applies. The second becomes the
+distribution of the reference, over that many bins of equal weight or, without `bins`, over the
+values themselves, such as labels.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Strict(BaseModel):
 
 
 class QuantilesOfReference(_Strict):
-    """Ranges round the reference's quantiles."""
+    """Ranges around the quantiles of the reference."""
 
     quantiles: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(strict=False, min_length=1)
@@ -52,7 +53,7 @@ class QuantilesOfReference(_Strict):
 
 
 class PartitionOfReference(_Strict):
-    """The reference's distribution."""
+    """The distribution of the reference."""
 
     bins: Annotated[int, Field(ge=2, le=100)] | None = None
 
@@ -64,13 +65,13 @@ class PartitionOfReference(_Strict):
         import numpy as np
 
         edges = np.unique(np.quantile(column, np.linspace(0, 1, self.bins + 1)))
-        if len(edges) < 2:  # one value alone
+        if len(edges) < 2:  # a single value
             edges = np.array([edges[0] - 0.5, edges[0] + 0.5])
         counts, _ = np.histogram(column, edges)
         return {"bins": edges.tolist(), "weights": (counts / counts.sum()).tolist()}
 
 
-# By argument, what may stand for it.
+# The form of `$REFERENCE` for each argument that allows one.
 OF_REFERENCE: Mapping[str, type[QuantilesOfReference] | type[PartitionOfReference]] = {
     "quantile_ranges": QuantilesOfReference,
     "partition_object": PartitionOfReference,
@@ -78,19 +79,19 @@ OF_REFERENCE: Mapping[str, type[QuantilesOfReference] | type[PartitionOfReferenc
 
 
 def reads_reference(kwargs: Mapping[str, Any]) -> bool:
-    """Whether a promise is about the difference to a reference."""
+    """Whether a promise compares with a reference."""
     return any(isinstance(value, dict) and REFERENCE in value for value in kwargs.values())
 
 
 def with_reference(kwargs: Mapping[str, Any], reference: pd.DataFrame | None) -> dict[str, Any]:
-    """The arguments of an expectation with every ``$REFERENCE`` put in.
+    """The arguments of an expectation with every ``$REFERENCE`` replaced.
 
     Args:
-        kwargs: As the suite has them, checked.
-        reference: The rows that were kept then.
+        kwargs: The checked arguments of the suite.
+        reference: The rows kept in the earlier run.
 
     Returns:
-        The arguments; as they were where there is no reference, or it has no value of the column.
+        The arguments; unchanged if there is no reference, or it has no value in the column.
     """
     filled = dict(kwargs)
     for name, kind in OF_REFERENCE.items():

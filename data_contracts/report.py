@@ -1,8 +1,8 @@
-"""A report for people: one HTML page that needs nothing else, and Markdown for Prefect and MLflow.
+"""Renders a report: as one self-contained HTML page, and as Markdown for Prefect and MLflow.
 
-Nothing here is loaded from anywhere, runs a script or knows the time, so that the same report is
-the same bytes, may be opened offline and prints well. Ids and labels are the only words that are
-not ours; both are escaped.
+The page loads nothing, runs no script and contains no time, so that the same report is the same
+bytes, opens offline and prints well. Ids and labels are the only words from the data; both are
+escaped.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SYMBOLS = {
     "warning": "!",
     "noted": "i",
 }
-# Worst first: a reader should not have to look for what is wrong.
+# Worst first, so that readers see at once what is wrong.
 _ORDER = ("broken", "not evaluated", "quarantined", "warning", "noted", "no reference yet", "kept")
-# Where a promise could not be evaluated, nothing is known of the data that its remedy could mend.
+# Not "not evaluated": there, nothing is known about the data that the remedy could fix.
 _NEED_ACTION = ("broken", "quarantined", "warning")
 _NUM_SHOWN_PROMISE = 6
 _NUM_SHOWN_QUARANTINED = 20
 
 
 def state(result: Result) -> str:
-    """What came of a promise in one word: what happened, not only whether it passed."""
+    """The result of a promise in one word: what happened, not only whether it passed."""
     if result.status == "passed":
         return "kept"
     if result.status == "not_evaluated":
@@ -48,7 +48,7 @@ def state(result: Result) -> str:
 
 
 def to_markdown(report: Report) -> str:
-    """The report as Markdown with tables (GitHub's kind)."""
+    """The report as GitHub-flavoured Markdown."""
     title = f"{_MARKS[report.verdict]} {report.verdict.upper()}: {_HEADLINES[report.verdict]}"
     lines = [
         f"# {title}",
@@ -151,7 +151,7 @@ def _quantities(report: Report) -> str:
         if count
     )
     aside = report.num_quarantined_rows
-    # One row in a million is still drawn.
+    # Even one row in a million stays visible.
     width = max(0.4, 100 * aside / report.rows) if aside and report.rows else 0
     return f"""<section class="quantities">
 <dl>
@@ -278,12 +278,12 @@ def _class(word: str) -> str:
 
 
 def _html(text: str) -> str:
-    # A number and its % stay on one line.
+    # Keep a number and its % on one line.
     return escape(printable(text, longest=600)).replace(" %", "&nbsp;%")
 
 
 def _md(text: str) -> str:
-    """Text that Markdown shows as it stands, within one cell of a table."""
+    """Text escaped for a table cell in Markdown."""
     escaped = printable(text, longest=600).replace("&", "&amp;").replace("<", "&lt;")
     for mark in "\\`*[]|":
         escaped = escaped.replace(mark, f"\\{mark}")

@@ -1,7 +1,6 @@
 """Sources: where a corpus or a dataset comes from, how it is read, and what it promises.
 
-The smallest source a user writes is a name, a language, a licence, the files, and which field is
-what::
+A minimal source has a name, a language, a licence, files and fields::
 
     name: mine
     language: en
@@ -9,8 +8,7 @@ what::
     files: [notes/*.jsonl]
     fields: {text: body}
 
-With a ``label`` among its fields it is a dataset, else a corpus. `docs/tutorial.md` walks through
-one.
+With a ``label`` among its fields it is a dataset, else a corpus. `docs/tutorial.md` explains one.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from fourstage.errors import RecipeError, UnknownNameError, look_alikes
 from fourstage.strict_yaml import kind_of, read_document
 
 BUILT_IN = Path(__file__).parent / "sources"
-ALL = "all"  # the key of `Source.patterns` where the files are not listed by split
+ALL = "all"  # the key of `Source.patterns` if the files are not listed by split
 
 _LONGEST_NAME = 80
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{_LONGEST_NAME - 1}}}")
@@ -45,7 +43,7 @@ class _Strict(BaseModel):
 _INSTEAD = "not supported yet; what is: whole texts, or pairs of them, with one label each"
 _TAGGED = f"tagged words are {_INSTEAD}"
 _QUESTIONS = f"questions answered from a text are {_INSTEAD}"
-# What people try that no reader and no head is there for: formats, and fields of a source.
+# Formats and fields that people try but that no reader or head supports.
 NOT_YET = {
     **dict.fromkeys(("conll", "conllu", "conll2003", "iob", "bio", "brat"), _TAGGED),
     **dict.fromkeys(("tokens", "tags", "ner_tags", "pos_tags", "spans", "entities"), _TAGGED),
@@ -54,7 +52,7 @@ NOT_YET = {
 
 
 def _as_tuple(value: Any) -> Any:
-    """YAML has lists only; a frozen source holds tuples. The schema refuses anything else."""
+    """Lists, the only sequences in YAML, as tuples, which a frozen source needs."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -67,10 +65,9 @@ class OriginFile(_Strict):
 
     Attributes:
         path: Its path in the repository.
-        sha256: Digest of the bytes as published.
-        save_as: Where it goes in the cache, as `files` will look for it; a name that ends in
-            ``.gz`` compresses what was published plain. The last part of `path` where it is not
-            given.
+        sha256: Digest of the published bytes.
+        save_as: Its path in the cache, where `files` looks for it; by default the last part of
+            `path`. A name in ``.gz`` compresses a file that is published uncompressed.
     """
 
     path: str
@@ -85,16 +82,16 @@ class OriginFile(_Strict):
 
 
 class Origin(_Strict):
-    """A public place that the data come from: one file, or a repository at a commit.
+    """The public origin of the data: one file, or a repository at a commit.
 
     Attributes:
         url: The file, or a repository on GitHub.
         commit: The commit of the repository.
-        path: The one file wanted of the repository; words or a pattern where nothing is fetched.
-        sha256: Digest of that file's bytes as published.
+        path: The file in the repository; words or a pattern if nothing is fetched.
+        sha256: Digest of the published bytes of that file.
         save_as: As in `OriginFile`.
         files: Several files of one repository, instead of `path` and `sha256`.
-        note: What a reader must know: what was left out or changed.
+        note: What users must know: what was left out or changed.
     """
 
     url: str
@@ -130,7 +127,7 @@ def _check_save_as(name: str | None) -> None:
 
 
 class Fields(_Strict):
-    """Which column (or JSON key) plays which role."""
+    """The column (or JSON key) of each role."""
 
     text: str = "text"
     text_pair: str | None = None
@@ -140,33 +137,32 @@ class Fields(_Strict):
 
 
 class Source(_Strict):
-    """A corpus or a dataset, as its YAML says.
+    """A corpus or a dataset, as described by its YAML file.
 
     Attributes:
-        name: The YAML's own name, without suffix.
+        name: The name of the YAML file, without suffix.
         description: One sentence for people.
-        language: ``en``, ``zh``… (ISO 639, with a region where it matters).
+        language: ``en``, ``zh``… (ISO 639, with a region if it matters).
         licence: Terms of the text: an SPDX name, or words.
-        origin: Where it is published, for ``fourstage fetch`` and for lineage; several where
-            needed.
-        fetch: ``none``: there is nothing to fetch automatically.
-        format: Name of a file in ``corpora/readers``; by default told from each file's suffix.
-        encoding: Of text files; a list is tried in order, a file at a time.
+        origin: Where it is published, one place or several, for ``fourstage fetch`` and lineage.
+        fetch: ``none``: nothing can be fetched automatically.
+        format: Name of a file in ``corpora/readers``; by default inferred from each file's suffix.
+        encoding: Encoding of text files; the entries of a list are tried in order, file by file.
         files: Paths, folders, globs or addresses, as one list or by split.
-            ``archive.zip!member.tsv`` takes some members of an archive.
+            ``archive.zip!member.tsv`` selects members of an archive.
         fields: Role → column.
-        contract: Name of the suite that the profile must meet, or several; empty: ``corpus`` (in
-            Chinese ``corpus_zh``) or ``dataset``.
-        document: What one document of a text file is; the reader's own default where empty.
-        sentences: What a sentence of its text is: found by the language's ``rules``, or each of the
-            ``lines`` (utterances of a dialogue, verses, text that was split before).
+        contract: Name of the suite that the profile must fulfil, or several; empty for ``corpus``
+            (in Chinese ``corpus_zh``) or ``dataset``.
+        document: What counts as one document of a text file; empty for the reader's default.
+        sentences: How text is split into sentences: by the ``rules`` of its language, or one per
+            line with ``lines`` (utterances of a dialogue, verses, text that is already split).
         columns: Names of the columns of a table without a header line.
-        quotes: Whether ``"`` quotes in a table: ``standard``, or ``none`` (then it is a plain
-            character); by default standard in CSV, none in TSV.
+        quotes: Meaning of ``"`` in a table: ``standard`` quotes, or ``none`` for a plain character;
+            by default standard in CSV, none in TSV.
         packages: For ``python_docs``: distributions, or ``stdlib``.
-        markings: Strings that do not make two texts different, such as marks round entities.
-        rows_per_label: Keep at most this many rows a label, drawn by the digest of their ids.
-        minimum_words: Shorter texts are removed (characters, where words are not set apart).
+        markings: Strings that are ignored when texts are compared, such as entity markers.
+        rows_per_label: Keep at most this many rows per label, chosen by the digest of their ids.
+        minimum_words: Shorter texts are removed (counted in characters in unspaced scripts).
     """
 
     name: str
@@ -197,7 +193,7 @@ class Source(_Strict):
     @model_validator(mode="before")
     @classmethod
     def _settle(cls, raw: Any) -> Any:
-        """One value may stand for a list of one; files become a mapping of split to patterns."""
+        """Turn single values into lists, and files into a mapping from split to patterns."""
         if not isinstance(raw, dict):
             return raw
         raw = dict(raw)
@@ -282,7 +278,7 @@ class Source(_Strict):
 
     @property
     def suites(self) -> tuple[str, ...]:
-        """Names of the suites its profile must meet."""
+        """Names of the suites that its profile must fulfil."""
         if self.contract:
             return self.contract
         if self.is_dataset:
@@ -291,18 +287,18 @@ class Source(_Strict):
 
     @property
     def project(self) -> Path | None:
-        """Folder that its relative files are looked for in first; None for a built-in source."""
+        """The folder searched first for its relative files; None for a built-in source."""
         return self._project
 
     @property
     def patterns(self) -> dict[Split | None, tuple[str, ...]]:
-        """Patterns by split, in the order train, dev, test; under None where splitting is ours."""
+        """Patterns by split, in the order train, dev, test; under None if Fourstage splits."""
         if ALL in self.files:
             return {None: self.files[ALL]}
         return {split: self.files[split] for split in SPLITS if split in self.files}
 
     def settings(self) -> dict[str, Any]:
-        """What decides the prepared text beside the files themselves, as plain JSON, for a key."""
+        """The settings that, besides the files, determine the prepared text; plain JSON."""
         return self.model_dump(
             mode="json", exclude={"description", "origin", "fetch", "files", "contract", "licence"}
         )
@@ -321,7 +317,7 @@ def _check_encoding(name: str) -> None:
         raise _wrong(
             f"encoding: {name[:40]!r} is not an encoding; utf-8 and gb18030 are"
         ) from error
-    # rot13, base64, zip… are codecs too; `idna` and the escapes are no encodings of a text file.
+    # rot13, base64, zip… are codecs, too; `idna` and the escapes do not encode text files.
     if not getattr(codec, "_is_text_encoding", True) or codec.name in (
         "idna",
         "punycode",
@@ -337,12 +333,12 @@ def _check_encoding(name: str) -> None:
 
 
 def source_names(folders: Sequence[Path] = ()) -> list[str]:
-    """Names of all sources in the project folders' `sources/` and the built-in ones, sorted."""
+    """Names of all sources, in `sources/` of the project folders and built-in, sorted."""
     return sorted({path.stem for folder, _ in _places(folders) for path in folder.glob("*.yaml")})
 
 
 def load_source(name: str, folders: Sequence[Path] = ()) -> Source:
-    """The source of a name, from the first folder that has it, checked whole.
+    """The source with a name, from the first folder that has it, fully checked.
 
     Args:
         name: File name without ``.yaml``.
@@ -354,7 +350,7 @@ def load_source(name: str, folders: Sequence[Path] = ()) -> Source:
     """
     for folder, project in _places(folders):
         path = folder / f"{name}.yaml"
-        # A name with a separator in it is no name: it would reach files outside the folder.
+        # A name with a path separator could reach files outside the folder.
         if _NAME.fullmatch(name) and path.is_file():
             return read_source(path, project)
     raise UnknownNameError(
@@ -371,7 +367,7 @@ def read_source(path: Path, project: Path | None = None) -> Source:
 
     Args:
         path: The file.
-        project: Folder that its relative files are looked for in first.
+        project: Folder searched first for its relative files.
 
     Raises:
         RecipeError: It is not a valid source.
@@ -393,7 +389,7 @@ def parse_source(raw: Mapping[str, Any], where: str = "source") -> Source:
     """The source that a plain mapping describes.
 
     Raises:
-        RecipeError: It is not a valid one; all that is wrong is listed, one line each.
+        RecipeError: It is not valid; the message lists every error, one per line.
     """
     if _has_half_character(raw):
         raise RecipeError(
@@ -407,7 +403,7 @@ def parse_source(raw: Mapping[str, Any], where: str = "source") -> Source:
 
 
 def _has_half_character(value: Any) -> bool:
-    """Whether a text in a plain value has half a surrogate pair, which no file name can have."""
+    """Whether a text in a plain value has half a surrogate pair, which file names cannot have."""
     if isinstance(value, str):
         return any("\ud800" <= character <= "\udfff" for character in value)
     if isinstance(value, Mapping):
@@ -420,7 +416,7 @@ def _places(folders: Iterable[Path]) -> list[tuple[Path, Path | None]]:
 
 
 def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:
-    """One line: file: key: expected, got, nearest name."""
+    """The message for one error: file: key: expected, got, nearest name."""
     loc = [part for part in error["loc"] if part != ALL]
     if (
         loc[:1] == ["origin"]

@@ -1,10 +1,10 @@
-"""A suite: the promises of one contract, read from JSON without mercy.
+"""A suite: the promises of one contract, read strictly from JSON.
 
-A promise with a misspelt name would silently hold for ever, so nothing unknown is tolerated: no
-key, no type of expectation, no argument, no severity.
+A promise with a misspelt name would silently hold for ever, so unknown keys, types of expectation,
+arguments and severities are all refused.
 
-A suite as Great Expectations 1 writes it is one of ours: what ours may have in addition (level,
-sentence, remedy, tolerance) follows from it where it is left out.
+A suite written by Great Expectations 1 is valid here. The fields that it lacks (level, sentence,
+remedy, tolerance) have defaults.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Level = Literal["row", "table"]
 BUILT_IN = Path(__file__).parent / "suites"
 
 _Words = Annotated[str, StringConstraints(pattern=r"\S")]
-# What decides which rows a promise is about, in the two forms that Great Expectations writes.
+# Arguments that restrict a promise to some rows, in the two forms that Great Expectations writes.
 _ROW_CONDITION = ("row_condition", "condition_parser")
 
 
@@ -40,7 +40,7 @@ class _Strict(BaseModel):
 
 
 class _WrittenExpectation(_Strict):
-    """One expectation in a file: ours, or as Great Expectations writes it."""
+    """One expectation in a file, ours or written by Great Expectations."""
 
     id: _Words | None = None
     type: _Words
@@ -49,7 +49,7 @@ class _WrittenExpectation(_Strict):
     level: Level | None = None
     says: _Words | None = None
     remedy: str = ""
-    # Great Expectations' own; nothing is decided by them.
+    # Fields of Great Expectations that are ignored.
     description: str | None = None
     meta: dict[str, Any] | None = None
     notes: str | list[str] | None = None
@@ -58,7 +58,7 @@ class _WrittenExpectation(_Strict):
 
 
 class _WrittenSuite(_Strict):
-    """A suite's file."""
+    """The content of a suite file."""
 
     name: _Words
     description: str = ""
@@ -75,15 +75,15 @@ class Expectation:
     """One promise about a profile.
 
     Args:
-        id: Its name within the suite; quarantine reasons and reports use it.
+        id: Its name in the suite, in quarantine reasons and in reports.
         type: A key of `vocabulary.FORMS`.
-        kwargs: Its arguments; `{"$PARAMETER": name, "default": value}` stands for what `check` is
-            given, `{"$REFERENCE": …}` for what an earlier run was like (`references.py`).
-        severity: `critical` stops (a row: quarantines), `warning` is reported, `info` is noted.
-        level: `row`: each row keeps it or not; `table`: the rows left after quarantine keep it
-            together.
-        says: The promise in one plain sentence; empty: what its arguments say.
-        remedy: What to do where it is broken, one sentence.
+        kwargs: Its arguments; `{"$PARAMETER": name, "default": value}` stands for a value given to
+            `check`, `{"$REFERENCE": …}` for statistics of an earlier run (`references.py`).
+        severity: `critical` stops the run (or quarantines the row), `warning` is reported, `info`
+            is noted.
+        level: `row`: about each row; `table`: about all rows left after quarantine together.
+        says: The promise in one plain sentence; empty to describe it by its arguments.
+        remedy: What to do if it is broken, in one sentence.
     """
 
     id: str
@@ -101,9 +101,9 @@ class Suite:
 
     Args:
         name: Name of its file.
-        description: What it is for and which columns it reads.
+        description: Its purpose and the columns it reads.
         tolerance: Share of rows that may be quarantined, 0-1; above it the contract is broken.
-        expectations: At least one of them critical, ids unique.
+        expectations: At least one is critical; ids are unique.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Suite:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every profile column the suite reads, sorted."""
+        """Every profile column that the suite reads, sorted."""
         names: set[str] = set()
         for expectation in self.expectations:
             for key, value in expectation.kwargs.items():
@@ -125,7 +125,7 @@ class Suite:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the parameters that `check` must be given, sorted."""
+        """Names of the parameters that `check` needs, sorted."""
         return tuple(
             sorted(
                 {
@@ -139,15 +139,15 @@ class Suite:
 
     @property
     def reads_reference(self) -> bool:
-        """Whether it promises something about the difference to an earlier run."""
+        """Whether any of its promises compares with an earlier run."""
         return any(reads_reference(expectation.kwargs) for expectation in self.expectations)
 
 
 def joined(suites: Sequence[Suite]) -> Suite:
-    """The promises of several suites as one; the first one's tolerance holds.
+    """Several suites joined into one, with the tolerance of the first.
 
     Raises:
-        RecipeError: Two promises have one id.
+        RecipeError: Two promises have the same id.
     """
     first, *others = suites
     if not others:
@@ -170,13 +170,13 @@ def joined(suites: Sequence[Suite]) -> Suite:
 
 
 def suite_names(folders: Sequence[Path] = ()) -> list[str]:
-    """Names of all suites in the project folders' `suites/` and the built-in ones, sorted."""
+    """Names of all suites, in `suites/` of the project folders and built-in, sorted."""
     names = {path.stem for folder in _places(folders) for path in folder.glob("*.json")}
     return sorted(names)
 
 
 def load_suite(name: str, folders: Sequence[Path] = ()) -> Suite:
-    """The suite of a name, from the first folder that has it, checked whole.
+    """The suite with a name, from the first folder that has it, fully checked.
 
     Args:
         name: File name without `.json`.
@@ -184,11 +184,11 @@ def load_suite(name: str, folders: Sequence[Path] = ()) -> Suite:
 
     Raises:
         UnknownNameError: No folder has it.
-        RecipeError: The file is no valid suite; the message names file, expectation and key.
+        RecipeError: The file is not a valid suite; the message names file, expectation and key.
     """
     for folder in _places(folders):
         path = folder / f"{name}.json"
-        # A name with a separator in it is no name: it would reach files outside the folder.
+        # A name with a path separator could reach files outside the folder.
         if path.parent == folder and path.is_file():
             return read_suite(path)
     raise UnknownNameError("contract", name, "a suite", suite_names(folders))
@@ -198,7 +198,7 @@ def read_suite(path: Path) -> Suite:
     """The suite in one file.
 
     Raises:
-        RecipeError: It is no valid suite.
+        RecipeError: It is not a valid suite.
     """
     where = f"suites/{path.name}"
     try:
@@ -249,10 +249,10 @@ def read_suite(path: Path) -> Suite:
 
 
 def suite_digest(suite: Suite) -> str:
-    """SHA-256 of what the suite promises, as canonical JSON.
+    """SHA-256 of the suite's promises as canonical JSON.
 
-    Its sentences (`description`, `says`, `remedy`) are left out: they decide nothing, and a stage
-    should not train again because a comma moved.
+    Its sentences (`description`, `says`, `remedy`) are left out, so that rewording one does not
+    retrain a stage.
     """
     content = {
         "name": suite.name,
@@ -275,10 +275,10 @@ def suite_digest(suite: Suite) -> str:
 def with_parameters(
     suite: Suite, expectation: Expectation, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of an expectation with every `$PARAMETER` put in.
+    """The arguments of an expectation with every `$PARAMETER` replaced.
 
     Raises:
-        RecipeError: A parameter was not given and has no default, or is not of the right kind.
+        RecipeError: A parameter is not given and has no default, or has the wrong type.
     """
     here = f"suites/{suite.name}.json: expectation {expectation.id!r}"
     kinds = {**FORMS[expectation.type].needs, **FORMS[expectation.type].may}
@@ -308,7 +308,7 @@ def _places(folders: Sequence[Path]) -> list[Path]:
 
 
 class _NotStrictError(ValueError):
-    """JSON that Python would read and that a suite must not hold."""
+    """JSON that Python accepts but a suite must not contain."""
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -360,7 +360,7 @@ def _expectation(where: str, number: int, written: _WrittenExpectation) -> Expec
 
 
 def _is_uuid(text: str) -> bool:
-    """Whether an id is a random one of Great Expectations', which is another at each export."""
+    """Whether an id is a random one of Great Expectations, which changes with each export."""
     try:
         return str(UUID(text)) == text.lower()
     except ValueError:
@@ -368,7 +368,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _derived_id(kind: str, kwargs: Mapping[str, Any]) -> str:
-    """What a promise without an id of ours is called: ``num_chars_values_to_be_between``."""
+    """The default id of a promise, such as ``num_chars_values_to_be_between``."""
     columns = [kwargs.get("column"), kwargs.get("column_A"), kwargs.get("column_B")]
     columns += kwargs.get("column_list", ())
     of = "_".join(str(column) for column in columns if column)
@@ -377,7 +377,7 @@ def _derived_id(kind: str, kwargs: Mapping[str, Any]) -> str:
 
 
 def _distinct(expectations: Sequence[Expectation]) -> tuple[Expectation, ...]:
-    """Derived ids that stand twice get numbers; ids that were written must differ by themselves."""
+    """Number repeated default ids; explicit ids must be distinct already."""
     times: dict[str, int] = {}
     found = []
     for expectation in expectations:
@@ -394,8 +394,8 @@ def _check_kwargs(here: str, expectation_type: str, form: Form, kwargs: Any) -> 
     for key, value in kwargs.items():
         if key in _ROW_CONDITION:
             raise RecipeError(
-                f"{here}: {key}: a condition on rows is not taken: a promise is about all rows of "
-                "its source, so that quarantine can name those that break it. Give the rows a "
+                f"{here}: {key}: a condition on rows is not supported: a promise is about all rows "
+                "of its source, so that quarantine can name those that break it. Give the rows a "
                 "source of their own."
             )
         if key not in kinds:
@@ -443,7 +443,7 @@ def _check_parameter(here: str, value: Mapping[str, Any]) -> None:
 
 
 def _fault(where: str, raw: Mapping[str, Any], details: ErrorDetails) -> RecipeError:
-    """The first fault of a file's structure: file, expectation, key, nearest name."""
+    """The first error in a file's structure: file, expectation, key, nearest name."""
     loc = details["loc"]
     here, model, inner = where, _WrittenSuite, loc
     if loc[0] == "expectations" and len(loc) > 1:

@@ -1,11 +1,12 @@
-"""What came of a check: a result for each promise, the rows to set aside, and one colour.
+"""The outcome of a check: a result for each promise, the quarantined rows, and a verdict.
 
-- green: every promise that stops or warns is kept; rows may be quarantined, within the tolerance.
-- amber: a warning is out. The data may be used; someone should look.
+- green: every promise that stops the run or warns is kept; rows may be quarantined, within the
+  tolerance.
+- amber: a warning is broken. The data may be used; someone should look at them.
 - red: too many rows are quarantined, a critical promise about the table is broken, or a promise
-  could not be evaluated (a column is missing): that is not "broken", but nothing is known to hold.
+  could not be evaluated (a column is missing, for example), so that nothing is known.
 
-Only ids, counts, numbers and labels are held here, never a text.
+It contains only ids, counts, numbers and labels, never text.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ _NUM_SHOWN_RESULTS = 8
 
 @dataclass(frozen=True)
 class Result:
-    """How one promise fared.
+    """The result of one promise.
 
     Args:
         id: The expectation's id.
         says: The promise in one sentence.
         severity: `critical`, `warning` or `info`.
         level: `row` or `table`.
-        status: `passed`, `failed`, `not_evaluated` where nothing could be found out, or
-            `no_reference` where there is nothing yet to compare with, which breaks nothing.
+        status: `passed`, `failed`, `not_evaluated` if the result is unknown, or `no_reference` if
+            there is nothing to compare with yet, which breaks nothing.
         expected: The promise as a phrase with its numbers.
-        observed: What was found, or why nothing could be.
-        failed_count: Rows that break it; 0 for promises that no single row can break.
+        observed: The observation, or why there is none.
+        failed_count: Number of rows that break it; 0 for promises that no single row can break.
         failed_ids: Ids of the first of them, at most `NUM_SHOWN_IDS`.
-        remedy: What to do where it is broken.
-        value: What was found as one number: the share of rows that break it, or what was observed.
-        drift: Whether it is about the difference to an earlier run.
+        remedy: What to do if it is broken.
+        value: The result as one number: the share of rows that break it, or the observed value.
+        drift: Whether it compares with an earlier run.
     """
 
     id: str
@@ -63,22 +64,22 @@ class Result:
 
 @dataclass(frozen=True)
 class Report:
-    """What came of checking one profile against one suite.
+    """The outcome of checking one profile against one suite.
 
     Args:
-        subject: What was checked: a source's name, with its stage where that matters.
+        subject: What was checked: the name of a source, with its stage if that matters.
         suite: The suite's name.
-        suite_digest: SHA-256 of what it promises.
+        suite_digest: SHA-256 of its promises.
         tolerance: Share of rows that may be quarantined, 0-1.
-        rows: Rows of the profile, and records that could not be read: those held to the contract.
-        results: One a promise, in the suite's order.
-        quarantined: Location → reason of what could not be read; then row id → ids of the critical
-            row promises it breaks, in the profile's order.
-        num_quarantined_rows: How many these are.
+        rows: Number of rows checked: those of the profile, and records that could not be read.
+        results: One per promise, in the order of the suite.
+        quarantined: Location → reason of unreadable records; then row id → ids of the critical
+            row promises that the row breaks, in the order of the profile.
+        num_quarantined_rows: Number of quarantined rows.
         verdict: See the module.
         reason: The verdict in one sentence.
-        removed: Reason → records that a rule took out before: repeats, evaluation texts… They were
-            read and no promise is about them.
+        removed: Reason → number of records that a rule removed before the check: duplicates,
+            evaluation texts… No promise is about them.
     """
 
     subject: str
@@ -95,12 +96,12 @@ class Report:
 
     @property
     def num_removed(self) -> int:
-        """Records that rules took out."""
+        """Records that rules removed."""
         return sum(self.removed.values())
 
     @property
     def num_kept(self) -> int:
-        """Rows that a stage may read: those read, less those quarantined and removed."""
+        """Rows that a stage may read: neither quarantined nor removed."""
         return self.rows - self.num_quarantined_rows
 
     @property
@@ -110,7 +111,7 @@ class Report:
 
     @property
     def broken(self) -> tuple[Result, ...]:
-        """The results that make the report red; beyond the tolerance, what filled quarantine."""
+        """The results that make the report red, including those that exceed the tolerance."""
         stopping = tuple(
             result
             for result in self.results
@@ -132,12 +133,12 @@ class Report:
 
     @property
     def quarantine_reasons(self) -> dict[str, int]:
-        """Expectation id → rows quarantined by it, most first; a row may count under several."""
+        """Expectation id → rows it quarantines, most first; a row may count under several."""
         counts = Counter(reason for reasons in self.quarantined.values() for reason in reasons)
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     def to_json(self) -> dict[str, Any]:
-        """The whole report as plain JSON; the same report gives the same."""
+        """The whole report as deterministic plain JSON."""
         plain = asdict(self)
         plain["results"] = [
             {**result, "failed_ids": list(result["failed_ids"])} for result in plain["results"]
@@ -147,10 +148,10 @@ class Report:
 
     @classmethod
     def from_json(cls, raw: Any) -> Report:
-        """The report that `to_json` gave.
+        """The report written by `to_json`.
 
         Raises:
-            ContractViolation: This is no report.
+            ContractViolation: `raw` is not a report.
         """
         try:
             plain = dict(raw)
@@ -162,15 +163,15 @@ class Report:
             return cls(**plain, results=results, quarantined=quarantined)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ContractViolation(
-                "contract report: expected the JSON of a report as this version writes it, got "
-                f"something else ({type(error).__name__}); run the check again."
+                "contract report: expected the JSON of a report of this version, got something "
+                f"else ({type(error).__name__}); run the check again."
             ) from error
 
 
 def judge(
     results: tuple[Result, ...], *, rows: int, num_quarantined_rows: int, tolerance: float
 ) -> tuple[Verdict, str]:
-    """The colour of a set of results and the sentence that explains it."""
+    """The verdict on a set of results, and the sentence that explains it."""
     unknown = [result for result in results if result.status == "not_evaluated"]
     failed = [result for result in results if result.status == "failed"]
     tables = [
@@ -201,11 +202,11 @@ def judge(
 
 
 def raise_if_red(report: Report, where: str = "") -> None:
-    """Stop where the contract is broken.
+    """Raise an error if the contract is broken.
 
     Args:
-        report: What came of the check.
-        where: Where the whole report lies, a path or an address; empty where it is not stored.
+        report: The outcome of the check.
+        where: Path or address of the whole report; empty if it is not stored.
 
     Raises:
         ContractViolation: The verdict is red; the message holds every broken promise with what was
@@ -219,7 +220,7 @@ def raise_if_red(report: Report, where: str = "") -> None:
         if reason not in promises and report.beyond_tolerance:
             places = [place for place, why in report.quarantined.items() if reason in why]
             lines.append(f"  {reason}: {ids_text(places[:NUM_SHOWN_IDS], count, shown=5)}")
-    # What put all rows into quarantine is the news; that nothing was left for the rest follows.
+    # If all rows are in quarantine, only the cause matters, not the promises left without rows.
     broken = [result for result in report.broken if result.observed != NO_ROW_LEFT]
     for result in broken[:_NUM_SHOWN_RESULTS]:
         state = "could not be evaluated" if result.status == "not_evaluated" else "broken"
@@ -245,14 +246,14 @@ def raise_if_red(report: Report, where: str = "") -> None:
 
 
 def ids_text(ids: Sequence[str], count: int, shown: int = NUM_SHOWN_IDS) -> str:
-    """The first ids and how many more there are; nothing in them can steer a terminal or a page."""
+    """The first ids and the number of further ones, escaped for terminals and pages."""
     first = [printable(row_id) for row_id in ids[:shown]]
     more = count - len(first)
     return ", ".join(first) + (f" and {more:,} more" if more > 0 else "")
 
 
 def printable(text: str, longest: int = 80) -> str:
-    """A text of a user's making on one line: control and direction characters as escapes."""
+    """User-supplied text on one line, with control and direction characters escaped."""
     clean = "".join(
         character if character.isprintable() else f"\\u{ord(character):04x}"
         for character in text[: longest + 1]
@@ -261,7 +262,7 @@ def printable(text: str, longest: int = 80) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share for people: never 0 % of something, never 100 % where something is left."""
+    """A share for people: never 0 % of something, never 100 % if anything is left."""
     if whole == 0 or part == 0:
         return "0 %"
     share = 100 * part / whole
@@ -271,7 +272,7 @@ def percent(part: int, whole: int) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share in per cent, with three digits."""
+    """A share in per cent, with three significant digits."""
     return f"{100 * share:.3g} %"
 
 

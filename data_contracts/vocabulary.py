@@ -1,8 +1,8 @@
-"""The expectations a suite may use: names, arguments, and how each reads as a plain phrase.
+"""The expectations that a suite may use: names, arguments, and a plain phrase for each.
 
-A closed list of Great Expectations' own, kept here so that a suite is checked to the last key
-without its seven-second import. A test holds this list against the installed package. Left out on
-purpose: whatever evaluates a string of the suite (row conditions, queries).
+This is a closed list from Great Expectations, kept here so that a suite can be checked completely
+without the seven-second import of that package. A test compares it with the installed package.
+Anything that evaluates a string of the suite (row conditions, queries) is left out on purpose.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from fourstage.errors import listed
 
 @dataclass(frozen=True)
 class Kind:
-    """What one argument may be.
+    """The type of one argument.
 
     Args:
-        phrase: With its article, for messages: ``a number``.
-        accepts: Whether a JSON value is one.
+        phrase: Its name with an article, for messages: ``a number``.
+        accepts: Whether a JSON value is of this type.
     """
 
     phrase: str
@@ -114,10 +114,10 @@ class Form:
 
     Args:
         class_name: Its class in ``great_expectations.expectations``.
-        needs: Arguments it cannot do without.
-        may: Further arguments.
-        by_row: Whether it holds or fails for each row alone, so that rows can be quarantined by it.
-        phrase: What is promised, `{…}` filled from the arguments; `{bounds}` from the bounds.
+        needs: Required arguments.
+        may: Optional arguments.
+        by_row: Whether it holds or fails for each row on its own, so that it can quarantine rows.
+        phrase: The promise, with `{…}` filled from the arguments and `{bounds}` from the bounds.
         bounded: Whether it needs at least one of `min_value` and `max_value`.
     """
 
@@ -261,14 +261,14 @@ FORMS: dict[str, Form] = {
 
 
 def number_text(value: float) -> str:
-    """A number as people write it: thousands separated, no more than four significant decimals."""
+    """A number for people: thousands separated, at most four significant decimals."""
     if isinstance(value, int) or float(value).is_integer():
         return f"{int(value):,}"
     return f"{value:,.4f}".rstrip("0").rstrip(".") if abs(value) >= 0.001 else f"{value:.3g}"
 
 
 def expected_text(expectation_type: str, kwargs: Mapping[str, Any]) -> str:
-    """What an expectation promises, as a phrase.
+    """The promise of an expectation, as a phrase.
 
     Example:
         >>> expected_text("expect_column_mean_to_be_between", {"column": "x", "max_value": 0.5})

@@ -1,8 +1,8 @@
-"""One file a format; the name in ``format:`` is the name of the file.
+"""Readers, one file per format; the name in ``format:`` is the name of the file.
 
-A reader has `SUFFIXES` (of files it is chosen for) and ``read(content, source)``, which yields
-`Raw` records and `Rejected` ones, in the file's order. Where it must be told the columns, it has
-``columns(content, source)`` too, which finds out what a file's are.
+A reader has `SUFFIXES` (of the files it is chosen for) and ``read(content, source)``, which yields
+`Raw` and `Rejected` records in the file's order. A reader that must be told the columns also has
+``columns(content, source)``, which lists those of a file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """One record as its file has it: values by column, and the line (from 1) it starts in."""
+    """One unprocessed record: its values by column, and the line (from 1) where it starts."""
 
     line: int
     values: Mapping[str, Any]
@@ -45,7 +45,7 @@ def reader(name: str, where: str) -> Read:
     """The `read` function of a format.
 
     Raises:
-        UnknownNameError: There is no such format.
+        UnknownNameError: No such format exists.
     """
     if name not in formats():
         raise UnknownNameError(f"{where}: format", name, "a format", formats())
@@ -62,7 +62,7 @@ def _suffixes() -> dict[str, str]:
 
 
 def format_by_name(name: str) -> str | None:
-    """The format that a file's or member's name tells, compression left aside."""
+    """The format according to the name of a file or member, without compression suffixes."""
     lowered = name.lower()
     for suffix in (".gz", ".bz2"):
         lowered = lowered.removesuffix(suffix)
@@ -70,11 +70,11 @@ def format_by_name(name: str) -> str | None:
 
 
 def format_of(source: Source, file: FoundFile) -> str | None:
-    """The format of a file; None for an archive, whose members tell.
+    """The format of a file; None for an archive, whose members decide.
 
     Raises:
-        UnknownNameError: `format` names none.
-        ContractViolation: Nothing tells it.
+        UnknownNameError: `format` names no format.
+        ContractViolation: The format cannot be determined.
     """
     where = f"source {source.name}"
     if source.format is not None:
@@ -91,11 +91,11 @@ def format_of(source: Source, file: FoundFile) -> str | None:
 
 
 def reader_files(source: Source, names: Iterable[str]) -> list[Path]:
-    """Files of the readers that a source may need: no import leads to them, only a format's name.
+    """Code files of the readers that a source may need; only a format name leads to them.
 
     Args:
         source: The source.
-        names: Names of its files; an archive's members may be of any format.
+        names: Names of its files; the members of an archive may have any format.
     """
     if source.packages:
         wanted: set[str | None] = {"python_docs"}
@@ -108,7 +108,7 @@ def reader_files(source: Source, names: Iterable[str]) -> list[Path]:
 
 
 def unknown_format(source: Source, where: str) -> str:
-    """The message for a file whose name does not tell its format."""
+    """The message for a file whose name does not determine its format."""
     known = ", ".join(f"{suffix} ({name})" for suffix, name in sorted(_suffixes().items()))
     return (
         f"source {source.name}: {where}: its name does not tell the format; add 'format:' "

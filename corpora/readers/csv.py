@@ -19,5 +19,5 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
 
 
 def columns(content: Content, source: Source) -> list[str]:
-    """The cells of its first row."""
+    """The cells of the first row."""
     return first_row(content, source, ",", quoted=source.quotes != "none")

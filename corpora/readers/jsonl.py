@@ -1,4 +1,4 @@
-r"""JSON lines: one object a line; only ``\n`` ends a record."""
+r"""JSON lines: one object per line; only ``\n`` ends a record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
-    """Each line's object; a line that is none is rejected by number."""
+    """The object of each line; a line that is not an object is rejected with its number."""
     decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_constant)
     for item in lines(content, source):
         if isinstance(item, Rejected):
@@ -39,7 +39,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
             yield Rejected(location, location, "JSON nested too deep")
             continue
         except ValueError:
-            # Python refuses to read integers of more than 4,300 digits.
+            # Python refuses to parse integers of more than 4,300 digits.
             yield Rejected(location, location, "not JSON", detail="a number of too many digits")
             continue
         if not isinstance(value, dict):
@@ -49,7 +49,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
 
 
 class _NotStrictError(ValueError):
-    """Something Python's JSON would let pass."""
+    """Invalid JSON that Python's parser would accept."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

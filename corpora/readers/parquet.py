@@ -20,14 +20,14 @@ SUFFIXES = (".parquet", ".pq")
 
 
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
-    """Each row, of the columns that play a role only.
+    """Each row, with only the columns that have a role.
 
-    Text stays dictionary-encoded until its row is asked for: a file of some kilobytes may say that
-    one long text stands in a million rows.
+    Text stays dictionary-encoded until its row is read: a file of a few kilobytes can claim that a
+    million rows contain the same long text.
 
     Raises:
-        ContractViolation: It is no Parquet file, is damaged, lacks a column, or holds more than a
-            file of its size can.
+        ContractViolation: It is not a Parquet file, is damaged, lacks a column, or claims more
+            content than a file of its size can hold.
     """
     import pyarrow
     import pyarrow.parquet
@@ -53,7 +53,7 @@ def columns(content: Content, source: Source) -> list[str]:
     """The names of its columns.
 
     Raises:
-        ContractViolation: It is no Parquet file, or is damaged.
+        ContractViolation: It is not a Parquet file, or is damaged.
     """
     import pyarrow.parquet
 
@@ -63,7 +63,7 @@ def columns(content: Content, source: Source) -> list[str]:
 
 @contextmanager
 def _spooled(content: Content) -> Iterator[IO[bytes]]:
-    """A file of what a stream holds: the format is read from its end. The copy has no name."""
+    """An unnamed temporary copy of a stream: Parquet is read from its end."""
     with tempfile.TemporaryFile() as spool:
         while piece := content.stream.read(MEBIBYTE):
             spool.write(piece)
@@ -72,23 +72,23 @@ def _spooled(content: Content) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _whole(content: Content) -> Iterator[None]:
-    """Say of which file what Arrow finds wrong is true."""
+    """Raise errors of Arrow as ours, with the name of the file."""
     import pyarrow
 
     try:
         yield
     except (pyarrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        # Arrow's messages may quote values: only their kind is passed on.
+        # Arrow's messages may quote values, so only the type of the error is passed on.
         raise ContractViolation(
             f"{content.where}: not a whole Parquet file ({type(error).__name__}); write it again."
         ) from error
 
 
 def _refuse_bomb(metadata: Any, where: str, size: int) -> None:
-    """Hold what the row groups say they unpack to against the file's size."""
+    """Compare the uncompressed size that the row groups claim with the size of the file."""
     guard = RatioGuard(where)
     guard.taken = size
-    # Of the columns themselves pyarrow can't be asked: where one is damaged, the process aborts.
+    # Not by column: pyarrow aborts the process if the metadata of one is damaged.
     groups = range(metadata.num_row_groups)
     guard.given = sum(metadata.row_group(i).total_byte_size for i in groups)
     guard.check()

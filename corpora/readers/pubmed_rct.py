@@ -1,7 +1,7 @@
-"""Labelled sentences of abstracts, as PubMed RCT is published: one sentence a row.
+"""Labelled sentences of abstracts in the format of PubMed RCT: one sentence per row.
 
-An abstract begins with ``###`` and its id on a line of its own; each line after it is a label, a
-tab and a sentence; a blank line ends it. Rows have the columns ``label``, ``text`` and
+An abstract begins with a line of ``###`` and its id. Each line after it is a label, a tab and a
+sentence; a blank line ends the abstract. Rows have the columns ``label``, ``text`` and
 ``abstract``.
 
 Reference:
@@ -18,7 +18,7 @@ from corpora.readers import Raw
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
 
-SUFFIXES = ()  # files end in .txt, which is plain text
+SUFFIXES = ()  # files end in .txt, which means plain text
 
 MARK = "###"
 

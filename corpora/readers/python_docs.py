@@ -1,4 +1,4 @@
-"""Documentation strings of installed packages, by syntax trees; nothing is imported."""
+"""Docstrings of installed packages, read from syntax trees; nothing is imported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fourstage.errors import ContractViolation, UnknownNameError
 SUFFIXES = (".py",)
 
 STANDARD_LIBRARY = "stdlib"
-# Tests, copies of other packages, and generated code: no documentation of the package.
+# Tests, vendored packages and generated code do not document the package.
 _LEFT_OUT = {
     "tests",
     "test",
@@ -49,12 +49,11 @@ _LEFT_OUT = {
     "_tf_keras",
 }
 _MINIMUM_CHARACTERS = 40
-# A file of which less than this share stands in long quotes is left out unparsed: a quarter of the
-# bytes,
-# and with them of the time, but 2 % of the documentation of the built-in sources.
+# A file with a smaller share of its text in triple quotes is skipped without parsing. In the
+# built-in sources that saves a quarter of the bytes and time, and loses 2 % of the documentation.
 _DOCUMENTED = 0.1
 _QUOTED = re.compile(rb"(\"\"\"|''')(.*?)\1", re.DOTALL)
-# Names under which a library's users write it, beside those of its distribution and its modules.
+# Names that users give to a library, besides those of its distribution and its modules.
 _ALIASES = {
     "numpy": ("np",),
     "pandas": ("pd",),
@@ -75,7 +74,7 @@ Documentation = tuple[int, str, str]  # line, qualified name within the module, 
 
 
 def package_files(source: Source) -> list[FoundFile]:
-    """The Python files of the packages a source names, in its order, sorted within each.
+    """The Python files of a source's packages, in the source's order, sorted within each.
 
     Raises:
         UnknownNameError: A package is not installed.
@@ -91,13 +90,13 @@ def package_files(source: Source) -> list[FoundFile]:
 
 
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
-    """One record a documentation string (``document: object``), a module, or a passage of prose.
+    """One record per docstring (``document: object``), per module, or per passage of prose.
 
-    Or one its examples (``document: session``), what is typed and what is answered in turn, a line
-    each: a dialogue, for a source with ``sentences: lines``.
+    With ``document: session`` a record holds the examples of a docstring, input and output in turn,
+    one per line: a dialogue, for a source with ``sentences: lines``.
 
     Values: the text under the source's text field, ``id`` (``library:module.object``), ``library``,
-    ``module`` and ``object``. Passages have the names of all the source's libraries taken out.
+    ``module`` and ``object``. The names of all the source's libraries are removed from passages.
     """
     library, _, name = content.name.partition(":")
     module = _module_name(name or library)
@@ -150,10 +149,10 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
 
 
 def _session(text: str) -> list[str]:
-    """What the examples of a documentation string type and what is answered, in turn."""
+    """The input and output of a docstring's examples, in turn."""
     try:
         examples = DocTestParser().get_examples(text)
-    except ValueError:  # prompts that are no examples
+    except ValueError:  # prompts that are not examples
         return []
     utterances: list[str] = []
     typed: list[str] = []
@@ -166,7 +165,7 @@ def _session(text: str) -> list[str]:
 
 
 def without_names(text: str, packages: tuple[str, ...]) -> str:
-    """The text without the names of some libraries, in any case and inside longer names.
+    """The text without the names of some libraries, in any case, also inside longer names.
 
     Example:
         >>> without_names("NumPy's np.ndarray, not scikit-learn", ("numpy", "scikit-learn"))
@@ -177,7 +176,7 @@ def without_names(text: str, packages: tuple[str, ...]) -> str:
 
 
 def library_names(packages: tuple[str, ...]) -> list[str]:
-    """What some packages are called: distribution, modules, usual aliases; sorted."""
+    """The names of some packages: distributions, modules, usual aliases; sorted."""
     names: set[str] = set()
     for package in packages:
         if package != STANDARD_LIBRARY:
@@ -189,9 +188,10 @@ def library_names(packages: tuple[str, ...]) -> list[str]:
 @lru_cache(maxsize=64)
 def _names_pattern(packages: tuple[str, ...]) -> re.Pattern[str]:
     by_length = sorted(library_names(packages), key=len, reverse=True)
-    # A short alias is a part of many an innocent word; a long name is one inside words too.
+    # A short alias occurs inside many unrelated words, so only whole words match; a long name is
+    # unmistakable inside words, too.
     parts = [re.escape(name) if len(name) > 3 else rf"\b{re.escape(name)}\b" for name in by_length]
-    # A dot after a name leads to a member: the member's own name stays.
+    # A dot after a name leads to a member, whose own name stays.
     return re.compile(rf"(?:{'|'.join(parts) or '(?!)'})(?:\.(?=\w))?", re.IGNORECASE)
 
 
@@ -216,7 +216,7 @@ def _passages(text: str) -> Iterator[str]:
         if _NOT_PROSE.search(paragraph):
             continue
         lines = paragraph.split("\n")
-        # An indented or defining block belongs to a list of parameters.
+        # An indented or defining block is part of a parameter list.
         if any(line[:1].isspace() for line in lines) or re.match(r"\w+ ?:", lines[0]):
             continue
         passage = " ".join(paragraph.split())
@@ -256,10 +256,10 @@ def _module_name(name: str) -> str:
 
 
 def _documentation(sha256: str, data: bytes) -> tuple[Documentation, ...] | None:
-    """The documentation strings of a file in its order; None where it is not Python.
+    """The docstrings of a file in order; None if it is not Python.
 
-    Remembered by the file's digest, because a corpus and a dataset are often made of the same
-    packages and parsing is what takes the time (9 MB/s).
+    Cached by the file's digest, because a corpus and a dataset are often made from the same
+    packages and parsing dominates the time (9 MB/s).
     """
     if sha256 not in _parsed:
         if len(_parsed) >= _MOST_PARSED:
@@ -275,13 +275,13 @@ _MOST_PARSED = 8192
 def _parse(data: bytes) -> tuple[Documentation, ...] | None:
     if sum(len(match[2]) for match in _QUOTED.finditer(data)) < _DOCUMENTED * len(data):
         return ()
-    # A syntax tree is a hundred thousand young objects and no garbage: collecting takes a third
-    # more.
+    # A syntax tree is a hundred thousand new objects and no garbage; the collector would add a
+    # third to the time.
     collecting = gc.isenabled()
     gc.disable()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of invalid escapes in other people's strings
+            warnings.simplefilter("ignore")  # about invalid escapes in other people's strings
             tree = ast.parse(data)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

@@ -1,4 +1,4 @@
-"""Plain text: one document a file, a line, a block between blank lines, or a heading's section."""
+"""Plain text: one document per file, line, block between blank lines, or section of a heading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADING = re.compile(r"\s*= [^=](?:.*[^=])? =\s*")
 
 
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
-    """Each document of a text file, under the role name that the source gives its text."""
+    """Each document of a text file, under the column that the source names for its text."""
     column = source.fields.text
     document = source.document or "file"
     if document == "file":
@@ -52,7 +52,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
         if size > MAX_DOCUMENT_BYTES:
             raise ContractViolation(
                 f"{content.where}: line {started}: a document of more than "
-                f"{MAX_DOCUMENT_BYTES // MEBIBYTE} MiB; set `document: line` to take it in pieces."
+                f"{MAX_DOCUMENT_BYTES // MEBIBYTE} MiB; set `document: line` to split it."
             )
     if held:
         yield Raw(started, {column: "".join(held)})

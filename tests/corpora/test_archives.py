@@ -65,7 +65,11 @@ def test_a_link_in_a_tar_is_refused_by_name_and_nothing_is_written(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("kind", "word"),
-    [(tarfile.LNKTYPE, "link"), (tarfile.CHRTYPE, "no plain"), (tarfile.FIFOTYPE, "no plain")],
+    [
+        (tarfile.LNKTYPE, "link"),
+        (tarfile.CHRTYPE, "not a plain"),
+        (tarfile.FIFOTYPE, "not a plain"),
+    ],
 )
 def test_hard_links_devices_and_pipes_in_a_tar_are_refused(
     tmp_path: Path, corpus: Prepare, kind: bytes, word: str
@@ -88,7 +92,7 @@ def test_a_sparse_member_that_claims_a_terabyte_is_refused_at_once(tmp_path: Pat
             "GNU.sparse.size": str(1 << 40), "GNU.sparse.map": "0,4", "GNU.sparse.numblocks": "1"
         }  # fmt: skip
         archive.addfile(info, io.BytesIO(b"PAR1"))
-    with pytest.raises(ContractViolation, match=r"'x\.parquet' is no plain file"):
+    with pytest.raises(ContractViolation, match=r"'x\.parquet' is not a plain file"):
         corpus(path)
 
 

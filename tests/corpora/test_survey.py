@@ -89,7 +89,7 @@ def test_of_several_labels_the_user_chooses_one(tmp_path: Path):
 
 def test_labels_that_differ_by_case_alone_are_refused_now(tmp_path: Path):
     lines = ["text,label", *(f"{t},{['Bug', 'bug'][n % 2]}" for n, t in enumerate(TEXTS))]
-    with pytest.raises(ContractViolation, match="write each label one way"):
+    with pytest.raises(ContractViolation, match="write each label in one way"):
         _rows(_write(tmp_path / "t.csv", lines))
 
 

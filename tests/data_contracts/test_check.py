@@ -118,7 +118,7 @@ class TestLoading:
             ({"tolerance": 1.5}, r"'tolerance'.*0-1, got 1.5"),
             (
                 {"one": {"kwargs": {"column": "n", "max_value": 1, "row_condition": {}}}},
-                r"'short': row_condition: a condition on rows is not taken",
+                r"'short': row_condition: a condition on rows is not supported",
             ),
             ({"one": {"type": "expect_our_own"}}, r"one's own and those that run a query"),
             ({"suite_parameters": {"a": 1}}, r"'suite_parameters' are not taken from a file"),

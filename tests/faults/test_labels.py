@@ -117,7 +117,7 @@ def test_labels_that_differ_by_case_blank_or_width_are_shown_together(desk: Desk
     ]
     desk.holds(
         desk.on_rows(lines(TRAIN + more)), 3,
-        "5 labels, of which some differ only by case, blanks or width",
+        "5 labels, of which some differ only in case, spaces or width",
         "`kitchen` .90 rows. ~ `Kitchen` .3 rows. ~ `kitchen␠` .3 rows. ~ `ｋｉｔｃｈｅｎ` .3 rows",
     )  # fmt: skip
     put_right(desk)

@@ -74,7 +74,7 @@ def test_a_missing_column_is_named_with_the_nearest(tmp_path: Path, corpus: Prep
     with pytest.raises(ContractViolation, match=r"expected a column 'text'.*did you mean 'texts'"):
         corpus(path)
     path.write_text("text,text\na,b\n")
-    with pytest.raises(ContractViolation, match="stands twice in the header"):
+    with pytest.raises(ContractViolation, match="occurs twice in the header"):
         corpus(path)
 
 
