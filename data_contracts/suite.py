@@ -315,7 +315,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read: dict[str, Any] = {}
     for key, value in pairs:
         if key in read:
-            raise _NotStrictError(f"the key {key[:80]!r} stands twice in one object; remove one.")
+            raise _NotStrictError(f"the key {key[:80]!r} occurs twice in one object; remove one.")
         read[key] = value
     return read
 

@@ -1,4 +1,4 @@
-"""The door: the command and the settings. Importing any of it makes the process private."""
+"""The command, settings and errors. Importing any of it turns telemetry off for the process."""
 
 from fourstage.settings import make_private
 

@@ -1,7 +1,7 @@
-"""Shows what is being done at the moment, so that no terminal is silent for long.
+"""Shows the current activity, so that no terminal is silent for long.
 
-At a terminal it is one line below all others that is rewritten; anywhere else, such as a log, it is
-a plain line when something takes longer, and then one a minute.
+At a terminal it is a single line below all others that is rewritten. Elsewhere, such as in a log,
+it is a plain line when something takes longer, then one per minute.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fourstage.text_width import cropped, width
 REWRITE_SECONDS = 0.5
 FIRST_LINE_SECONDS = 3
 NEXT_LINE_SECONDS = 60
-BAR = (5, 24)  # characters: a shorter one says nothing, a longer one no more
+BAR = (5, 24)  # characters, least and most
 
 
 class _Activity:
@@ -36,7 +36,7 @@ class _Activity:
             self.show()
 
     def tell(self) -> None:
-        """Until it is over; runs in a thread of its own."""
+        """Report until the activity is over; runs in its own thread."""
         due = self.began + FIRST_LINE_SECONDS
         while not self.over.wait(REWRITE_SECONDS):
             if _now is not self:
@@ -47,7 +47,7 @@ class _Activity:
                 due = time.monotonic() + NEXT_LINE_SECONDS
 
     def show(self) -> None:
-        """Rewrite the terminal's last line; nothing where there is no terminal."""
+        """Rewrite the terminal's last line; does nothing without a terminal."""
         if at_terminal():
             set_foot(self._line(columns() - 1))
 
@@ -62,7 +62,7 @@ class _Activity:
 
     def _parts(self) -> list[str]:
         parts = [self.what]
-        if self.total:  # then one can see what is being done
+        if self.total:  # the counts say what is being done, so the short name is enough
             parts = [self.what.partition(": ")[0], f"{self.done:,} of {self.total:,}"]
         gone, left = time.monotonic() - self.began, self._seconds_left()
         parts.append(_clock(gone) if left is None else f"{_clock(gone)}, {_clock(left)} left")
@@ -82,10 +82,10 @@ _now: _Activity | None = None
 
 @contextmanager
 def activity(what: str) -> Iterator[None]:
-    """Show what is being done until the block ends, with the time it has taken.
+    """Show an activity and the time it has taken, until the block ends.
 
     Args:
-        what: Such as ``stage general: training``. One within another is shown in its place.
+        what: For example ``stage general: training``. A nested activity is shown in its place.
     """
     global _now
     outer, _now = _now, _Activity(what)
@@ -102,12 +102,12 @@ def activity(what: str) -> Iterator[None]:
 
 
 def progress(done: int, total: int, told: str = "") -> None:
-    """How far what is being done has come.
+    """Report the progress of the current activity.
 
     Args:
-        done: Of the `total`.
-        total: In the same unit.
-        told: What else there is to be seen, such as the loss.
+        done: Units done.
+        total: Units in all.
+        told: Further information to show, such as the loss.
     """
     if _now is not None:
         _now.progress(done, total, told)

@@ -1,4 +1,4 @@
-"""Digests of files and of plain values, the ground every key stands on."""
+"""Digests of files and of plain values, from which all keys are made."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CHUNK = 1 << 20
 
 
 def canonical(value: Any) -> str:
-    """JSON text that equal values share, whatever their dictionaries' order.
+    """JSON text that is the same for equal values, whatever the order of their dictionaries.
 
     Raises:
-        TypeError: For anything that is not plain JSON; a key must not depend on a ``repr``.
-        ValueError: For NaN and infinity.
+        TypeError: The value is not plain JSON; a key must not depend on a ``repr``.
+        ValueError: The value contains NaN or infinity.
     """
     return json.dumps(
         value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
@@ -32,7 +32,7 @@ def digest(value: Any) -> str:
 
 
 def hash_file(path: Path) -> str:
-    """sha256 of a file's bytes, read in pieces of a megabyte."""
+    """sha256 of a file's bytes, read a megabyte at a time."""
     state = hashlib.sha256()
     with open(path, "rb") as stream:
         while chunk := stream.read(CHUNK):
@@ -41,10 +41,10 @@ def hash_file(path: Path) -> str:
 
 
 class DigestCache:
-    """File digests remembered by path, size, times and inode.
+    """A cache of file digests by path, size, times and inode.
 
     Args:
-        path: The JSON lines file that holds them; one torn line costs one digest, nothing else.
+        path: The JSON lines file that stores them; a torn line costs one digest and nothing else.
     """
 
     def __init__(self, path: Path):
@@ -56,27 +56,28 @@ class DigestCache:
                 self._known[name] = (state, value)
 
     def of(self, path: Path) -> str:
-        """Digest of the file as it is now."""
+        """The digest of the file's current content."""
         stat = path.stat()
         name = str(path)
-        # The change time as well: the modification time can be set back, as copies and archives do.
+        # The change time, too: copies and archives can reset the modification time.
         state = f"{stat.st_size}-{stat.st_mtime_ns}-{stat.st_ctime_ns}-{stat.st_ino}"
         known = self._known.get(name)
         if known and known[0] == state:
             return known[1]
         value = hash_file(path)
         self._known[name] = (state, value)
-        # Where nothing can be written, as in somebody else's home, it is read again next time.
+        # If the cache cannot be written, as in somebody else's home, the file is read again next
+        # time.
         with suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # One short line in append mode is written whole: processes do not disturb each other.
+            # A short line in append mode is written atomically: processes do not interfere.
             with open(self.path, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps([name, state, value]) + "\n")
         return value
 
 
 def _records(lines: list[str]) -> list[tuple[str, str, str]]:
-    """The lines that are whole; all at once where all are, which is ten times as fast."""
+    """The intact lines; parsed all at once if all are intact, which is ten times as fast."""
     try:
         return [(name, state, value) for name, state, value in json.loads(f"[{','.join(lines)}]")]
     except (ValueError, TypeError):
@@ -92,15 +93,16 @@ def _records(lines: list[str]) -> list[tuple[str, str, str]]:
 
 
 def unfinished(path: Path) -> Path:
-    """A name beside a file for what is not whole yet.
+    """A name next to a file for an incomplete version of it.
 
-    No other process uses it: two machines, or containers, that share a folder share process ids.
+    No other process uses the name. A process id would not do: machines or containers that share a
+    folder may have the same ones.
     """
     return path.with_name(f".{path.name}.{socket.gethostname()}-{secrets.token_hex(8)}")
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file so that a reader sees the old one or the new one, never a part."""
+    """Write a file so that a reader sees the old content or the new, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = unfinished(path)
     with open(temporary, "w", encoding="utf-8", opener=lambda p, f: os.open(p, f, mode)) as stream:

@@ -1,4 +1,4 @@
-"""The errors a user can cause, the refusal of a gate, and the two that the machine can.
+"""The errors that users can cause, the refusal of a gate, and two errors of the machine.
 
 Every message says where, what was expected, what came and what to do; none contains a user's text.
 """
@@ -12,20 +12,20 @@ from difflib import get_close_matches
 
 
 class RecipeError(ValueError):
-    """A recipe or a command line that cannot be run; raised before any work. Exit code 2."""
+    """An invalid recipe or command line; raised before any work. Exit code 2."""
 
     exit_code = 2
 
 
 class UnknownNameError(RecipeError):
-    """A name that nothing answers to; the message suggests the nearest one. Exit code 2.
+    """An unknown name; the message suggests the nearest known one. Exit code 2.
 
     Args:
         where: Place of the name, such as ``recipes/x.yaml: stages[0].objectives``.
-        name: What was written.
-        kind: What it should have been, with its article: ``an objective``.
-        known: Every name that would have been right.
-        hint: What else the user can do, a full sentence.
+        name: The unknown name.
+        kind: What was expected, with its article: ``an objective``.
+        known: All known names.
+        hint: What else the user can do, as a full sentence.
     """
 
     def __init__(self, where: str, name: str, kind: str, known: Iterable[str], hint: str = ""):
@@ -43,13 +43,13 @@ class UnknownNameError(RecipeError):
 
 
 def listed(words: Sequence[str], most: int, between: str = ", ") -> str:
-    """The first words, and how many more there are."""
+    """The first words, and the number of further ones."""
     more = f" and {len(words) - most:,} more" if len(words) > most else ""
     return between.join(words[:most]) + more
 
 
 def look_alikes(name: str) -> str:
-    """Which letters of a name are not the Latin ones they look like; nothing where all are.
+    """The non-Latin letters in a name that look like Latin ones, as a remark; empty if none.
 
     Example:
         >>> look_alikes("n\u0430me")
@@ -60,14 +60,14 @@ def look_alikes(name: str) -> str:
         for place, letter in enumerate(name[:80], 1)
         if not letter.isascii()
     ]
-    # A name in another script throughout was meant so; one letter in a Latin one was not seen.
+    # A name entirely in another script is intended; a single letter in a Latin name was overlooked.
     if not foreign or not any(letter.isascii() and letter.isalpha() for letter in name):
         return ""
     return f" (its {'; '.join(foreign[:3])})"
 
 
 class ContractViolation(ValueError):
-    """Data that cannot be read or that break a contract. Exit code 3."""
+    """Data that cannot be read, or that break a contract. Exit code 3."""
 
     exit_code = 3
 
@@ -79,19 +79,19 @@ class GateRefused(ValueError):
 
 
 class EnvironmentFault(RuntimeError):
-    """The machine is in the way: a full disk, a silent server, a deadline. Exit code 1.
+    """A problem of the environment: a full disk, a silent server, a deadline. Exit code 1.
 
-    Not a user's mistake in recipe or data; what finished is kept and the same command goes on.
+    It is not a mistake in recipe or data. Finished steps are kept; the same command continues.
     """
 
     exit_code = 1
 
 
 class Interrupted(EnvironmentFault):
-    """A signal or a deadline stopped a stage after its checkpoint; running again goes on from it.
+    """A signal or a deadline stopped a stage after a checkpoint, from which the next run continues.
 
     Args:
-        message: What stopped it, at which step, and how to go on.
+        message: What stopped it, at which step, and how to continue.
         signal_number: The signal to raise again, 0 for a deadline.
     """
 
@@ -103,10 +103,10 @@ class Interrupted(EnvironmentFault):
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Put the place before what is raised inside, by something that could not know it.
+    """Prefix errors raised in the block with a place that their origin does not know.
 
     Args:
-        where: Such as ``recipes/x.yaml: stages[0].init``.
+        where: For example ``recipes/x.yaml: stages[0].init``.
     """
     try:
         yield

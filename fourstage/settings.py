@@ -1,4 +1,4 @@
-"""Where home, data and project folders are, and the environment every process of ours runs in."""
+"""The home, data and project folders, and the environment of all our processes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fourstage.errors import EnvironmentFault
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 OWNER = "FOURSTAGE_OWNER"
-TAG = "fourstage"  # of our runs on a Prefect server, and of all our deployments there
-PAGES = "mlflow.address"  # file of the home: where `fourstage up` last showed its MLflow
+TAG = "fourstage"  # tag of our runs and deployments on a Prefect server
+PAGES = "mlflow.address"  # file in the home: the last address of MLflow under `fourstage up`
 WEBHOOK = "FOURSTAGE_WEBHOOK"  # where notifications.yaml sends its messages
-EMBEDDED = "FOURSTAGE_EMBEDDED_PREFECT"  # set where PREFECT_API_URL is the server a run brought
+EMBEDDED = "FOURSTAGE_EMBEDDED_PREFECT"  # set if PREFECT_API_URL is a run's temporary server
 
 # The word `true`: Prefect accepts 1/true/yes, MLflow only `true`.
 PRIVATE_ENVIRONMENT = {
@@ -36,29 +36,29 @@ PRIVATE_ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TF_ENABLE_ONEDNN_OPTS": "1",
     "KERAS_BACKEND": "tensorflow",
-    # Seconds; automations.yaml takes a run for dead after ten of them.
+    # Seconds; automations.yaml considers a run dead after ten missed heartbeats.
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
-    # A first start makes the database: 15 s here, more than a minute on a slow disk.
+    # The first start creates the database: 15 s here, more than a minute on a slow disk.
     "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",
 }
 
 
 def make_private() -> None:
-    """Turn telemetry off and quiet the frameworks, wherever the user has not said otherwise."""
+    """Turn telemetry off and quiet the frameworks, unless the user has set otherwise."""
     for name, value in PRIVATE_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     _leave_loopback_to_itself()
-    # Prefect and others look for a home as they are imported; a container's user may have none.
+    # Prefect and others need $HOME when they are imported; a container's user may have none.
     if os.path.expanduser("~") == "~":
         os.environ["HOME"] = str(home())
-    # What this process starts, and a kill leaves behind, says by this whose it was.
+    # Identifies the owner of child processes that survive a kill of this one.
     os.environ[OWNER] = str(os.getpid())
-    # Prefect reads its home on import; under ours, one folder holds everything a run leaves behind.
+    # Prefect reads its home on import. Under ours, one folder holds everything a run leaves behind.
     os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
 
 
 def _leave_loopback_to_itself() -> None:
-    """Ask servers of this machine directly, where a proxy leads out of it."""
+    """Exempt servers on this machine from a configured proxy."""
     if any(name.lower() in ("http_proxy", "https_proxy", "all_proxy") for name in os.environ):
         said = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
         if "*" not in said:
@@ -68,26 +68,26 @@ def _leave_loopback_to_itself() -> None:
 
 
 def refuse_optimised() -> None:
-    """Refuse an interpreter that leaves out assertions or docstrings.
+    """Refuse an interpreter that strips assertions or docstrings.
 
-    Packages that we use read their own docstrings as they are imported, and guard with assertions.
+    Packages that we use read their own docstrings on import and rely on assertions.
 
     Raises:
-        EnvironmentFault: If it was started with ``-O`` or ``PYTHONOPTIMIZE``.
+        EnvironmentFault: Python was started with ``-O`` or ``PYTHONOPTIMIZE``.
     """
     if sys.flags.optimize:
         said = os.environ.get("PYTHONOPTIMIZE", sys.flags.optimize)
         raise EnvironmentFault(
-            f"Python was started with -O or PYTHONOPTIMIZE={said}, which leaves out assertions and"
+            f"Python was started with -O or PYTHONOPTIMIZE={said}, which strips assertions and"
             " docstrings that packages used here need. Unset PYTHONOPTIMIZE, and leave -O out."
         )
 
 
 def make_home() -> None:
-    """Make the home's folders.
+    """Create the folders of the home.
 
     Raises:
-        EnvironmentFault: If they can't be made or written, naming the folder and the user.
+        EnvironmentFault: One cannot be created or written; the message names it and the user.
     """
     for folder in (home(), home() / "store", Path(os.environ["PREFECT_HOME"])):
         try:
@@ -102,13 +102,13 @@ def make_home() -> None:
 
 
 def home() -> Path:
-    """Folder of everything Fourstage writes: ``$FOURSTAGE_HOME``, else ``var`` in the project."""
+    """The folder that everything is written to: ``$FOURSTAGE_HOME``, else ``var`` in the project."""
     configured = os.environ.get("FOURSTAGE_HOME")
     return _path(configured) if configured else project() / "var"
 
 
 def project() -> Path:
-    """The user's project: the nearest folder above that ``fourstage new`` made, else the clone."""
+    """The user's project: the nearest parent folder made by ``fourstage new``, else the clone."""
     here = current_folder()
     for folder in (here, *here.parents):
         if (folder / "fourstage.project").is_file():
@@ -117,7 +117,7 @@ def project() -> Path:
 
 
 def current_folder() -> Path:
-    """Where the command was typed; the root where that folder was removed meanwhile."""
+    """The current folder; the root if it has been deleted in the meantime."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -125,15 +125,15 @@ def current_folder() -> Path:
 
 
 def _path(said: str) -> Path:
-    """A folder that a variable names; ``~`` of somebody unknown stays as it is."""
+    """The folder that a variable names; ``~`` of an unknown user is left unexpanded."""
     return current_folder() / os.path.expanduser(said)
 
 
 def search_folders(recipe: Path | None = None) -> list[Path]:
-    """Project folders in which recipes, sources, suites and model parts are looked for first.
+    """Project folders in which recipes, sources, suites and model parts are searched first.
 
-    A recipe brings its own folder along (and the one above, where it lies in ``recipes/``), so that
-    a recipe and its ``sources/`` can be moved together. The built-in folders are not listed.
+    A recipe adds its own folder (and the parent, if that folder is ``recipes/``), so that a recipe
+    and its ``sources/`` can be moved together. The built-in folders are not listed.
     """
     folders: list[Path] = []
     if recipe is not None:
@@ -155,29 +155,29 @@ def mlflow_uri() -> str:
     """Tracking store: ``$MLFLOW_TRACKING_URI``, else SQLite under the home.
 
     Raises:
-        EnvironmentFault: If the home's name is none that an address can hold.
+        EnvironmentFault: The name of the home cannot be part of an address.
     """
     if named := os.environ.get("MLFLOW_TRACKING_URI"):
         return named
     if "?" in str(home()):
         raise EnvironmentFault(
-            f"the home {home()} has a question mark in its name, where an address of SQLite ends."
-            " Set FOURSTAGE_HOME to a folder of another name."
+            f"the home {home()} has a question mark in its name, which ends an address of SQLite."
+            " Set FOURSTAGE_HOME to a folder with another name."
         )
     return f"sqlite:///{home() / 'mlflow.db'}"
 
 
 def without_credentials(address: str) -> str:
-    """A server's address as it may be shown.
+    """The address of a server without credentials, for messages.
 
-    A database takes all before the ``@`` for a login, whose password may hold what else ends the
-    name of a host, and takes another one from behind the question mark.
+    In the address of a database everything before the ``@`` is the login; its password may contain
+    characters that would end a host name. Further credentials may follow the question mark.
     """
     scheme, mark, rest = address.partition("://")
     if not mark or scheme.startswith("sqlite"):
         return address
     if scheme in ("http", "https"):
-        with suppress(ValueError):  # none that could be asked
+        with suppress(ValueError):  # not a valid address
             parts = urlsplit(address)
             _ = parts.port
             return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -1,4 +1,4 @@
-"""What the machine has too little of: servers and libraries say of it only that they failed."""
+"""Finds out which resource ran short, when servers and libraries only say that they failed."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 OPEN_FILES = 256  # 64 were enough for a small run
-TRIED = 32 << 20  # bytes; more than a database of ours asks for at a time
+TRIED = 32 << 20  # bytes; more than our databases allocate at a time
 
 
 def too_many_open_files() -> str:
-    """The limit that stands behind ``EMFILE``, and what to do about it."""
+    """The limit behind ``EMFILE``, and what to do about it."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return f"too many open files: this process may have {most}; allow {OPEN_FILES} (`ulimit -n`)"
 
 
 def taken(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Total bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def no_space(folder: Path, size: int = TRIED) -> str:
-    """Why a file of a size can't be written into a folder, or an empty text.
+    """Why a file of a given size cannot be written to a folder; empty if it can.
 
     Args:
-        folder: An existing one.
-        size: Bytes that are written and given back.
+        folder: An existing folder.
+        size: Bytes to write and delete again.
     """
     try:
         with tempfile.TemporaryFile(dir=folder) as file:

@@ -1,8 +1,7 @@
-"""YAML without its traps: no tags, no repeated keys, no exponential anchors, no surprising numbers.
+"""Strict YAML: no tags, repeated keys, exponential aliases or surprising numbers.
 
-Values are made from the node graph by the few rules below instead of PyYAML's constructors, so that
-only text, whole numbers, decimal numbers, true and false, lists and mappings with text keys can
-come out.
+Values are built from the node graph by the few rules below instead of PyYAML's constructors. The
+result contains only text, whole and decimal numbers, booleans, lists and mappings with text keys.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from fourstage.errors import RecipeError
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 16
 MAX_ALIASES = 100
-MAX_NODES = 10_000  # after aliases are written out
+MAX_NODES = 10_000  # with aliases expanded
 
 _PREFIX = "tag:yaml.org,2002:"
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z")
@@ -30,11 +29,11 @@ _TRUE = frozenset({"yes", "true", "on", "y"})
 
 @dataclass
 class Document:
-    """What a YAML text said.
+    """A parsed YAML text.
 
     Attributes:
         value: Plain Python values.
-        spellings: How a word that YAML reads as true or false was written, by path.
+        spellings: The original words that YAML reads as true or false, by path.
     """
 
     value: Any
@@ -42,10 +41,10 @@ class Document:
 
 
 def read_document(path: Path, where: str) -> Document:
-    """Read one file; `where` is how messages call it.
+    """Read one file; `where` is its name in messages.
 
     Raises:
-        RecipeError: The file can't be read, is too large, not UTF-8 or not the YAML we take.
+        RecipeError: The file cannot be read, is too large, not UTF-8 or not strict YAML.
     """
     try:
         with open(path, "rb") as stream:
@@ -56,8 +55,8 @@ def read_document(path: Path, where: str) -> Document:
         raise RecipeError(f"{where}: not a path") from error
     if len(data) > MAX_BYTES:
         raise RecipeError(
-            f"{where}: expected at most {MAX_BYTES // 1024} KiB of YAML, got more; name data in it,"
-            " do not put them there"
+            f"{where}: expected at most {MAX_BYTES // 1024} KiB of YAML, got more; refer to data by"
+            " name, do not put them here"
         )
     try:
         text = data.decode("utf-8-sig")
@@ -89,7 +88,7 @@ def parse_document(text: str, where: str) -> Document:
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for a message; short."""
+    """A short description of a value, for messages."""
     match value:
         case None:
             return "nothing"
@@ -111,7 +110,7 @@ def _code(character: Any) -> int:
 
 
 def _check_events(text: str, where: str) -> None:
-    """Refuse tags, too many aliases, too much depth and a second document before nodes are made."""
+    """Refuse tags, too many aliases, deep nesting and a second document, before building nodes."""
     depth = aliases = documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1
@@ -140,7 +139,7 @@ def _check_events(text: str, where: str) -> None:
 
 
 class _Builder:
-    """Turns nodes into values, counting them so that aliases can't multiply for ever."""
+    """Turns nodes into values and counts them, so that aliases cannot multiply without bound."""
 
     def __init__(self, where: str, spellings: dict[tuple[str | int, ...], str]):
         self.where = where
@@ -152,10 +151,10 @@ class _Builder:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise self.error(
-                node, f"more than {MAX_NODES:,} values once aliases are written out; refused"
+                node, f"more than {MAX_NODES:,} values once aliases are expanded; refused"
             )
         if len(path) > MAX_DEPTH:
-            # An alias inside its own anchor has no end.
+            # An alias inside its own anchor never ends.
             raise self.error(node, f"nested more than {MAX_DEPTH} deep once aliases are followed")
         if isinstance(node, yaml.SequenceNode):
             return [self.build(child, (*path, i)) for i, child in enumerate(node.value)]
@@ -179,7 +178,7 @@ class _Builder:
             key = key_node.value
             if key in lines:
                 raise RecipeError(
-                    f"{self.where}: the key {key[:80]!r} stands twice, in lines "
+                    f"{self.where}: the key {key[:80]!r} occurs twice, in lines "
                     f"{lines[key]} and {line}; keep one"
                 )
             lines[key] = line
@@ -206,10 +205,10 @@ class _Builder:
                 raise self.error(
                     node,
                     f"YAML reads {text[:40]!r} as a number in base 2, 8, 16 or 60; "
-                    "write a plain decimal number, or quote it where text is meant",
+                    "write a plain decimal number, or quote it if it is text",
                 )
             case _:
-                return text  # dates and `=` too: nothing in a recipe is one
+                return text  # including dates and `=`, which no recipe needs
 
     def error(self, node: yaml.Node, reason: str) -> RecipeError:
         return RecipeError(f"{self.where}: line {node.start_mark.line + 1}: {reason}")

@@ -1,7 +1,7 @@
-"""The terminal is for our own messages; what the libraries print goes to a log.
+"""Keeps the terminal for our own messages and sends the libraries' output to a log.
 
-TensorFlow's C++ parts, Prefect and MLflow all write to standard error at will. During a run that
-goes to a file, so that a person reads the run's own lines, and an error is the last of them.
+TensorFlow's C++ code, Prefect and MLflow all write to standard error. During a run that output goes
+to a file, so that the terminal shows only the run's own lines, and an error is the last of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TextIO
 
 from fourstage.settings import home
 
-REWRITE = "\r\x1b[K"  # to the beginning of the line, and nothing on it
+REWRITE = "\r\x1b[K"  # go to the beginning of the line and clear it
 
 _own: TextIO | None = None
 _writing = threading.RLock()
@@ -28,12 +28,12 @@ _listeners: list[Callable[[str], None]] = []
 
 
 def terminal() -> TextIO:
-    """Where our sentences, bars and tables go: standard error as the user gave it to us."""
+    """The stream for our messages and progress: standard error as the user started us with it."""
     return _own or sys.stderr
 
 
 def say(message: str) -> None:
-    """Print one sentence; control characters never reach the terminal."""
+    """Print one sentence, with control characters replaced."""
     line = "".join(c if c.isprintable() else " " for c in message)
     with _writing:
         _write(f"{REWRITE if _foot else ''}{line}\n{_foot}")
@@ -41,20 +41,20 @@ def say(message: str) -> None:
 
 
 def also_tell(listener: Callable[[str], None]) -> None:
-    """Let someone else hear what is said, such as the log of a run that others look at."""
+    """Pass all messages to a listener as well, such as the log of a flow run."""
     _listeners.append(listener)
 
 
 def tell_listeners(line: str) -> None:
-    """Tell them alone: at the terminal it can be seen already."""
+    """Pass a line to the listeners only, because the terminal shows it already."""
     for listener in _listeners:
         listener(line)
 
 
 def set_foot(line: str) -> None:
-    """Show a line below all that is said, in place of the one before; an empty one ends it.
+    """Show a line below all messages, replacing the previous one; an empty line removes it.
 
-    Only for a terminal: it is written over and over.
+    Only for a terminal, because the line is overwritten in place.
     """
     global _foot
     with _writing:
@@ -64,12 +64,12 @@ def set_foot(line: str) -> None:
 
 
 def at_terminal() -> bool:
-    """Whether a person may be looking on, at something that can rewrite a line."""
+    """Whether messages go to a terminal that can rewrite a line."""
     return terminal().isatty() and os.environ.get("TERM") != "dumb"
 
 
 def columns() -> int:
-    """How many characters fit on a line of the terminal."""
+    """The width of the terminal in characters."""
     return os.get_terminal_size(terminal().fileno()).columns or 80
 
 
@@ -81,24 +81,24 @@ def _write(text: str) -> None:
     except OSError as error:
         if error.errno != errno.EIO:
             raise
-        # The terminal was closed. What may go on does so without it; what is still in the buffer
-        # must not fail once more when the stream is closed.
+        # The terminal was closed. Continue without it, and discard the buffer, which would fail
+        # again when the stream is closed.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 def new_log(verb: str) -> Path:
-    """A log of its own for a command, under the home."""
+    """The path of a new log for a command, under the home."""
     return home() / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{verb}-{os.getpid()}.log"
 
 
 @contextmanager
 def libraries_speak_to(log: Path) -> Iterator[None]:
-    """Send what anything else writes to standard error to a file.
+    """Redirect everything else that is written to standard error to a file.
 
     Args:
-        log: Appended to; made readable by its owner only.
+        log: The file to append to; only its owner can read it.
     """
     global _own
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -111,10 +111,9 @@ def libraries_speak_to(log: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # When the process ends it says goodbye to its temporary server, and how many events it has
-        # still to send, after our own last word.
+        # At exit Prefect logs about its temporary server and unsent events, after our last message.
         logging.getLogger("prefect").setLevel(logging.CRITICAL)
-        logging.raiseExceptions = False  # nor what its logger could not deliver any more
+        logging.raiseExceptions = False  # nor errors about log records it could not deliver
         sys.stderr.flush()
         os.dup2(kept, 2)
         os.close(kept)

@@ -1,29 +1,29 @@
-"""How wide text is in a terminal, where a Chinese character takes two columns."""
+"""The width of text in a terminal, where a Chinese character takes two columns."""
 
 from __future__ import annotations
 
 
 def width(text: str) -> int:
-    """Columns that a text takes."""
+    """The number of columns that a text takes."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
 def padded(text: str, columns: int) -> str:
-    """A text with blanks behind it, at least so many columns wide."""
+    """A text padded with spaces to at least this many columns."""
     return text + " " * (columns - width(text))
 
 
 def cropped(text: str, columns: int) -> str:
-    """As much of a text as fits."""
+    """A text cut to this many columns."""
     from rich.cells import set_cell_size
 
     return text if width(text) <= columns else set_cell_size(text, columns - 1).rstrip() + "…"
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """A text in lines, broken between words; a word that is longer than a line stays whole."""
+    """A text broken into lines between words; a word longer than a line stays whole."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word

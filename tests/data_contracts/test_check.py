@@ -176,7 +176,7 @@ class TestLoading:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ('{"name": "mine", "name": "mine"}', "'name' stands twice"),
+            ('{"name": "mine", "name": "mine"}', "'name' occurs twice"),
             ('{"tolerance": NaN}', "NaN is not JSON"),
             ('{"name": "mine",}', "line 1, column"),
             ("[]", "expected a JSON object"),

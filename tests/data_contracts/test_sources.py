@@ -79,7 +79,7 @@ def test_the_smallest_corpus_and_dataset_work_as_they_are():
         ("origin: {url: 'https://x', shaa256: abc}", "origin.shaa256: 'shaa256' is not a key here"),
         ("x: !!python/object/apply:os.getcwd []", "is not allowed; write plain values"),
         ("1: 2", "a key must be text, got '1'"),
-        ("name: mine\nname: mine", "the key 'name' stands twice, in lines"),
+        ("name: mine\nname: mine", "the key 'name' occurs twice, in lines"),
         ("x: {" * 60, "line 6"),
         ("- a", "line 6: not YAML"),
     ],

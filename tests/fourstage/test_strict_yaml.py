@@ -37,9 +37,9 @@ def test_plain_values_come_out_as_they_are_written():
 
 def test_a_repeated_key_names_both_lines():
     assert message("seed: 1\nname: x\nseed: 2\n") == (
-        "x.yaml: the key 'seed' stands twice, in lines 1 and 3; keep one"
+        "x.yaml: the key 'seed' occurs twice, in lines 1 and 3; keep one"
     )
-    assert "'b' stands twice, in lines 2 and 3" in message("a:\n  b: 1\n  b: 2\n")
+    assert "'b' occurs twice, in lines 2 and 3" in message("a:\n  b: 1\n  b: 2\n")
 
 
 @pytest.mark.parametrize(
