@@ -102,7 +102,7 @@ def make_home() -> None:
 
 
 def home() -> Path:
-    """The folder that everything is written to: ``$FOURSTAGE_HOME``, else ``var`` in the project."""
+    """Folder that everything is written to: ``$FOURSTAGE_HOME``, else ``var`` in the project."""
     configured = os.environ.get("FOURSTAGE_HOME")
     return _path(configured) if configured else project() / "var"
 

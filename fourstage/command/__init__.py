@@ -1,6 +1,6 @@
-"""The command ``fourstage``: verbs in, plain functions called, exit codes out.
+"""The command ``fourstage``: parses a verb, calls plain functions, returns an exit code.
 
-Nothing heavy is imported here: every handler imports what it calls, so that ``--help`` and ``list``
+Nothing heavy is imported here. Every handler imports what it calls, so that ``--help`` and ``list``
 answer at once.
 """
 
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        arguments: Words after ``fourstage``; those of the process unless given.
+        arguments: Words after ``fourstage``; by default those of the process.
 
     Returns:
         The exit code: 0 done, 1 environment, 2 wrong usage or recipe, 3 data or contract, 4 gate
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     make_private()
     make_usable()
-    # The interpreter would end by looking for cycles in TensorFlow's graphs, 3 s after a training.
+    # Otherwise the interpreter searches TensorFlow's graphs for cycles at exit: 3 s after training.
     atexit.register(gc.freeze)
     return exit_code_of(lambda: _run(sys.argv[1:] if arguments is None else arguments))
 

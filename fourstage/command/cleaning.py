@@ -1,4 +1,4 @@
-"""``gc``: make room in the home."""
+"""``gc``: free space in the home."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def add(verbs: Any) -> None:
         type=_days,
         default=KEEP_DAYS,
         metavar="DAYS",
-        help=f"keep what was made or used within so many days; {KEEP_DAYS:g} unless given",
+        help=f"keep what was made or used within this many days; default {KEEP_DAYS:g}",
     )
-    gc.add_argument("--delete", action="store_true", help="delete it; only shown unless given")
+    gc.add_argument("--delete", action="store_true", help="delete it; without this, only list it")
     add_json(gc)
     gc.set_defaults(handler=handle_gc)
 
 
 def handle_gc(options: Namespace) -> int:
-    """Show what may go, and delete it where that was asked."""
+    """List what may be deleted, and delete it on request."""
     from tasks.artifacts import Store
     from tasks.garbage import find_waste, remove
     from tasks.tracking import connect
@@ -65,9 +65,9 @@ def handle_gc(options: Namespace) -> int:
     if options.delete:
         print_line(f"Deleted: {total}.")
     elif waste:
-        print_line(f"To go: {total}. Nothing is deleted yet: the same command with --delete does.")
+        print_line(f"To delete: {total}. Nothing is deleted yet; add --delete to do so.")
     else:
-        print_line("Nothing to go.")
+        print_line("Nothing to delete.")
     return 0
 
 

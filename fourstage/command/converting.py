@@ -1,4 +1,4 @@
-"""``convert``: a network from a Hugging Face folder, or to one."""
+"""``convert``: converts a network from or to a Hugging Face folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fourstage.settings import home
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    convert = verbs.add_parser("convert", help="a network from or to a Hugging Face folder")
+    convert = verbs.add_parser("convert", help="convert a network from or to a Hugging Face folder")
     convert.add_argument(
         "source",
         metavar="SOURCE",
@@ -25,14 +25,14 @@ def add(verbs: Any) -> None:
         "target",
         metavar="TARGET",
         type=Path,
-        help="a new folder: a stage's where SOURCE is Hugging Face's, else Hugging Face's",
+        help="a new folder: a stage's if SOURCE is Hugging Face's, else Hugging Face's",
     )
     add_json(convert)
     convert.set_defaults(handler=handle_convert)
 
 
 def handle_convert(options: Namespace) -> int:
-    """Convert in the direction that the source asks for."""
+    """Convert in the direction given by the source."""
     with only_this_on_standard_output(options.json) as say:
         told = convert(options.source, options.target)
         say(told)
@@ -46,11 +46,14 @@ def handle_convert(options: Namespace) -> int:
 
 
 def convert(source: str, target: Path) -> dict[str, Any]:
-    """Read the source, write the target, say what was done.
+    """Convert a network.
+
+    Returns:
+        What was done, as plain JSON.
 
     Raises:
-        RecipeError: The source is neither, it cannot be the other, or the target has files.
-        ContractViolation: A file of the source is not what it claims to be.
+        RecipeError: The source is unknown or cannot be converted, or the target is not empty.
+        ContractViolation: A file of the source is invalid.
         EnvironmentFault: The hub or the registry cannot be reached.
     """
     from models.interchange.huggingface import read_checkpoint, write_checkpoint
@@ -79,7 +82,7 @@ def convert(source: str, target: Path) -> dict[str, Any]:
     else:
         raise RecipeError(
             f"{source[:200]}: expected a Hugging Face folder, a stage's folder or"
-            " models:/NAME@alias; there is no such folder"
+            " models:/NAME@alias; no such folder exists"
         )
     return {
         "source": source,
@@ -101,7 +104,7 @@ def _write_card_of_version(uri: str, target: Path) -> None:
 
 
 def _write_card_of_stage(stage: Path, target: Path) -> None:
-    """The card of a stage that lies in a store; of a folder from elsewhere nothing is known."""
+    """Write the card of a stage in a store; nothing is known about a folder from elsewhere."""
     from tasks.artifacts import MANIFEST, Store
     from tasks.hub_card import write_hub_card
     from tasks.model_card import model_card
@@ -116,7 +119,7 @@ def _write_card_of_stage(stage: Path, target: Path) -> None:
 
 
 def _tokenizer_in_store(stage: Path) -> Path | None:
-    """The folder of a stage's tokenizer where both are entries of one store."""
+    """The folder of a stage's tokenizer, if both are in the same store."""
     try:
         manifest = json.loads((stage / "manifest.json").read_text("utf-8"))
         key = manifest["inputs"]["tokenizer"]["key"]

@@ -1,4 +1,4 @@
-"""What ``doctor`` looks at: each finding is fine, a warning, or wrong with what to do."""
+"""The checks of ``doctor``: each finding is fine, a warning or wrong, with what to do."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ FINE, WARNING, WRONG = "fine", "warning", "wrong"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at.
+    """The result of one check.
 
     Attributes:
-        check: What.
+        check: Name of the check.
         status: ``fine``, ``warning`` or ``wrong``.
-        found: What it is, and what to do where it is not fine.
+        found: What was found, and what to do unless it is fine.
     """
 
     check: str
@@ -49,7 +49,7 @@ class Finding:
 
 
 def diagnose() -> Iterator[Finding]:
-    """Look at everything, the cheap things first."""
+    """Run all checks, cheap ones first."""
     project = _project_file()
     yield _python(project.get("requires-python", ""))
     yield from _versions(project.get("dependencies", []))
@@ -85,7 +85,7 @@ def _python(wanted: str) -> Finding:
 
 
 def _versions(dependencies: list[str]) -> Iterator[Finding]:
-    """Each dependency against its caps in pyproject.toml."""
+    """Compare each installed dependency with its version range in pyproject.toml."""
     from packaging.requirements import Requirement
 
     right = 0
@@ -122,7 +122,7 @@ def _text_matches_tensorflow() -> Finding:
 
 
 def _our_packages() -> Finding:
-    """``models`` and ``tasks`` are common names; another package may hide ours."""
+    """``models`` and ``tasks`` are common names, so another package may shadow ours."""
     for name in PACKAGES:
         spec = find_spec(name)
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
@@ -174,7 +174,7 @@ def _data() -> Iterator[Finding]:
         if folder.is_dir():
             yield Finding("FOURSTAGE_DATA", FINE, str(folder))
         else:
-            yield Finding("FOURSTAGE_DATA", WARNING, f"{folder} is no folder")
+            yield Finding("FOURSTAGE_DATA", WARNING, f"{folder} is not a folder")
 
 
 def _telemetry() -> Finding:
@@ -191,7 +191,7 @@ def _telemetry() -> Finding:
 
 
 def _locks() -> Finding:
-    """The kernel frees a dead writer's lock, so one that is held has a living holder."""
+    """Locks. The kernel releases those of dead writers, so a held lock has a living holder."""
     held = []
     locks = sorted((home() / "store").glob("*/*.lock"))
     for path in locks:
@@ -206,7 +206,7 @@ def _locks() -> Finding:
 
 
 def _orphans() -> Finding:
-    """Runs that a kill left RUNNING; the next run of a recipe closes them."""
+    """Runs that a kill left RUNNING; the next run of their recipe closes them."""
     from tasks.orphans import PROCESS, alive
     from tasks.tracking import database_file
 
@@ -235,7 +235,7 @@ def _orphans() -> Finding:
 
 
 def _champions() -> Finding:
-    """Models whose champion was taken away; their next version waits for an approval."""
+    """Models whose champion was removed; their next version waits for approval."""
     from tasks.register_model import without_champion
     from tasks.tracking import connect
 
@@ -272,7 +272,7 @@ def _servers() -> Iterator[Finding]:
 
 
 def _database(uri: str) -> Finding:
-    """Whether a database server lets us in; its driver is installed by whoever uses one."""
+    """Whether a database server accepts a connection; users install its driver themselves."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import SQLAlchemyError
 

@@ -1,7 +1,7 @@
-"""The Prefect server that a run brings along where the environment names none.
+"""The temporary Prefect server of a run, used if the environment names no server.
 
-Prefect would start one by itself, but late, when nothing else can be done meanwhile, and in our
-process group: there Ctrl-C ends the server before the run can say how it ended.
+Prefect could start one itself, but only later, when nothing can be done in parallel, and in our
+process group, where Ctrl-C would end the server before the run can report how it ended.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from fourstage.terminal import new_log
 GUARD = Path(__file__).with_name("guard.py")
 LOOPBACK = "127.0.0.1"
 STOP_SECONDS = 10
-LINES = 4  # of a server's log, which ends with what was wrong
-# What Prefect itself starts, with its marks: no pages, and only the services that a run needs.
+LINES = 4  # shown from the end of a server's log, which says what was wrong
+# The server that Prefect itself would start: without pages, with only the services a run needs.
 SERVER = ("uvicorn", "--factory", "prefect.server.api.server:create_app", "--lifespan", "on")
-# Not the current folder, whose files may have the names of packages.
+# Not the current folder, whose files may shadow packages.
 ELSEWHERE = ("--app-dir", str(REPOSITORY))
 MARKS = {
     "PYTHONSAFEPATH": "1",
@@ -47,19 +47,20 @@ _until_the_end = ExitStack()
 
 
 def server_named() -> bool:
-    """Whether the environment names a server, which then is to have a record of every run.
+    """Whether the environment names a server, which then records every run.
 
-    One that a run of this process has brought along is none.
+    A temporary server of this process does not count.
     """
     return bool(os.environ.get("PREFECT_API_URL")) and not os.environ.get(EMBEDDED)
 
 
 @cache
 def bring_prefect() -> Callable[[], None]:
-    """Start the server, once a process, where none is named; to be called before Prefect's import.
+    """Start a server unless one is named; once per process, and before Prefect is imported.
 
     Returns:
-        Waits until it answers; what is imported before that call costs no time of its own.
+        A function that waits until the server answers. Imports before that call run in parallel
+        with the start.
     """
     if os.environ.get("PREFECT_API_URL"):
         return _tag_runs
@@ -78,10 +79,10 @@ def bring_prefect() -> Callable[[], None]:
         stderr=said,
         env=os.environ | MARKS | {"PREFECT_SERVER_API_AUTH_STRING": login},
         start_new_session=True,
-        pass_fds=(lock.fileno(),),  # where we are killed, it has the lock until the server ends
+        pass_fds=(lock.fileno(),),  # if we are killed, it keeps the lock until the server ends
     )
     os.close(said)
-    # Registered before Prefect's own, so that it comes last: they still have things to send.
+    # Registered before Prefect's own handlers, so that it runs after them: they still send events.
     atexit.register(_end, guard, log)
     address = f"http://{LOOPBACK}:{port}/api"
     os.environ["PREFECT_API_URL"] = address
@@ -98,7 +99,7 @@ def bring_prefect() -> Callable[[], None]:
 
 @contextmanager
 def prefect_ready() -> Iterator[None]:
-    """Have a server at the end of the block, which imports what the flows need meanwhile."""
+    """Start a server while the block imports what the flows need; it answers at the block's end."""
     with activity("getting ready: Prefect's server, libraries"):
         ready = bring_prefect()
         yield
@@ -107,20 +108,20 @@ def prefect_ready() -> Iterator[None]:
 
 @contextmanager
 def starting_prefect() -> Iterator[IO[str]]:
-    """Start a server as the only process of this home that does, and wait until it answers.
+    """Start a server under a lock of this home, and wait until it answers.
 
-    Two that find an old database, or none, would both migrate it, and one of them would fail. And
-    where the first tables are cut off, the next server stumbles over what is there: until its
-    server answers, a new database has a mark, by which the next start throws it away. It holds
-    nothing yet.
+    Two servers that find an old database, or none, would both migrate it, and one of them would
+    fail. If the first migration is cut off, the next server fails on the partial database. So a
+    new, still empty database has a marker file until its server answers; the next start deletes a
+    database with a marker.
 
     Yields:
-        The lock; whoever inherits it holds it too, until the server answers.
+        The lock; a process that inherits it holds it, too, until the server answers.
     """
     database = Path(os.environ["PREFECT_HOME"]) / "prefect.db"
     mark = database.with_name("prefect.db.unfinished")
     with open(home() / "prefect.lock", "a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever has it waits for a server with a deadline
+        fcntl.flock(lock, fcntl.LOCK_EX)  # its holder waits for a server, with a deadline
         if mark.exists():
             for end in ("", "-wal", "-shm", "-journal"):
                 database.with_name(database.name + end).unlink(missing_ok=True)
@@ -153,17 +154,17 @@ def _wait_for(guard: subprocess.Popen, address: str, log: Path) -> None:
 
 
 def _tag_runs() -> None:
-    """All runs of this process bear our tag, by which the server's automations know them."""
+    """Give all runs of this process our tag, which the server's automations look for."""
     from prefect import tags
 
     _until_the_end.enter_context(tags(TAG))
 
 
 def _mark_runs() -> None:
-    """All runs of this process begin with its mark, and send no heartbeats.
+    """Give all runs of this process a mark, and turn heartbeats off.
 
-    By the mark the next start finds what a kill left RUNNING. Nobody hears heartbeats here, and at
-    its end each flow would wait up to a second for the thread that sends them.
+    The mark lets the next start find runs that a kill left RUNNING. Nothing listens to heartbeats
+    here, and each flow would wait up to a second at its end for the thread that sends them.
     """
     from prefect import tags
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings

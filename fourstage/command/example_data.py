@@ -1,7 +1,6 @@
-"""The example's data: Python's own reference, which every installation carries.
+"""The data of the example project: Python's language reference, part of every installation.
 
-Sections of it are a corpus; paragraphs of some chapters, with what they are about, are labelled
-rows.
+Its sections are a corpus; paragraphs of some chapters, labelled by subject, are the rows.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-SECTION = 1200  # characters of a document of the example corpus, about
-PARAGRAPH = 80  # characters below which a paragraph says too little to be labelled
+SECTION = 1200  # approximate characters of a document of the example corpus
+PARAGRAPH = 80  # characters; a shorter paragraph says too little to be labelled
 CHAPTERS = {
     "compound": "statements",
     "specialnames": "objects",
@@ -22,7 +21,7 @@ CHAPTERS = {
 
 
 def example_files() -> dict[str, str]:
-    """JSON lines by the file's name."""
+    """JSON lines by file name."""
     rows = {f"{split}.jsonl": _lines(rows) for split, rows in _rows().items()}
     return {"text.jsonl": _lines(_sections()), **rows}
 
@@ -32,7 +31,7 @@ def _lines(records: Iterable[dict[str, str]]) -> str:
 
 
 def _sections() -> Iterator[dict[str, str]]:
-    """Runs of paragraphs of the chapters that are not labelled."""
+    """Runs of paragraphs from the chapters that are not labelled."""
     for chapter, paragraphs in _paragraphs():
         if chapter in CHAPTERS:
             continue
@@ -47,7 +46,7 @@ def _sections() -> Iterator[dict[str, str]]:
 
 
 def _rows() -> dict[str, list[dict[str, str]]]:
-    """Labelled paragraphs, each text once: of ten, one to choose weights by and two to test."""
+    """Labelled paragraphs without duplicates; of ten, one goes to dev and two to test."""
     splits: dict[str, list[dict[str, str]]] = {"train": [], "dev": [], "test": []}
     seen: set[str] = set()
     count = 0
@@ -64,7 +63,7 @@ def _rows() -> dict[str, list[dict[str, str]]]:
 
 
 def _paragraphs() -> Iterator[tuple[str, list[str]]]:
-    """Chapters of the reference in a fixed order, with their paragraphs on one line each."""
+    """Chapters of the reference in a fixed order, with each paragraph on one line."""
     from pydoc_data.topics import topics
 
     for chapter in sorted(topics):

@@ -1,4 +1,4 @@
-"""Errors into exit codes and one readable message, in one place."""
+"""Turns errors into exit codes and one readable message."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ BROKEN_PIPE = 128 + signal.SIGPIPE
 
 
 class _Ended(BaseException):
-    """SIGTERM, as an exception: left to the system it would leave our servers behind."""
+    """SIGTERM as an exception: the default action would leave our servers running."""
 
 
 def exit_code_of(command: Callable[[], int]) -> int:
     """Run a command and turn what it raises into its exit code and a message.
 
-    A stack trace is shown only where ``FOURSTAGE_TRACEBACK=1`` asks for it: it helps a developer
-    and nobody else, and the values in it could be a user's text.
+    A stack trace is shown only with ``FOURSTAGE_TRACEBACK=1``. It helps developers only, and its
+    values could contain a user's text.
     """
     sys.excepthook = _say_internal_error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _end)
-        # A shell starts background jobs with SIGINT ignored; servers of ours would inherit that,
-        # and Prefect's worker could not be stopped.
+        # A shell starts background jobs with SIGINT ignored. Our servers would inherit that, and
+        # Prefect's worker could not be stopped.
         signal.signal(signal.SIGINT, _interrupt)
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup wants it
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # ignored under nohup
             signal.signal(signal.SIGHUP, _hang_up)
     try:
         code = command()
@@ -58,7 +58,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
     except _Ended:
         return _said("ended by SIGTERM; run the same command again to go on", ENDED)
     except BrokenPipeError:
-        # The reader of our output has gone, as with `| head`; nothing more can be said to it.
+        # The reader of our output is gone, as with `| head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except MemoryError:
@@ -75,13 +75,13 @@ def exit_code_of(command: Callable[[], int]) -> int:
 
 
 def _prefect_out_of_reach() -> tuple[type[Exception], ...]:
-    """What Prefect's client lets through, where it was used at all."""
+    """The errors that Prefect's client lets through, if it was used at all."""
     httpx = sys.modules.get("httpx")
     return (httpx.TransportError, httpx.HTTPStatusError) if httpx else ()
 
 
 def _of_prefect(error: Exception) -> str:
-    """Why a flow could not go on without its server, which a run brings along if none is named."""
+    """Why a flow could not reach its server, named or temporary."""
     said = f"{type(error).__name__}: {error}".split("\n", 1)[0][:200]
     named = os.environ.get("PREFECT_API_URL") if not os.environ.get(EMBEDDED) else None
     where = without_credentials(named or "")
@@ -102,7 +102,7 @@ def _said(message: str, code: int) -> int:
         sys.stderr.write(f"fourstage: {message}\n")
         sys.stderr.flush()
     except OSError:
-        # The terminal was closed; Python would try once more at its end, and fail with 120.
+        # The terminal was closed. Python would flush once more at exit, and fail with 120.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     return code
 
@@ -113,18 +113,18 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _hang_up(number: int, frame: FrameType | None) -> None:
-    """The terminal was closed: whoever handles SIGTERM now, training or Prefect or we, ends it."""
+    """The terminal was closed: end like after SIGTERM, by its current handler."""
     signal.raise_signal(signal.SIGTERM)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """The first Ctrl-C is obeyed; a second one would only disturb the closing of what is open."""
+    """Obey the first Ctrl-C; a second one would only disturb the clean-up."""
     _ignore_interrupts()
     raise KeyboardInterrupt
 
 
 def _ignore_interrupts() -> None:
-    """A second Ctrl-C or SIGTERM while we are leaving must not end in a stack trace."""
+    """Ignore further signals, so that one during the clean-up does not end in a stack trace."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
@@ -132,7 +132,7 @@ def _ignore_interrupts() -> None:
 def _say_internal_error(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """What nobody foresaw: the place in the code, not the values. Python then exits with 1."""
+    """Report an unhandled error by its place in the code, without values; Python exits with 1."""
     if os.environ.get(TRACEBACK) == "1":
         sys.__excepthook__(kind, error, trace)
         return

@@ -1,6 +1,6 @@
-"""The first recipe of a project: what is known to work on two cores, scaled to data and minutes.
+"""The first recipe of a project: settings that work on two cores, scaled to data and minutes.
 
-The reasons stand in the recipe's own comments; the measurements behind them are in docs/results.md.
+The reasons are in the recipe's own comments, the measurements behind them in docs/results.md.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from pathlib import Path
 from corpora.survey import Survey
 
 VOCABULARY = 4000
-VOCABULARY_OF_CHARACTERS = 8000  # half of it at most are single characters
+VOCABULARY_OF_CHARACTERS = 8000  # at most half of it are single characters
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
-OVERHEAD = 60.0  # seconds of a run that grow with nothing
+OVERHEAD = 60.0  # fixed seconds of a run
 TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
-LEAST_GENERAL = 1_000_000  # tokens from which such a network learns what stands side by side
-MOST_PASSES = 20  # over a text; with masks drawn anew, later ones still teach
+LEAST_GENERAL = 1_000_000  # tokens that such a network needs to learn which tokens co-occur
+MOST_PASSES = 20  # over a text; new masks make later passes useful
 DOMAIN_SHARE, TASK_SHARE, FINETUNE_SHARE = 0.6, 0.1, 0.3  # at most; of pre-training, and of all
-UPDATES = 800  # of fine-tuning, about, where the rows allow for it
+UPDATES = 800  # approximate updates of fine-tuning, if there are enough rows
 CHINESE = """\
-# - Each Chinese character is a token, so the vocabulary is larger: half of it at most are single
-#   characters. Whole words, as BERT-wwm hides them, take longer to learn:
-#   `units: {segmenter: rjieba}` beside `tokenizer`, and `masked_lm: {rate: 0.3, unit: word}`.
+# - Each Chinese character is a token, so the vocabulary is larger; at most half of it are single
+#   characters. Masking whole words, like BERT-wwm, takes longer to learn:
+#   `units: {segmenter: rjieba}` next to `tokenizer`, and `masked_lm: {rate: 0.3, unit: word}`.
 """
-WINDOW_TOKENS = 1024  # of a batch, whatever its windows' length
+WINDOW_TOKENS = 1024  # tokens of a batch, whatever the length of its windows
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A size that is known to work.
+    """A network size that is known to work.
 
     Attributes:
         network: Its arguments.
-        name: What messages call it.
+        name: Its name in messages.
         general: Peak learning rate of the first stage.
-        finetune: That of fine-tuning.
+        finetune: Peak learning rate of fine-tuning.
         longest: Most tokens of a window.
     """
 
@@ -62,23 +62,23 @@ LARGER = Shape(
     finetune=3.0e-4,
     longest=256,
 )
-LARGER_FROM = 6_000_000  # tokens that the larger one must have the time for
+LARGER_FROM = 6_000_000  # tokens that must fit into the time for the larger network
 
 
 @dataclass(frozen=True)
 class Budgets:
-    """How a recipe's minutes are spent.
+    """How the minutes of a recipe are spent.
 
     Attributes:
         shape: The network.
-        minutes: Of the whole run.
-        corpora: Shares by source of each stage before the labels, by the stage's kind, in order.
+        minutes: Minutes of the whole run.
+        corpora: Shares by source for each stage before the labels, by kind of stage, in order.
         tokens: Budget of each of these stages.
-        epochs: Of fine-tuning; 0 without rows.
+        epochs: Epochs of fine-tuning; 0 without rows.
         length: Tokens of the longest window.
-        metric: What the gate goes by.
-        margin: By which a new version may be worse: what the dev rows can decide.
-        told: What to say of it.
+        metric: The metric of the gate.
+        margin: By how much a new version may be worse: the least that the dev rows can decide.
+        told: Sentences about it for the user.
     """
 
     shape: Shape
@@ -95,14 +95,14 @@ class Budgets:
 def budgets(
     text: Survey | None, rows: Survey | None, general: str | None, minutes: float, home: Path
 ) -> Budgets:
-    """Spend the minutes.
+    """Divide the minutes among the stages.
 
     Args:
-        text: The corpus, where there is one.
-        rows: The labelled rows, where there are some.
-        general: Name of a source of general text, where one is here.
-        minutes: Of the whole run.
-        home: Whose earlier stages say how fast this machine is.
+        text: The corpus, if any.
+        rows: The labelled rows, if any.
+        general: Name of a source of general text, if one is available.
+        minutes: Minutes of the whole run.
+        home: The home whose earlier stages tell the speed of this machine.
     """
     seconds = max(60.0, TRAINING_SHARE * (60 * minutes - OVERHEAD))
     shape, (speed, measured) = LARGER, _speed(LARGER, home)
@@ -162,7 +162,7 @@ def budgets(
 
 
 def first_recipe(planned: Budgets, language: str) -> str:
-    """The recipe as YAML, with its reasons."""
+    """The recipe as YAML, with its reasons in comments."""
     kinds = list(planned.corpora)
     stages = [_stage(planned, kind, kind == kinds[0]) for kind in kinds]
     general = next((n for n in planned.corpora.get("general", {}) if n != "my_text"), None)
@@ -170,7 +170,7 @@ def first_recipe(planned: Budgets, language: str) -> str:
     parts = [_head(planned, language), *stages]
     if planned.epochs:
         parts.append(_finetune(planned))
-    after = "then it stops; the same command goes on"
+    after = "then it stops; the same command continues"
     parts.append(f"limits: {{minutes: {2 * planned.minutes:g}}}      # {after}")
     if planned.epochs:
         metrics = [planned.metric, *(m for m in ("accuracy", "macro_f1") if m != planned.metric)]
@@ -190,13 +190,13 @@ def _head(planned: Budgets, language: str) -> str:
     vocabulary = f"scheme: wordpiece, vocabulary_size: {pieces}, lowercase: true"
     minutes, chinese = f"{planned.minutes:g}", CHINESE if language == "zh" else ""
     return f"""\
-# A first recipe for about {minutes} minutes on two processor cores, which decides the rest:
-# - Windows of 16 tokens first: in them a small network learns within a million tokens what stands
-#   side by side, in longer ones it takes several.
-# - 30 % of the tokens hidden (Wettig et al. 2022, arXiv 2202.08005), no sentence pairs (Liu et al.
-#   2019, arXiv 1907.11692), a small vocabulary, and no dropout: with so few updates it costs more
-#   than it saves.
-# - Budgets in tokens. Where there are more minutes, let the stages before the labels read more.
+# A first recipe for about {minutes} minutes on two processor cores. Its settings follow from that:
+# - Windows of 16 tokens first. In them a small network learns within a million tokens which tokens
+#   co-occur; in longer windows it takes several million.
+# - 30 % of the tokens masked (Wettig et al. 2022, arXiv 2202.08005), no sentence pairs (Liu et al.
+#   2019, arXiv 1907.11692), a small vocabulary, and no dropout, which with so few updates costs
+#   more than it gains.
+# - Budgets are in tokens. If you have more time, let the stages before the labels read more.
 {chinese}# Papers: Devlin et al. 2019 (arXiv 1810.04805); Gururangan et al. 2020 (arXiv 2004.10964).
 name: first
 family: bert
@@ -212,7 +212,7 @@ def _stage(planned: Budgets, kind: str, first: bool) -> str:
     about = {
         "general": "Its language: general text." if "my_text" not in shares else "Your text.",
         "domain": "Your text, and a tenth of general text against forgetting.",
-        "task": "The text of your labelled rows, labels dropped.",
+        "task": "The text of your labelled rows, without labels.",
     }[kind]
     lines = [f"  # {about}", f"  - stage: {kind}"]
     if shares:
@@ -228,7 +228,7 @@ def _stage(planned: Budgets, kind: str, first: bool) -> str:
 
 
 def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
-    """Short windows first; the longest as long as the rows that the labels come with."""
+    """Short windows first; the longest as long as the labelled rows."""
     longest = planned.length
     if first:
         lengths = {16: 0.25, 32: 0.25, 64: 0.25}
@@ -249,10 +249,10 @@ def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
 
 def _finetune(planned: Budgets) -> str:
     return f"""\
-  # Your labels; the weights kept are those of the best pass over them.
+  # Your labels; the weights of the best epoch are kept.
   - stage: finetune
     dataset: my_rows
-    sequence_length: {planned.length}      # of longer rows the beginning is read
+    sequence_length: {planned.length}      # longer rows are truncated
     head: {{sequence_classification: {{dropout: 0.0}}}}
     batch_size: 16
     budget: {{epochs: {planned.epochs}}}
@@ -266,8 +266,8 @@ promote:
   model: first
   require:
     {planned.metric}:
-      above: cheap_baseline      # TF-IDF + linear SVM: where that is as good, deploy it
-      not_below_champion_by: {planned.margin:g}      # about what so many dev rows can decide"""
+      above: cheap_baseline      # TF-IDF + linear SVM; if it is as good, deploy it
+      not_below_champion_by: {planned.margin:g}      # about the least the dev rows can decide"""
 
 
 def _speed(shape: Shape, home: Path) -> tuple[float, bool]:
@@ -278,7 +278,7 @@ def _speed(shape: Shape, home: Path) -> tuple[float, bool]:
 
 
 def _train(rows: Survey | None) -> tuple[float, float]:
-    """Training rows and their tokens."""
+    """The number of training rows and of their tokens."""
     if rows is None:
         return 1.0, 1.0
     share = rows.splits["train"] / rows.records if rows.splits else SPLIT_SHARE
@@ -290,7 +290,7 @@ def _enough(text: Survey | None) -> bool:
 
 
 def _length(rows: Survey | None, shape: Shape) -> int:
-    """Tokens of the longest window: nine of ten rows whole, as far as there is time for it."""
+    """Tokens of the longest window: enough for nine of ten rows, if there is time for it."""
     if rows is None:
         return 64
     fitting = 1 << math.ceil(math.log2(rows.long + 2))  # two special tokens
@@ -298,14 +298,14 @@ def _length(rows: Survey | None, shape: Shape) -> int:
 
 
 def _metric(rows: Survey | None) -> str:
-    """Accuracy where labels are about as frequent as one another."""
+    """The metric of the gate: accuracy if the labels are about equally frequent."""
     if rows is None or not rows.labels:
         return "accuracy"
     return "accuracy" if min(rows.labels.values()) * 2 >= max(rows.labels.values()) else "macro_f1"
 
 
 def _margin(rows: Survey | None) -> float:
-    """About the smallest loss that the dev rows can decide."""
+    """The approximate smallest loss that the dev rows can decide."""
     if rows is None:
         return 0.02
     deciding = rows.splits.get("dev", 0) if rows.splits else 0.1 * rows.records
@@ -321,7 +321,7 @@ def _rate(rate: float) -> str:
 
 
 def _round(tokens: float) -> int:
-    """Two digits are as many as such a figure has."""
+    """Round to two significant digits, all that such an estimate has."""
     if tokens < 100:
         return max(1, round(tokens))
     unit = 10 ** (int(math.log10(tokens)) - 1)

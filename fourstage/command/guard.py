@@ -1,7 +1,7 @@
-"""Runs a server for as long as another process lives, however that one ends.
+"""Runs a server for as long as another process lives, however that process ends.
 
-``python -I guard.py COMMAND…``: standard input is a pipe that only the other process holds; the
-kernel closes it with that process, and the server is ended.
+``python -I guard.py COMMAND…``: standard input is a pipe that only the other process holds open.
+When that process ends, the kernel closes the pipe, and this script ends the server.
 """
 
 import os
@@ -13,7 +13,7 @@ STOP_SECONDS = 5
 
 
 def main() -> None:
-    """Start the server and wait for the end of the pipe, or of the server."""
+    """Start the server and wait until the pipe is closed or the server ends."""
     server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
     threading.Thread(target=lambda: os._exit(server.wait()), daemon=True).start()
     sys.stdin.buffer.read()

@@ -1,4 +1,4 @@
-"""``doctor``: is everything here as it has to be?"""
+"""``doctor``: checks that the environment is in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add(verbs: Any) -> None:
 
 
 def handle_doctor(options: Namespace) -> int:
-    """Print each finding; exit code 1 if one of them stops work."""
+    """Print each finding; exit code 1 if any is wrong."""
     from fourstage.command.diagnosis import diagnose
 
     findings = list(diagnose())

@@ -1,4 +1,4 @@
-"""``list``: the names a recipe may use, read from the files that bear them."""
+"""``list``: the names that a recipe may use, read from the files that define them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(verbs: Any) -> None:
 
 
 def handle_list(options: Namespace) -> int:
-    """Print one line a name."""
+    """Print one line per name."""
     if options.kind not in KINDS:
         raise UnknownNameError("list", options.kind, "something to list", KINDS)
     folders = search_folders()
@@ -41,7 +41,7 @@ def handle_list(options: Namespace) -> int:
 
 
 def parts(kind: str, folders: list[Path]) -> list[dict[str, Any]]:
-    """Every family, objective or head; of an objective, which family trains it."""
+    """Every family, objective or head; with an objective, which families can train it."""
     from models import catalogue
 
     columns = {"families": ("SIZES", "PROVIDES"), "objectives": ("NEEDS", "PROVIDES")}
@@ -58,7 +58,7 @@ def parts(kind: str, folders: list[Path]) -> list[dict[str, Any]]:
 
 
 def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
-    """By family, whether it can train the objective, and what is missing where not."""
+    """Whether each family can train the objective, and if not, what is missing."""
     from models import catalogue
 
     found: dict[str, str] = {}
@@ -97,7 +97,7 @@ def _sources(folders: list[Path]) -> list[dict[str, Any]]:
         try:
             source = load_source(name, folders)
         except RecipeError as error:
-            # One source that can't be read must not hide the others; it says so in its place.
+            # One unreadable source must not hide the others; its line says so.
             about = f"cannot be read: {str(error).splitlines()[0]}"
             rows.append({"name": name, "kind": "?", "language": "", "licence": "", "about": about})
             continue
@@ -114,7 +114,7 @@ def _sources(folders: list[Path]) -> list[dict[str, Any]]:
 
 
 def _first_sentence(path: Path) -> str:
-    """What a recipe's first comment says, up to its first full stop."""
+    """A recipe's first comment, up to its first full stop."""
     lines: list[str] = []
     with open(path, encoding="utf-8", errors="replace") as stream:
         for line in stream:

@@ -1,4 +1,4 @@
-"""The login of the servers that ``fourstage up`` starts: other users of the machine have none."""
+"""The login of the servers of ``fourstage up``, which keeps other users of the machine out."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from fourstage.digests import write_atomically
 from fourstage.settings import home
 
 USER = "fourstage"
-OTHERS = 0o077  # of a file's mode
+OTHERS = 0o077  # bits of a file's mode that grant access to others
 
 
 def new_login() -> str:
-    """``user:password`` that nobody can guess."""
+    """A random ``user:password``."""
     return f"{USER}:{secrets.token_urlsafe(24)}"
 
 
 def login_file() -> Path:
-    """The file that holds the login of this home; made anew where others may have read it."""
+    """The file with the login of this home; regenerated if others could have read it."""
     file = home() / "login"
     if not file.is_file() or file.stat().st_mode & OTHERS or file.stat().st_uid != os.getuid():
         write_atomically(file, new_login() + "\n", mode=0o600)
@@ -28,7 +28,7 @@ def login_file() -> Path:
 
 
 def write_joining(prefect: str) -> Path:
-    """Write the file that another terminal sources to join in; the login stays in its own.
+    """Write the file that another terminal sources to connect; it does not contain the login.
 
     Args:
         prefect: Address of Prefect's API.

@@ -1,4 +1,4 @@
-"""``new`` and ``fetch``: a project of one's own, and data from where they are published."""
+"""``new`` and ``fetch``: creates a project, downloads published data."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fourstage.settings import search_folders
 def add(verbs: Any) -> None:
     """Add the verbs."""
     new = verbs.add_parser(
-        "new", help="make a project folder for your files, or with an example that runs"
+        "new", help="create a project folder for your files, or with an example that runs"
     )
-    new.add_argument("folder", metavar="DIR", type=Path, help="a folder that is new or empty")
+    new.add_argument("folder", metavar="DIR", type=Path, help="a new or empty folder")
     new.add_argument(
         "--corpus", nargs="+", default=[], metavar="FILE", help="text: files, folders or patterns"
     )
@@ -26,23 +26,23 @@ def add(verbs: Any) -> None:
         "--rows", nargs="+", default=[], metavar="FILE", help="labelled rows: files or patterns"
     )
     new.add_argument(
-        "--minutes", type=_minutes, metavar="N", help="that a run may take; 10 unless given"
+        "--minutes", type=_minutes, metavar="N", help="minutes that a run may take; default 10"
     )
+    new.add_argument("--text", metavar="COLUMN", help="the text column, if the one found is wrong")
     new.add_argument(
-        "--text", metavar="COLUMN", help="the text's column, where the one found is wrong"
+        "--label", metavar="COLUMN", help="the label column, if the one found is wrong"
     )
-    new.add_argument("--label", metavar="COLUMN", help="the label's, where the one found is wrong")
-    new.add_argument("--language", metavar="CODE", help="of the text, such as en or zh")
+    new.add_argument("--language", metavar="CODE", help="language of the text, such as en or zh")
     new.set_defaults(handler=handle_new)
 
-    fetch = verbs.add_parser("fetch", help="get a source's files, check them and keep them")
+    fetch = verbs.add_parser("fetch", help="download a source's files and verify them")
     fetch.add_argument("source", metavar="NAME", help="name of a source (`fourstage list sources`)")
     add_json(fetch)
     fetch.set_defaults(handler=handle_fetch)
 
 
 def handle_new(options: Namespace) -> int:
-    """Make a project, say what was found and what to type next."""
+    """Create a project; print what was found and what to type next."""
     from fourstage.command.project import check_empty, make_project
     from fourstage.command.proposal import propose, propose_example
 
@@ -53,7 +53,7 @@ def handle_new(options: Namespace) -> int:
     else:
         for name, value in given.items():
             if value is not None:
-                raise RecipeError(f"new: --{name} is about files; give --corpus or --rows, too")
+                raise RecipeError(f"new: --{name} describes files; give --corpus or --rows, too")
         proposal = propose_example()
     made = make_project(options.folder, proposal.files)
     for said in proposal.told:
@@ -76,7 +76,7 @@ def _minutes(text: str) -> float:
 
 
 def handle_fetch(options: Namespace) -> int:
-    """Fetch a source and say where its files lie."""
+    """Fetch a source and print where its files are."""
     from corpora.fetch import fetch
     from data_contracts.sources import load_source
 

@@ -19,12 +19,12 @@ def add_recipe(parser: ArgumentParser, several: bool = False) -> None:
         action="append",
         default=[],
         metavar="PATH=VALUE",
-        help="lay a value over the recipe: seed=5, stages.domain.budget.steps=100",
+        help="override a value of the recipe: seed=5, stages.domain.budget.steps=100",
     )
     parser.add_argument(
         "--smoke",
         action="store_true",
-        help="only try it: size tiny, at most 20 steps a stage, embedded text, model NAME-smoke",
+        help="quick trial: size tiny, at most 20 steps a stage, embedded text, model NAME-smoke",
     )
 
 

@@ -1,4 +1,4 @@
-"""What goes to standard output: tables for people, exactly one object for programs."""
+"""Standard output: tables for people, exactly one object for programs."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from typing import Any
 
 from fourstage.text_width import padded, width, wrapped
 
-NARROWEST = 20  # columns of a terminal worth breaking a text for
+NARROWEST = 20  # columns; text is not wrapped to less
 
 
 def print_json(value: Any) -> None:
-    """One JSON value, readable by people too."""
+    """Print one JSON value, indented for people."""
     spells_all = sys.stdout.encoding.lower().startswith("utf")
     sys.stdout.write(json.dumps(value, indent=1, ensure_ascii=not spells_all) + "\n")
 
 
 def print_line(text: str = "") -> None:
-    """One line of text."""
+    """Print one line of text."""
     sys.stdout.write(f"{text}\n")
 
 
 def print_text(text: str) -> None:
-    """A sentence or more; at a terminal it is broken between words."""
+    """Print sentences; at a terminal, wrapped between words."""
     for line in _lines(text, 0):
         print_line(line)
 
 
 def tell(line: str) -> None:
-    """What happens on the way, on standard error: standard output is for what was asked."""
+    """Print progress to standard error, because standard output is for the result."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; at a terminal the last one is broken between words."""
+    """Print columns as wide as their widest cell; at a terminal the last one is wrapped."""
     table = [[str(cell) for cell in row] for row in (head, *rows)]
     widths = [max(width(row[i]) for row in table) for i in range(len(head))]
     before = sum(widths[:-1]) + 2 * len(widths[:-1])
@@ -52,20 +52,20 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def _lines(text: str, indent: int) -> list[str]:
-    """A text, broken between words where a terminal has room for words beside the indentation."""
+    """A text, wrapped between words if the terminal is wide enough for the indentation."""
     room = shutil.get_terminal_size().columns - indent if sys.stdout.isatty() else 0
     return wrapped(text, room) if room >= NARROWEST else [text]
 
 
 @contextmanager
 def only_this_on_standard_output(json_only: bool) -> Iterator[Callable[[Any], None]]:
-    """Keep everything else off standard output, whoever prints it, native libraries too.
+    """Keep everything else off standard output, including output of native libraries.
 
-    Inside, file descriptor 1 is standard error. The function given prints one JSON value on the
-    real standard output.
+    Inside the block, file descriptor 1 is standard error. The yielded function prints one JSON
+    value to the real standard output.
 
     Args:
-        json_only: Whether to do so; else nothing is changed and the function says nothing.
+        json_only: Whether to do so; otherwise nothing changes and the function prints nothing.
 
     Yields:
         A function that prints the one object.

@@ -1,4 +1,4 @@
-"""The words a user types: verbs, their options, and the nearest one where a word is wrong."""
+"""Parses the command line, and suggests the nearest word for an unknown one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ exit codes: 0 done, 1 environment (disk, server, deadline), 2 wrong usage or rec
 
 
 class UsageError(RecipeError):
-    """A command line that can't be understood. Exit code 2."""
+    """An invalid command line. Exit code 2."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **options)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and how the verb is used.
+        """Report what is wrong and how the verb is used.
 
         Raises:
             UsageError: Always.
@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}\n{self.format_usage().rstrip()}")
 
     def unknown(self, words: Sequence[str]) -> NoReturn:
-        """Say which words are not understood.
+        """Report which words are unknown.
 
         Raises:
             RecipeError: Always.
@@ -64,7 +64,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The verb's handler and its options.
 
     Raises:
-        RecipeError: If it isn't a command line of ours; exit code 2.
+        RecipeError: The command line is invalid; exit code 2.
     """
     parser, verbs = command_parser()
     first = next((word for word in arguments if not word.startswith("-")), None)
@@ -85,7 +85,7 @@ def command_parser() -> tuple[Parser, argparse._SubParsersAction]:
     """The whole command, and its verbs."""
     parser = Parser(
         prog="fourstage",
-        description="Take a language model through four stages: general, domain, task, finetune.",
+        description="Train a language model in four stages: general, domain, task, finetune.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""``predict``: what a registered model says of texts, of lines, or of a file's rows."""
+"""``predict``: labels texts, lines of standard input or rows of a file with a registered model."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def add(verbs: Any) -> None:
     )
     parser.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
     parser.add_argument(
-        "text", nargs="*", metavar="TEXT", help="texts; lines of standard input unless given"
+        "text", nargs="*", metavar="TEXT", help="texts; by default the lines of standard input"
     )
     parser.add_argument(
         "--input", type=Path, metavar="FILE", help="rows in csv, tsv, jsonl or parquet, any number"
     )
-    parser.add_argument("--column", metavar="NAME", help="of --input: where its texts are")
+    parser.add_argument("--column", metavar="NAME", help="the column of --input with the texts")
     parser.add_argument(
         "--output",
         type=Path,
@@ -50,7 +50,7 @@ def handle_predict(options: Namespace) -> int:
     """Predict, a batch at a time."""
     _check(options)
     batches = _batches(options)
-    first = next(batches, [])  # before the model is loaded: a wrong file is said at once
+    first = next(batches, [])  # before the model is loaded, to report a wrong file at once
     make_home()
     with (
         only_this_on_standard_output(options.json) as print_object,
@@ -78,12 +78,12 @@ def _check(options: Namespace) -> None:
     if options.input is None:
         for name in ("column", "output"):
             if getattr(options, name) is not None:
-                raise RecipeError(f"--{name} needs --input FILE, which is not given")
+                raise RecipeError(f"--{name} needs --input FILE, which is missing")
         return
     if options.text:
         raise RecipeError("expected texts or --input FILE, got both")
     if options.column is None:
-        raise RecipeError("--input: --column NAME says which column has the texts")
+        raise RecipeError("--input: name the column with the texts: --column NAME")
     if options.json and options.output:
         raise RecipeError("expected --json or --output FILE, got both")
     if not options.input.is_file():
@@ -91,7 +91,7 @@ def _check(options: Namespace) -> None:
 
 
 def _batches(options: Namespace) -> Iterator[list[tuple[Row, str]]]:
-    """Rows with their texts; of texts alone the row is empty."""
+    """Rows with their texts; without a file the rows are empty."""
     if options.input is None:
         texts = iter(options.text or (line.rstrip("\n") for line in sys.stdin))
         while batch := [({}, text) for text in islice(texts, BATCH)]:
@@ -114,7 +114,7 @@ def _text(value: Any) -> str:
 def _answers(
     ask: Ask, batches: Iterable[list[tuple[Row, str]]], done: Callable[[int], None]
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Each row with its answer, which begins with the row's own id, or its number."""
+    """Each row with its answer, which begins with the row's id, or its number."""
     number = 0
     for batch in batches:
         for (row, _), answer in zip(batch, ask([text for _, text in batch]), strict=True):

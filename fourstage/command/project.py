@@ -1,4 +1,4 @@
-"""A project folder for one's own recipes, sources and model parts."""
+"""Creates a project folder for a user's own recipes, sources and model parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOLDERS = ("recipes", "sources", "suites", "families", "objectives", "heads", "d
 README = """\
 # A project of Fourstage
 
-    fourstage plan first      # what would be made, and what it takes
+    fourstage plan first      # what would be made, and at what cost
     fourstage run first       # the stages, evaluation, gate, promotion
     fourstage list sources    # every source that a recipe may name
 
@@ -25,41 +25,40 @@ README = """\
 | sources/ | where a corpus or a dataset comes from, one YAML each |
 | suites/ | contracts of your own, one JSON each |
 | families/ objectives/ heads/ | model parts of your own, one Python file each |
-| data/ | files, where you like them here; sources may name files anywhere |
+| data/ | data files, if you want them here; sources may name files anywhere |
 | prefect.yaml | deployments of the recipe, for `fourstage up` |
 
-What lies here is searched before what comes with Fourstage. What runs leave behind goes to var/
-(or `$FOURSTAGE_HOME`).
+These folders are searched before the parts that come with Fourstage. Runs write to var/ (or
+`$FOURSTAGE_HOME`).
 """
 
 
 def check_empty(folder: Path) -> None:
-    """Leave alone what is there.
+    """Refuse to write over existing files.
 
     Raises:
-        RecipeError: If the folder is a file, or there is something in it.
+        RecipeError: The folder is a file or not empty.
     """
     if folder.exists() and not folder.is_dir():
         raise RecipeError(f"{folder}: expected a new or empty folder, got a file")
     if folder.is_dir() and any(folder.iterdir()):
         raise RecipeError(
-            f"{folder}: expected a new or empty folder, got one with something in it; nothing was"
-            " changed"
+            f"{folder}: expected a new or empty folder, got one with files; nothing was changed"
         )
 
 
 def make_project(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Make a project.
+    """Create a project.
 
     Args:
-        folder: New or empty.
-        files: What goes into it, by path: recipe, sources, data.
+        folder: A new or empty folder.
+        files: Texts by path: recipe, sources, data.
 
     Returns:
-        The files made.
+        The files written.
 
     Raises:
-        RecipeError: If there is something in it already.
+        RecipeError: The folder is not empty.
     """
     check_empty(folder)
     for name in FOLDERS:
@@ -69,7 +68,7 @@ def make_project(folder: Path, files: Mapping[str, str]) -> list[Path]:
         ".gitignore": "var/\n",
         **files,
         "prefect.yaml": project_deployments(folder.resolve().name, "recipes/first.yaml", "first"),
-        # Last: a folder without its marker is not taken for a project.
+        # Last: without its marker a folder does not count as a project.
         MARKER: "This file marks a project folder of Fourstage.\n",
     }
     for name, text in texts.items():

@@ -1,4 +1,4 @@
-"""The ``prefect.yaml`` of a project: our deployments, about its own recipe and model."""
+"""The ``prefect.yaml`` of a project: our deployments, for its recipe and model."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import re
 
 from fourstage.settings import REPOSITORY
 
-KEPT = ("weekly", "refresh", "promote", "rollback", "janitor")  # a recipe's stages are its own
+KEPT = (
+    "weekly",
+    "refresh",
+    "promote",
+    "rollback",
+    "janitor",
+)  # not those of single stages, which differ between recipes
 ENTRY = "\n  - name: "
 
 
 def project_deployments(project: str, recipe: str, model: str) -> str:
-    """The text of the file, made from the one that comes with Fourstage.
+    """The text of the file, derived from Fourstage's own.
 
-    Deployments and the work pool are named after the project, so that several find room on one
-    server and no worker takes another project's runs. No run is scheduled until somebody asks.
+    Deployments and work pool are named after the project, so that one server can have several
+    projects and no worker takes runs of another. No schedule is active until somebody enables it.
 
     Args:
         project: Name of its folder.
         recipe: Path of the recipe, relative to the project.
-        model: Name in the registry of what the recipe makes.
+        model: Name of the registered model that the recipe makes.
     """
     name = re.sub(r"[^\w.-]+", "-", project).strip("-.") or "project"
     head, *entries = (REPOSITORY / "prefect.yaml").read_text(encoding="utf-8").split(ENTRY)

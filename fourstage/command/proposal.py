@@ -1,4 +1,4 @@
-"""From files to a project's sources, contracts and first recipe, and what to say of them."""
+"""Proposes a project's sources, contracts and first recipe for given files, and describes them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from fourstage.errors import ContractViolation, listed
 from fourstage.settings import home, search_folders
 
 TEXT, ROWS = "my_text", "my_rows"  # names of the sources
-# Of each language, sources of general text; the first whose files are here is taken.
+# Sources of general text by language; the first whose files exist here is used.
 GENERAL = {"en": ("encyclopedia_en", "python_infrastructure"), "zh": ("novels_zh",)}
 MINUTES, EXAMPLE_MINUTES = 10.0, 6.0
-MOST_SET_ASIDE = 0.3  # of the records; where more break the contract, something else is wrong
+MOST_SET_ASIDE = 0.3  # of the records; if more break the contract, something else is wrong
 SHOWN_LABELS = 8
 YAML_WORDS = ("yes", "no", "on", "off", "true", "false", "null", "y", "n", ".", "_")
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a project may begin with.
+    """The initial content of a project.
 
     Attributes:
         files: Sources, contracts, recipe and data by path.
@@ -53,19 +53,19 @@ def propose(
     label: str | None = None,
     language: str | None = None,
 ) -> Proposal:
-    """A project for some files.
+    """Propose a project for some files.
 
     Args:
         corpus: Files, folders or patterns of unlabelled text.
-        rows: Those of labelled rows.
-        minutes: That a run may take, about.
-        text: The column of the text; of the rows, where there are both.
-        label: The column of the label.
-        language: Of both.
+        rows: The same for labelled rows.
+        minutes: Approximate minutes that a run may take.
+        text: The text column; that of the rows, if both are given.
+        label: The label column.
+        language: Language of both.
 
     Raises:
-        ContractViolation: The files can't be used.
-        UnknownNameError: A column is not there.
+        ContractViolation: The files cannot be used.
+        UnknownNameError: A column does not exist.
     """
     found: dict[str, Survey] = {}
     if rows:
@@ -82,7 +82,7 @@ def propose(
 
 
 def propose_example() -> Proposal:
-    """A project for the example's data, which are among its files."""
+    """A project with the example's data among its files."""
     data = {f"data/{name}": content for name, content in example_files().items()}
     with tempfile.TemporaryDirectory() as place:
         for name, content in data.items():
@@ -131,7 +131,7 @@ def _proposal(
 
 
 def _general(language: str) -> str | None:
-    """The first source of general text in a language whose files are here."""
+    """The first source of general text in a language whose files exist here."""
     for name in GENERAL.get(language, ()):
         source = load_source(name)
         try:
@@ -165,7 +165,7 @@ def _told(name: str, one: Survey) -> str:
 
 
 def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
-    """A source with what its keys are for."""
+    """The YAML of a source, with comments on its keys."""
     facts = one.source
     files: Any = facts["files"]
     dataset = bool(one.labels)
@@ -205,7 +205,7 @@ def _flow(values: Sequence[str]) -> str:
 
 
 def _plain(value: str) -> str:
-    """A word as it is, anything else in quotes."""
+    """A single word unquoted, anything else in quotes."""
     is_word = re.fullmatch(r"[A-Za-z_./][A-Za-z0-9_./-]*", value)
     return (
         value
@@ -215,7 +215,7 @@ def _plain(value: str) -> str:
 
 
 def _contract(name: str, one: Survey) -> str | None:
-    """The default contract with more tolerance, where some records break it and most do not."""
+    """The default contract with more tolerance, if some but not most records break it."""
     broken = sum(one.breaking.values())
     default = _default(one)
     if not default["tolerance"] < broken <= MOST_SET_ASIDE:
@@ -236,13 +236,13 @@ def _why_contract(name: str, one: Survey) -> str:
 
 
 def _default(one: Survey) -> dict[str, Any]:
-    """The suite that a source like this has to meet."""
+    """The default suite of such a source."""
     (suite,) = parse_source(one.source).suites
     return json.loads((BUILT_IN / f"{suite}.json").read_text(encoding="utf-8"))
 
 
 def _patterns(given: Sequence[str]) -> list[str]:
-    """Absolute; all files of one kind of a folder as one pattern, so that new ones are seen."""
+    """Absolute patterns; one pattern per kind of file in a folder, so that new files match."""
     paths = [Path(word).expanduser().absolute() for word in given]
     kinds: dict[tuple[Path, str], list[Path]] = {}
     for path in paths:

@@ -1,4 +1,4 @@
-"""The recipe of a command line, checked before anything is started for it."""
+"""Resolves and checks the recipe of a command line before anything is started."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 def resolved_recipe(name: str, options: Namespace) -> ResolvedRecipe:
-    """Every value of a recipe, after all that can be wrong with it has been looked for.
+    """The resolved and fully checked recipe.
 
-    This takes less than a second: what a flow would also refuse is refused here, before Prefect,
-    MLflow or TensorFlow are even imported; but where the recipe starts from a registered version,
-    MLflow is asked for it.
+    This takes less than a second. What a flow would refuse is refused here, before Prefect, MLflow
+    or TensorFlow are imported, except that a recipe that starts from a registered version needs
+    MLflow.
 
     Args:
         name: Path or name of the recipe.
         options: With ``overrides`` and ``smoke``.
 
     Raises:
-        RecipeError: Everything that is wrong, a line each.
+        RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
     from data_contracts.sources import load_source, source_names
     from models.recipe import SourceFacts, find_recipe, load_recipe, resolve

@@ -1,4 +1,4 @@
-"""``evaluate``, ``promote``, ``rollback``: what is about a registered model."""
+"""``evaluate``, ``promote``, ``rollback``: the commands about a registered model."""
 
 from __future__ import annotations
 
@@ -26,15 +26,13 @@ def add(verbs: Any) -> None:
 
     promote = verbs.add_parser("promote", help="make a version the champion, if its gate agrees")
     add_model(promote)
-    promote.add_argument("--version", type=_version, help="the challenger unless given")
-    promote.add_argument(
-        "--force", action="store_true", help="in spite of the gate's refusal; recorded"
-    )
+    promote.add_argument("--version", type=_version, help="a version; default: the challenger")
+    promote.add_argument("--force", action="store_true", help="even if the gate refuses; recorded")
     promote.add_argument(
         "--approve",
         type=_reason,
         metavar="WHY",
-        help="agree to a version that waits for it; recorded with you",
+        help="approve a version that waits for approval; recorded with your name",
     )
     add_json(promote)
     promote.set_defaults(handler=handle_promote)
@@ -96,7 +94,7 @@ def handle_rollback(options: Namespace) -> int:
 
 
 def _run(options: Namespace, work: Callable[[], Any]) -> int:
-    """Do the work; what it finds is the one object of ``--json``, and lines of text else."""
+    """Do the work; print the result as the object of ``--json``, or as lines of text."""
     make_home()
     with (
         only_this_on_standard_output(options.json) as say,
@@ -134,7 +132,7 @@ def _who() -> str:
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise ArgumentTypeError("expected why it may become the champion, got an empty text")
+        raise ArgumentTypeError("expected a reason for the approval, got an empty text")
     return text
 
 

@@ -1,4 +1,4 @@
-"""``report``: what the data promised, and whether they keep it."""
+"""``report``: prints the report of a data contract."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
         "contract",
         metavar="NAME",
         nargs="?",
-        help="of a source or step, or a report's path; without one, every contract's verdict",
+        help="a source, step or report path; by default the verdicts of all contracts",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="print the path of its page")
@@ -35,7 +35,7 @@ def add(verbs: Any) -> None:
 
 
 def handle_report(options: Namespace) -> int:
-    """Print a report, or one line a contract."""
+    """Print a report, or one line per contract."""
     there = _newest()
     if options.contract is None:
         if options.html or options.open:
@@ -57,7 +57,7 @@ def handle_report(options: Namespace) -> int:
 
 
 def _newest() -> dict[str, Artifact]:
-    """The contract of each name that was used last, by what it is about."""
+    """The most recently used contract of each subject."""
     from tasks.artifacts import MANIFEST, Store
 
     used = sorted(
@@ -67,7 +67,7 @@ def _newest() -> dict[str, Artifact]:
 
 
 def _folder(named: str, there: dict[str, Artifact]) -> Path:
-    """Where the report of a name or path lies."""
+    """The folder of a report, given its name or path."""
     name = named.removeprefix("contract ")
     if name in there:
         return there[name].folder
@@ -95,7 +95,7 @@ def _print_verdicts(there: dict[str, Artifact], as_json: bool) -> int:
 
 
 def _print_markdown(text: str) -> None:
-    """As it is, or laid out where a person reads it."""
+    """Print Markdown: rendered at a terminal, plain elsewhere."""
     if not sys.stdout.isatty():
         return print_line(text.rstrip("\n"))
     from rich.console import Console

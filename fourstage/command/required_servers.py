@@ -1,7 +1,7 @@
-"""The servers that the environment names: before any work each is asked whether it is one.
+"""Checks the servers that the environment names before any work.
 
-A page to log in with, or a proxy's excuse, is an answer too; so what is asked is what only the real
-server knows, with the credentials that its own client would send.
+A login page or the error page of a proxy is an answer, too. So the check requests something that
+only the real server knows, with the credentials that its own client would send.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fourstage.errors import EnvironmentFault
 from fourstage.settings import mlflow_uri, without_credentials
 
 SECONDS = 10
-PAUSES = (0.5, 1.0, 2.0)  # seconds between tries, where a server has trouble of its own
+PAUSES = (0.5, 1.0, 2.0)  # seconds between retries after a server error
 CUT_OFF = (ConnectionResetError, BrokenPipeError, IncompleteRead)
 LONGEST_ANSWER = 1 << 20  # bytes
 TRUE = ("true", "1")
-CLOUD = "https://api.prefect.cloud/"  # has none of the pages that are asked for here
+CLOUD = "https://api.prefect.cloud/"  # has none of the pages requested here
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Server:
     """A kind of server.
 
     Attributes:
-        name: What messages call it.
-        variable: Where its address is given.
-        path: What is asked, below the address.
-        answers: Whether an answer, read as JSON, is that of such a server.
-        login: What has to be set where it lets nobody in.
+        name: Its name in messages.
+        variable: The variable with its address.
+        path: The path to request, below the address.
+        answers: Whether an answer, parsed as JSON, comes from such a server.
+        login: What to set if it requires a login.
         basic: Variables of user and password, or of both in one.
         bearer: Variable of a token.
-        certificate: Variable of the file of certificates to trust.
-        insecure: Variable that is ``true`` where any certificate will do.
-        remedy: What to do where it is not there.
+        certificate: Variable of the file of trusted certificates.
+        insecure: Variable that is ``true`` to accept any certificate.
+        remedy: What to do if it cannot be reached.
     """
 
     name: str
@@ -90,13 +90,13 @@ MLFLOW = Server(
 
 
 def require_servers() -> None:
-    """Pass where no server is asked for, or those asked for answer as they should.
+    """Check that every server named by the environment answers as it should.
 
-    Prefect itself would raise a ``RuntimeError`` in the middle of the first flow, and MLflow is met
-    only after half a minute of starting everything else.
+    Otherwise Prefect would raise a ``RuntimeError`` in the middle of the first flow, and MLflow
+    would be contacted only after half a minute of starting everything else.
 
     Raises:
-        EnvironmentFault: If one does not; the message holds no credentials.
+        EnvironmentFault: A server does not; the message contains no credentials.
     """
     for server, address in named_servers():
         if fault := fault_of(server, address):
@@ -120,13 +120,13 @@ def fault_of(
     environment: Mapping[str, str] | None = None,
     seconds: float = SECONDS,
 ) -> str:
-    """What is wrong with a server, to be read after its address; nothing where it is fine.
+    """What is wrong with a server, worded to follow its address; None if nothing is.
 
     Args:
-        server: Its kind.
-        address: Where it should be.
-        environment: Holds the credentials; that of this process unless given.
-        seconds: How long one answer may take.
+        server: The kind of server.
+        address: Its address.
+        environment: Variables with the credentials; by default those of this process.
+        seconds: How long an answer may take.
     """
     environment = os.environ if environment is None else environment
     try:
@@ -167,7 +167,7 @@ def fault_of(
 def _request(
     server: Server, address: str, environment: Mapping[str, str]
 ) -> tuple[urllib.request.Request, ssl.SSLContext | None]:
-    """What its own client would send, less what it wants to know."""
+    """The request that the server's own client would send, with its credentials."""
     parts = urlsplit(address)
     bare = without_credentials(address).rstrip("/")
     request = urllib.request.Request(f"{bare}{server.path}")
@@ -181,7 +181,7 @@ def _request(
     else:
         login = ""
     if login:
-        # Where we are led elsewhere they are nobody's business.
+        # Not sent on after a redirect.
         request.add_unredirected_header("Authorization", login)
     if server is PREFECT:
         custom = json.loads(environment.get("PREFECT_CLIENT_CUSTOM_HEADERS") or "{}")
@@ -196,7 +196,7 @@ def _request(
 
 
 def _page(address: str) -> str:
-    """An address without credentials and without what a page to log in has in its query."""
+    """An address without credentials and without the query of a login page."""
     return without_credentials(urlunsplit(urlsplit(address)._replace(query="", fragment="")))
 
 

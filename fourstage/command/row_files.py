@@ -1,4 +1,4 @@
-"""Files of rows that `predict` reads and writes, in batches: csv, tsv, jsonl and parquet."""
+"""Reads and writes files of rows in batches, for `predict`: csv, tsv, jsonl and parquet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 class Writer(Protocol):
-    """Takes rows with the same columns."""
+    """Writes rows with the same columns."""
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows."""
@@ -31,11 +31,11 @@ class Writer(Protocol):
 
 
 def read_rows(file: Path) -> Iterator[list[Row]]:
-    """A file's rows, batch by batch, by column.
+    """The rows of a file, in batches, by column.
 
     Raises:
-        RecipeError: If its suffix names no format.
-        ContractViolation: If it can't be read, naming the line.
+        RecipeError: Its suffix does not name a format.
+        ContractViolation: It cannot be read; the message names the line.
     """
     suffix = _suffix(file, "--input")
     try:
@@ -46,7 +46,7 @@ def read_rows(file: Path) -> Iterator[list[Row]]:
                 for batch in table.iter_batches(BATCH):
                     yield batch.to_pylist()
             return
-        # Excel begins a file with a byte order mark.
+        # Excel writes a byte order mark.
         with open(file, encoding="utf-8-sig", newline="") as stream:
             rows = _objects(stream) if suffix in LINES else _cells(stream, DELIMITERS[suffix])
             yield from _batches(rows)
@@ -58,11 +58,11 @@ def read_rows(file: Path) -> Iterator[list[Row]]:
 
 @contextmanager
 def written(file: Path, more: Mapping[str, type]) -> Iterator[Writer]:
-    """A new file of rows; it bears its name once it is whole.
+    """Write a file of rows; it appears under its name when it is complete.
 
     Args:
-        file: Its suffix says the format; one that is there is replaced at the end.
-        more: Columns that rows may lack a value in, with the type of the others.
+        file: Its suffix is the format; an existing file is replaced at the end.
+        more: Columns in which values may be missing, with the type of the others.
     """
     suffix = _suffix(file, "--output")
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
@@ -106,7 +106,7 @@ def _cells(stream: IO[str], delimiter: str) -> Iterator[Row]:
             "expected a header with the names of the columns, got an empty line"
         )
     for twin in {name for name in names if names.count(name) > 1}:
-        raise ContractViolation(f"line 1: the column {twin!r} is there twice")
+        raise ContractViolation(f"line 1: the column {twin!r} occurs twice")
     for cells in reader:
         if cells and len(cells) != len(names):
             place = f"line {reader.line_num}"
@@ -145,11 +145,11 @@ class _Cells:
 
 
 def _refuse_other_columns(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """A table has the columns of its first row; JSON lines may have others in any row."""
+    """Refuse columns that the first row lacks: a table, unlike JSON lines, cannot have them."""
     for name in {name for row in rows for name in row} - set(names):
         raise ContractViolation(
-            f"--output: a row has a column {name!r} that the first row lacks, so it fits no table;"
-            " give --output a name that ends with .jsonl"
+            f"--output: a row has a column {name!r} that the first row lacks, which a table can't"
+            " hold; give --output a name that ends with .jsonl"
         )
 
 

@@ -1,4 +1,4 @@
-"""``run``, ``plan``, ``show``, ``explain``, ``compare``: what is about a recipe."""
+"""``run``, ``plan``, ``show``, ``explain``, ``compare``: the commands about a recipe."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def add(verbs: Any) -> None:
     compare.add_argument(
         "--equal",
         choices=("tokens", "time"),
-        help="scale budgets so that all use as much as the first; as written unless given",
+        help="scale budgets so that all use as much as the first; default: budgets as written",
     )
     compare.add_argument(
         "--contrast",
         action="append",
         metavar="A:B",
-        help="judge A against B, by name; cheap_baseline may be one. Every recipe against the first"
-        " and against the cheap baseline unless given: verdicts are corrected for their number",
+        help="test A against B, by name; one may be cheap_baseline. By default every recipe against"
+        " the first and against the cheap baseline. Verdicts are corrected for their number",
     )
     compare.set_defaults(handler=handle_compare)
 
@@ -128,7 +128,7 @@ def _import_ahead(options: Namespace) -> None:
     from tasks.plan import plan_recipe
     from tasks.steps import look_ahead
 
-    # What is wrong with the data the flow finds again, and records.
+    # Errors in the data are left to the flow, which finds them again and records them.
     with suppress(RecipeError, ContractViolation, EnvironmentFault):
         plan = plan_recipe(options.recipe, options.overrides, options.smoke)
         steps = look_ahead(list(plan.steps.values()), Store(home()))
@@ -137,7 +137,7 @@ def _import_ahead(options: Namespace) -> None:
 
 
 def _as_typed(options: Namespace) -> str:
-    """The recipe as the command line named it, for the commands that show more of the run."""
+    """The recipe as named on the command line, for suggested commands."""
     words = [options.recipe, *(["--smoke"] if options.smoke else [])]
     for override in options.overrides:
         words += ["--set", override]
@@ -145,7 +145,7 @@ def _as_typed(options: Namespace) -> str:
 
 
 def handle_plan(options: Namespace) -> int:
-    """Print each step with what the store has of it, or every value of the recipe."""
+    """Print each step with its state in the store, or every value of the recipe."""
     if options.resolved:
         return _print_resolved(options)
     from tasks.artifacts import Store
@@ -179,7 +179,7 @@ def handle_plan(options: Namespace) -> int:
 
 
 def _print_costs(costs: Sequence[Cost], disk: float) -> None:
-    """What training will take, and where the figures are from."""
+    """Print what training will cost, and where the figures come from."""
     print_line()
     if costs:
         head = ("stage", "tokens", "minutes", "tokens/s", "passes")
@@ -212,7 +212,7 @@ def _minutes(minutes: float) -> str:
 
 
 def handle_show(options: Namespace) -> int:
-    """Print examples, a blank line between two."""
+    """Print examples, separated by blank lines."""
     resolved_recipe(options.recipe, options)
     with libraries_speak_to(new_log("show")):
         from tasks.show_examples import show_examples

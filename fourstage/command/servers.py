@@ -1,4 +1,4 @@
-"""``up``: the servers, for as long as one wants to look."""
+"""``up``: runs the servers until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add(verbs: Any) -> None:
 
 
 def handle_up(options: Namespace) -> int:
-    """Start them and stay."""
+    """Start the servers and stay."""
     from fourstage.command.up import up
 
     up(options.prefect_port, options.mlflow_port)

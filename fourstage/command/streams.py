@@ -1,4 +1,4 @@
-"""Makes standard streams usable that are closed, or whose encoding lacks characters."""
+"""Makes standard streams usable if they are closed or their encoding lacks characters."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import sys
 
 
 def make_usable() -> None:
-    """Open what is closed, and let a locale without a character show its code.
+    """Open closed streams, and escape characters that the locale's encoding lacks.
 
-    A closed stream is missing in Python, and the next file to be opened would get its number.
+    A closed stream does not exist in Python, and the next file to be opened would get its number.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # gets the lowest free number
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest free number
         if getattr(sys, name) is None:
             mode = "w" if number else "r"
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))

@@ -1,4 +1,4 @@
-"""``trace``, ``impact``, ``diff``: a model's texts, a text's models, what differs between two."""
+"""``trace``, ``impact``, ``diff``: a model's texts, a text's models, differences between two."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from fourstage.settings import home
 
 def add(verbs: Any) -> None:
     """Add the verbs."""
-    trace = verbs.add_parser("trace", help="from a model version back to every stage and text")
+    trace = verbs.add_parser("trace", help="trace a model version back to every stage and text")
     trace.add_argument("model", metavar="models:/NAME@alias", help="or models:/NAME/VERSION")
     form = trace.add_mutually_exclusive_group()
     add_json(form)
     form.add_argument("--mermaid", action="store_true", help="print a Mermaid diagram")
-    form.add_argument("--picture", type=Path, metavar="FILE.png", help="draw it into a file")
+    form.add_argument("--picture", type=Path, metavar="FILE.png", help="draw it to a file")
     trace.set_defaults(handler=handle_trace)
 
-    impact = verbs.add_parser("impact", help="which model versions saw this text")
+    impact = verbs.add_parser("impact", help="find the model versions that saw a text")
     impact.add_argument("digest", metavar="DIGEST", help="of a corpus, dataset, stage or tokenizer")
     add_json(impact)
     impact.set_defaults(handler=handle_impact)
 
     diff = verbs.add_parser("diff", help="what differs between two versions, runs or recipes")
     for name in ("before", "after"):
-        help_ = "NAME/2, NAME@alias, the id of a run in MLflow, or a recipe"
+        help_ = "NAME/2, NAME@alias, the id of an MLflow run, or a recipe"
         diff.add_argument(name, metavar=name.upper(), help=help_)
     add_json(diff)
     diff.set_defaults(handler=handle_diff)
 
 
 def handle_trace(options: Namespace) -> int:
-    """Print the way back; an incomplete one is an error."""
+    """Print the lineage; an incomplete one is an error."""
     from tasks import lineage_views
     from tasks.lineage import trace
     from tasks.tracking import connect
@@ -54,7 +54,7 @@ def handle_trace(options: Namespace) -> int:
 
 
 def handle_impact(options: Namespace) -> int:
-    """Print each version that saw it."""
+    """Print each version that saw the text."""
     from tasks.lineage import impact
     from tasks.tracking import connect
 
@@ -72,7 +72,7 @@ def handle_impact(options: Namespace) -> int:
 
 
 def handle_diff(options: Namespace) -> int:
-    """Print what differs."""
+    """Print the differences."""
     from tasks.artifacts import Store
     from tasks.diff import diff, text
     from tasks.tracking import connect

@@ -25,10 +25,10 @@ from fourstage.terminal import say
 
 LEASES = "prefect.server.concurrency.lease_storage.filesystem"
 LOOPBACK = "127.0.0.1"
-POOL = "fourstage"  # the work pool where no prefect.yaml names one
-START_SECONDS = 120  # a first start makes two databases
-START_AGAIN_SECONDS = 20  # a worker that lives shorter has a fault that starting does not mend
-# Runs a module that finds flows of the project, but not in the place of packages.
+POOL = "fourstage"  # the work pool if no prefect.yaml names one
+START_SECONDS = 120  # the first start creates two databases
+START_AGAIN_SECONDS = 20  # a worker that ends sooner has a fault that a restart does not fix
+# Runs a module with the project's folder last on the path: its flows are found, but shadow nothing.
 LAST = (
     "import os, runpy, sys; sys.path.append(os.getcwd()); del sys.argv[0];"
     " runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)"
@@ -38,17 +38,17 @@ STOP_SECONDS = 30  # training writes its checkpoint within 20
 
 @dataclass
 class Servers:
-    """Processes started together and ended together.
+    """Processes that are started and stopped together.
 
     Args:
-        logs: Folder of one log a process.
+        logs: Folder with one log per process.
     """
 
     logs: Path
     running: dict[str, subprocess.Popen] = field(default_factory=dict)
 
     def start(self, name: str, *command: str, environment: dict[str, str], folder: Path) -> None:
-        """Start a process in a group of its own, so that Ctrl-C reaches it through us, once."""
+        """Start a process in its own group, so that Ctrl-C reaches it only through us, once."""
         with open(self.logs / f"{name}.log", "ab", opener=_for_us_alone) as log:
             self.running[name] = subprocess.Popen(
                 command,
@@ -66,7 +66,7 @@ class Servers:
         """Wait until a server answers as it should.
 
         Raises:
-            EnvironmentFault: If its process ends, or two minutes are not enough.
+            EnvironmentFault: Its process ends, or it does not answer within two minutes.
         """
         deadline = time.monotonic() + START_SECONDS
         while fault := fault_of(server, address, environment, seconds=5):
@@ -79,10 +79,10 @@ class Servers:
             time.sleep(0.3)
 
     def check(self) -> None:
-        """Raise where a process has ended by itself.
+        """Check that no process has ended by itself.
 
         Raises:
-            EnvironmentFault: Naming it and its log.
+            EnvironmentFault: One has; the message names it and its log.
         """
         for name, process in self.running.items():
             if process.poll() is not None:
@@ -99,7 +99,7 @@ class Servers:
         return self.logs / f"{name}.log"
 
     def stop(self) -> None:
-        """End every process, the worker first, while its server still listens."""
+        """Stop every process; the worker first, while its server still listens."""
         worker = self.running.get("worker")
         servers = [process for process in self.running.values() if process is not worker]
         for group in ([worker] if worker else [], servers):
@@ -117,15 +117,16 @@ class Servers:
 def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     """Start everything, print the addresses, and stay until a signal comes.
 
-    A worker runs what a deployment says, so whoever may write to the server runs code as this user:
-    the servers want a login, which only this user can read, and answer no page of another site.
+    A worker runs what a deployment says, so anyone who can write to the server can run code as this
+    user. So the servers require a login, which only this user can read, and reject requests from
+    pages of other sites.
 
     Args:
         prefect_port: Port of the Prefect server.
         mlflow_port: Port of MLflow's pages.
 
     Raises:
-        EnvironmentFault: If a port is taken or a server does not start.
+        EnvironmentFault: A port is taken, or a server does not start.
     """
     from tasks.mlflow_pages import LOGIN
     from tasks.tracking import connect
@@ -143,29 +144,29 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         "PREFECT_API_AUTH_STRING": login,
     }
     of_prefect = {
-        "PYTHONSAFEPATH": "1",  # -P for what it starts in turn
+        "PYTHONSAFEPATH": "1",  # -P for its child processes
         "PREFECT_SERVER_API_HOST": LOOPBACK,
         "PREFECT_UI_API_URL": f"{prefect}/api",
         "PREFECT_UI_URL": prefect,  # in notifications
         "PREFECT_SERVER_API_AUTH_STRING": login,
         "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": prefect,
-        # In memory, as it is unless told, who holds a limit is forgotten at the next start.
+        # By default the holders of a limit are kept in memory and forgotten at a restart.
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": LEASES,
     }
-    # `prefect deploy` would fill this in; it is the worker's to say where the project lies.
+    # `prefect deploy` would fill this in, but only the worker knows where the project is.
     environment.pop("FOURSTAGE_ROOT", None)
-    # -P: files of the project may have the names of packages.
+    # -P: files of the project may shadow packages.
     python = (sys.executable, "-P")
     with ExitStack() as stack:
         servers = Servers(logs)
         stack.callback(servers.stop)
         say("starting a Prefect server and MLflow …")
-        # Where there is no database, a server that is killed would leave half of one.
+        # Create the database here: a server that is killed at its first start would leave half.
         tracking = connect()
         if tracking.local:
             environment["FOURSTAGE_MLFLOW_UI"] = mlflow
-            write_atomically(home() / PAGES, mlflow + "\n")  # for the links of runs that join in
+            write_atomically(home() / PAGES, mlflow + "\n")  # for links in runs that connect
             servers.start(
                 "mlflow",
                 *(*python, "-m", "uvicorn", "--factory", "tasks.mlflow_pages:pages", *ELSEWHERE),
@@ -220,13 +221,13 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
 
 
 def deploy(environment: dict[str, str]) -> None:
-    """Make the work pool, every deployment of ``prefect.yaml`` and the automations.
+    """Create the work pool, every deployment of ``prefect.yaml`` and the automations.
 
-    Both files are the project's own where it has one. Deployments of ours that the first no longer
-    names are removed. The demo's are for the clone: in a project nobody asked for its runs.
+    The project's own files take precedence. Deployments of ours that ``prefect.yaml`` no longer
+    names are removed. A project without one gets none: the demo's are for the clone only.
 
     Raises:
-        EnvironmentFault: With what Prefect says, if it refuses.
+        EnvironmentFault: Prefect refuses; the message quotes it.
     """
     own = project() / "prefect.yaml"
     pool = work_pool(own)
@@ -245,10 +246,10 @@ def deploy(environment: dict[str, str]) -> None:
 
 
 def work_pool(file: Path) -> str:
-    """Name of the work pool that a ``prefect.yaml`` gives its deployments.
+    """The work pool that a ``prefect.yaml`` gives its deployments.
 
     Raises:
-        EnvironmentFault: If they have several: one worker takes the runs of one.
+        EnvironmentFault: They have several, but one worker serves only one.
     """
     if not file.is_file():
         return POOL
@@ -263,7 +264,7 @@ def work_pool(file: Path) -> str:
 
 
 def _module(environment: dict[str, str], *arguments: str) -> str:
-    """Run a module of Prefect's or ours; what it printed."""
+    """Run a module of Prefect or ours; returns its output."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", LAST, *arguments],
         env=environment,

@@ -165,7 +165,7 @@ def test_answers_need_no_heavy_package(words):
         ("promote m --version one", "expected a version number, got 'one'"),
         (
             "promote m --approve=",
-            "--approve: expected why it may become the champion, got an empty",
+            "--approve: expected a reason for the approval, got an empty",
         ),
         ("up --mlflow-port 70000", "expected a port, 1 to 65535, got '70000'"),
         ("compare quickstart --seeds 1,x", "expected whole numbers such as 1,2,3"),

@@ -67,7 +67,7 @@ def test_a_folder_with_files_is_never_written_into(theirs, tmp_path, capsys):
 
 def test_a_source_that_is_nothing_is_said(tmp_path, capsys):
     assert main(["convert", str(tmp_path / "none"), str(tmp_path / "out")]) == 2
-    assert "there is no such folder" in capsys.readouterr().err
+    assert "no such folder exists" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["convert", str(tmp_path / "empty"), str(tmp_path / "out")]) == 2
     assert "config.json: not there" in capsys.readouterr().err

@@ -147,7 +147,7 @@ def test_files_that_cannot_be_used_leave_no_folder_behind(tmp_path, capsys):
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     assert main(["new", str(tmp_path)]) == 2
-    assert "got one with something in it; nothing was changed" in capsys.readouterr().err
+    assert "got one with files; nothing was changed" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     assert main(["new", str(tmp_path / "notes.txt")]) == 2
     assert "got a file" in capsys.readouterr().err
