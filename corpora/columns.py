@@ -65,8 +65,8 @@ def roles(
     identity = _identity(values, (text, label))
     if identity is None and "id" in columns and "id" not in (text, label):
         assumed.append(
-            "the values of column 'id' repeat: a row whose id was there before is set aside; give"
-            " the column another name to keep them all"
+            "the values of column 'id' repeat, and rows with a repeated id are quarantined; rename"
+            " the column to keep them all"
         )
     return Roles(text, label if labelled else None, identity, tuple(assumed))
 
@@ -114,7 +114,7 @@ def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[st
     if len(long) == 1 or (named and best == most):
         return best, ""
     others = _named([name for name in long if name != best])
-    return best, f"the text is taken from column {best!r}; --text names another: {others}"
+    return best, f"the text is taken from column {best!r}; --text selects another: {others}"
 
 
 def _label(where: str, values: Mapping[str, list], text: str) -> tuple[str, str]:

@@ -234,7 +234,7 @@ class DatasetWriter:
         heap = self._candidates[label]
         heapq.heappush(heap, (-digest, number, normal))
         if len(heap) > _CANDIDATES * self._source.rows_per_label:
-            heapq.heappop(heap)
+            heapq.heappop(heap)  # the largest digest: they are negated
 
     def _sample(self, ledger: Ledger) -> set[int]:
         """Rows that `rows_per_label` removes: duplicates, and those beyond the least digests."""
@@ -250,7 +250,7 @@ class DatasetWriter:
             for _, number, normal in sorted(self._candidates[label], reverse=True):
                 if taken == most:
                     break
-                match = near.match_or_add(normal)
+                match = near.match_or_add(normal)  # numbers its texts in the order of `kept`
                 if match is None:
                     kept.append(number)
                     taken += 1

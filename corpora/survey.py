@@ -111,7 +111,7 @@ def survey(
     states = [_state(file) for file in find_files(source)]
     said, chosen = _shape(source, states, labelled, text, label)
     if said.get("columns"):
-        assumed.append("the first row is data and no header, so the columns were given names")
+        assumed.append("the first row is data, not a header, so the columns were given names")
     if said.get("encoding"):
         assumed.append(f"the encoding is {said['encoding'].upper()}")
     assumed += chosen.assumed if chosen else ()
@@ -128,7 +128,7 @@ def survey(
         source = parse_source(draft)
         if draft["language"] == "en":
             assumed.append(
-                "the language is taken for English, by its script; --language names another"
+                "the language is assumed to be English, from its script; --language sets another"
             )
     counted = _Counted(source, states)
     if not counted.records:

@@ -71,6 +71,7 @@ def unit_starts(
     ]
     phrases = longest(name for name in names if name.kind == "phrase")
     entities = longest(name for name in names if name.kind == "entity")
+    # A phrase that overlaps an entity gives way to it.
     free = [p for p in phrases if all(p.end <= e.start or e.end <= p.start for e in entities)]
     return (
         WORD * words.astype(np.uint8)

@@ -16,7 +16,9 @@ KEEP_DAYS = 30.0
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    gc = verbs.add_parser("gc", help="what no registered version and no recent run can reach")
+    gc = verbs.add_parser(
+        "gc", help="list or delete what no registered version and no recent run can reach"
+    )
     gc.add_argument(
         "--keep",
         type=_days,

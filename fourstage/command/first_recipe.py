@@ -142,7 +142,7 @@ def budgets(
     if rounded[kinds[0]] < LEAST_GENERAL:
         needed = math.ceil(minutes * LEAST_GENERAL / max(rounded[kinds[0]], 1))
         why = (
-            f"such a network needs {LEAST_GENERAL:,} to learn from; --minutes {needed} allows them"
+            f"such a network needs {LEAST_GENERAL:,} to learn from; --minutes {needed} is enough"
             if kinds[0] == "general" and (general or _enough(text))
             else "there is no more text; add some with --corpus, or start from a trained network"
             " (`init:`)"

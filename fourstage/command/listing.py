@@ -16,7 +16,7 @@ KINDS = ("families", "objectives", "heads", "recipes", "sources")
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verbs.add_parser("list", help="families, objectives, heads, recipes or sources")
+    parser = verbs.add_parser("list", help="list families, objectives, heads, recipes or sources")
     parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
     add_json(parser)
     parser.set_defaults(handler=handle_list)

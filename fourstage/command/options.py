@@ -24,7 +24,7 @@ def add_recipe(parser: ArgumentParser, several: bool = False) -> None:
     parser.add_argument(
         "--smoke",
         action="store_true",
-        help="quick trial: size tiny, at most 20 steps a stage, embedded text, model NAME-smoke",
+        help="quick trial: size tiny, at most 20 steps per stage, embedded text, model NAME-smoke",
     )
 
 

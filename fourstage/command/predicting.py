@@ -26,7 +26,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verbs.add_parser(
         "predict",
-        help="labels for texts, by a registered model: tab-separated lines below a header",
+        help="label texts with a registered model; prints tab-separated lines below a header",
     )
     parser.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
     parser.add_argument(

@@ -160,7 +160,7 @@ def _told(name: str, one: Survey) -> str:
             f" {splits or 'not split yet: a tenth each goes to dev and test'}"
         )
     if one.unread:
-        said += "; set aside: " + ", ".join(f"{n:,} × {why}" for why, n in one.unread.items())
+        said += "; quarantined: " + ", ".join(f"{n:,} × {why}" for why, n in one.unread.items())
     return said
 
 
@@ -187,7 +187,7 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
         if key in facts:
             lines.append(f"{key}: {facts[key]}")
     if "columns" in facts:
-        lines.append(f"columns: {_flow(facts['columns'])}      # the table has no line of names")
+        lines.append(f"columns: {_flow(facts['columns'])}      # the table has no header")
     if "fields" in facts:
         roles = ", ".join(f"{role}: {_plain(column)}" for role, column in facts["fields"].items())
         lines.append(f"fields: {{{roles}}}")
@@ -231,7 +231,7 @@ def _why_contract(name: str, one: Survey) -> str:
     default = _default(one)
     return (
         f"{name}: {broken} of the records break the contract {default['name']!r}, which tolerates"
-        f" {default['tolerance']:.0%}; suites/{name}.json tolerates more and sets them aside"
+        f" {default['tolerance']:.0%}; suites/{name}.json tolerates more and quarantines them"
     )
 
 

@@ -69,7 +69,7 @@ def _verb(name: str, parser: Parser, does: str) -> str:
     lines.append(f"    fourstage {' '.join([name, *words])}\n")
     told = [(action, action.help) for action in actions if action.help]
     if told:
-        lines.append("| word | means |\n| --- | --- |")
+        lines.append("| argument | means |\n| --- | --- |")
         lines += [f"| `{_cell(_bare(action))}` | {_cell(help_)} |" for action, help_ in told]
         lines.append("")
     return "\n".join(lines)

@@ -24,7 +24,7 @@ def add(verbs: Any) -> None:
     add_json(evaluate)
     evaluate.set_defaults(handler=handle_evaluate)
 
-    promote = verbs.add_parser("promote", help="make a version the champion, if its gate agrees")
+    promote = verbs.add_parser("promote", help="make a version the champion, if it passes its gate")
     add_model(promote)
     promote.add_argument("--version", type=_version, help="a version; default: the challenger")
     promote.add_argument("--force", action="store_true", help="even if the gate refuses; recorded")

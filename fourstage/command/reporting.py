@@ -20,7 +20,9 @@ PAGE, TEXT, FACTS = "report.html", "report.md", "report.json"
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verbs.add_parser("report", help="a contract's report: promises, and what was found")
+    parser = verbs.add_parser(
+        "report", help="print a contract's report: promises, and what was found"
+    )
     parser.add_argument(
         "contract",
         metavar="NAME",

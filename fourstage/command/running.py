@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 def add(verbs: Any) -> None:
     """Add the verbs."""
-    run = verbs.add_parser("run", help="take a recipe through all its stages")
+    run = verbs.add_parser("run", help="run a recipe through all its stages")
     add_recipe(run)
     add_json(run)
     run.add_argument(
@@ -49,7 +49,7 @@ def add(verbs: Any) -> None:
     )
     run.set_defaults(handler=handle_run)
 
-    plan = verbs.add_parser("plan", help="what would be reused or made, and why")
+    plan = verbs.add_parser("plan", help="show what would be reused or made, and why")
     add_recipe(plan)
     add_json(plan)
     plan.add_argument(
@@ -57,18 +57,20 @@ def add(verbs: Any) -> None:
     )
     plan.set_defaults(handler=handle_plan)
 
-    show = verbs.add_parser("show", help="ten examples of a stage as its objectives make them")
+    show = verbs.add_parser(
+        "show", help="print ten examples of a stage, as its objectives make them"
+    )
     add_recipe(show)
     show.add_argument("stage", metavar="STAGE", help="name of the stage, such as general")
     show.set_defaults(handler=handle_show)
 
-    explain = verbs.add_parser("explain", help="what changed since a step was last made")
+    explain = verbs.add_parser("explain", help="show what changed since a step was last made")
     add_recipe(explain)
     add_json(explain)
     explain.add_argument("--step", metavar="NAME", help="only this step, such as 'stage domain'")
     explain.set_defaults(handler=handle_explain)
 
-    compare = verbs.add_parser("compare", help="several recipes over seeds, on equal terms")
+    compare = verbs.add_parser("compare", help="compare recipes over seeds, on equal terms")
     add_recipe(compare, several=True)
     add_json(compare)
     compare.add_argument(

@@ -9,7 +9,7 @@ from typing import Any
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verbs.add_parser(
-        "up", help="Prefect server, worker, deployments and MLflow's pages, until Ctrl-C"
+        "up", help="run a Prefect server, worker, deployments and MLflow's pages, until Ctrl-C"
     )
     parser.add_argument("--prefect-port", type=_port, default=4200, metavar="PORT")
     parser.add_argument("--mlflow-port", type=_port, default=5000, metavar="PORT")

@@ -22,11 +22,15 @@ def add(verbs: Any) -> None:
     trace.set_defaults(handler=handle_trace)
 
     impact = verbs.add_parser("impact", help="find the model versions that saw a text")
-    impact.add_argument("digest", metavar="DIGEST", help="of a corpus, dataset, stage or tokenizer")
+    impact.add_argument(
+        "digest", metavar="DIGEST", help="digest of a corpus, dataset, stage or tokenizer"
+    )
     add_json(impact)
     impact.set_defaults(handler=handle_impact)
 
-    diff = verbs.add_parser("diff", help="what differs between two versions, runs or recipes")
+    diff = verbs.add_parser(
+        "diff", help="show the differences between two versions, runs or recipes"
+    )
     for name in ("before", "after"):
         help_ = "NAME/2, NAME@alias, the id of an MLflow run, or a recipe"
         diff.add_argument(name, metavar=name.upper(), help=help_)
