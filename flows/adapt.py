@@ -1,4 +1,4 @@
-"""The stages domain and task: go on pre-training on text nearer to the user's own."""
+"""The stages domain and task: continue pre-training on text closer to the user's own."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def adapt(
     smoke: bool = False,
     stage: str = "domain",
 ) -> dict:
-    """Train the stage from the one before it and measure what it gained and what it forgot.
+    """Continue training from the stage before, and measure what was gained and forgotten.
 
     Gururangan et al. 2020 (arXiv 2004.10964): domain-adaptive (DAPT) and task-adaptive (TAPT)
     pre-training.
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
-        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
         stage: The stage's name.
 
     Returns:
-        Where the store has the stage.
+        The stage's folder in the store.
     """
     with work_on(recipe, overrides or [], smoke) as work:
         made = work.make(f"stage {stage}")

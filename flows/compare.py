@@ -1,4 +1,4 @@
-"""Several recipes, several seeds, the same rows: which is better, and what did it cost?"""
+"""Compares recipes over several seeds on the same rows, by score and cost."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def compare(
     equal: str | None = None,
     contrasts: list[str] | None = None,
 ) -> dict:
-    """Run recipes over seeds, what they share once, and judge the differences.
+    """Run recipes over seeds, shared steps once, and test the differences.
 
-    Nothing is registered. A run that is finished costs look-ups only, so an interrupted comparison
-    goes on where it was.
+    Nothing is registered. A finished run costs only look-ups, so an interrupted comparison
+    continues where it was.
 
     Args:
         recipes: Names or paths; the first sets the measure for `equal`.
-        overrides: ``a.b=c`` settings laid over all of them.
-        smoke: Whether to keep only their structure, at size tiny, on embedded data.
-        seeds: In place of the recipes' own.
+        overrides: ``a.b=c`` settings that override those of all recipes.
+        smoke: Whether to run them as quick trials, at size tiny, on embedded data.
+        seeds: Seeds to use instead of the recipes' own.
         equal: ``tokens`` or ``time``: scale pre-training to that of the first recipe.
-        contrasts: ``CANDIDATE:REFERENCE`` by the recipes' names, or ``cheap_baseline``: what is
-            judged; every recipe against the first and against the cheap baseline where left out.
+        contrasts: What to test, as ``CANDIDATE:REFERENCE``, by names of recipes or
+            ``cheap_baseline``; by default every recipe against the first and the cheap baseline.
 
     Returns:
-        The table, as it is kept in ``table.json``.
+        The table, as stored in ``table.json``.
     """
     entries = entries_of(recipes, overrides or [], smoke, seeds)
     check_equal(entries, equal)

@@ -1,4 +1,4 @@
-"""Predict the test rows once, store the predictions, and package the model that made them."""
+"""Predicts the test rows once, stores the predictions, and packages the model."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tasks.work import work_on
 @flow(name="evaluate", flow_run_name=named("evaluate", "recipe"))
 @says_what_next("run")
 def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> dict:
-    """Score the fine-tuned model beside the cheap baseline, by slice, with latency and size.
+    """Score the fine-tuned model next to the cheap baseline, by slice, with latency and size.
 
-    What the network knows before it is fine-tuned is probed where the recipe says so.
+    If the recipe has probes, the network before fine-tuning is scored on them, too.
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
-        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
 
     Returns:
         The metrics on the test rows.

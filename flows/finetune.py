@@ -22,12 +22,12 @@ def finetune(
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
-        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
         stage: The stage's name.
 
     Returns:
-        Where the store has the stage.
+        The stage's folder in the store.
     """
     with work_on(recipe, overrides or [], smoke) as work:
         made = work.make(f"stage {stage}")

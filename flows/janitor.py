@@ -1,4 +1,4 @@
-"""What kills leave behind: closed, ended, and let go on."""
+"""Cleans up after killed processes, and resumes their runs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tasks.tracking import connect
 
 @flow(name="janitor", flow_run_name=named("janitor"))
 def janitor(most_starts: int = 3) -> dict[str, list]:
-    """Close runs of dead processes, end servers without a run, let dead runs go on.
+    """Close MLflow runs of dead processes, stop servers without a run, resume dead runs.
 
-    Locks need nothing: the kernel frees a dead writer's.
+    Locks need no attention: the kernel releases those of dead writers.
 
     Args:
-        most_starts: Starts a run may have in all; after that it stays crashed and somebody looks.
+        most_starts: Most starts of a run; after that it stays crashed until somebody looks.
 
     Returns:
-        What was done: ids of ended servers, of closed MLflow runs, names of resumed flow runs.
+        What was done: ids of stopped servers and closed MLflow runs, names of resumed flow runs.
     """
     done = {
         "servers_ended": end_embedded_servers(),

@@ -1,4 +1,4 @@
-"""The whole story: data → tokenizer → general → domain → task → finetune → evaluate → promote."""
+"""The lifecycle: data → tokenizer → general → domain → task → finetune → evaluate → promote."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def lifecycle(
     new_data: bool = False,
     accept_code_change: list[str] | None = None,
 ) -> dict | State[dict]:
-    """Take a recipe through its stages, register what comes out, and promote it if it is better.
+    """Run a recipe through its stages, register the model, and promote it if it is better.
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
-        smoke: Whether to keep only its structure, at size tiny, on embedded data.
-        new_data: Whether to go on from the last run by each stage's refresh policy.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
+        new_data: Whether to continue from the last run, by each stage's refresh policy.
         accept_code_change: Stages to reuse although the code that made them has changed since.
 
     Returns:
         The run's summary; a refused promotion is a Completed state named ``Refused``, one that
-        somebody has to agree to ``AwaitingApproval``.
+        needs approval ``AwaitingApproval``.
     """
     overrides = overrides or []
     with work_on(recipe, overrides, smoke) as work:
@@ -76,5 +76,5 @@ def lifecycle(
 
 
 def _after(before: Any, flow: Flow[..., Any], *given: Any) -> Any:
-    """Call a flow that follows from what another one returned: an arrow on Prefect's page."""
+    """Call a flow that depends on another one's result; Prefect's page draws an arrow."""
     return flow(*given, wait_for=[before])

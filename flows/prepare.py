@@ -14,12 +14,12 @@ from tasks.work import work_on
 @flow(name="prepare", flow_run_name=named("prepare", "recipe"))
 @says_what_next("run")
 def prepare(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> dict:
-    """Read, clean and deduplicate the recipe's text, hold it against its contracts, tokenise it.
+    """Read, clean and deduplicate the recipe's text, check it against its contracts, tokenise it.
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
-        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
 
     Returns:
         The verdict of each contract.

@@ -1,4 +1,4 @@
-"""Gate → champion: hold a registered version against its recipe's promises and the champion."""
+"""Checks a registered version against its gate and the champion, and promotes it."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def promote(
     approved_by: str | None = None,
     approval_reason: str = "",
 ) -> dict | State[dict]:
-    """Promote a version if the gate lets it through; a refusal is Completed, named ``Refused``.
+    """Promote a version that passes its gate; a refusal is Completed, named ``Refused``.
 
     Args:
-        model: Name in the registry.
-        version: Its number; the challenger where left out.
-        force: Promote in spite of the gate; recorded as such.
-        approved_by: Who agrees, where the recipe wants it (``promote.approve: by_hand``), the
-            champion's alias was taken away or the version was rolled back; without it such a run is
+        model: Name of the registered model.
+        version: Its number; default the challenger.
+        force: Promote even if the gate refuses; recorded as such.
+        approved_by: Who approves, if the recipe requires it (``promote.approve: by_hand``), the
+            champion's alias was removed or the version was rolled back; without it such a run is
             ``AwaitingApproval``.
-        approval_reason: Why, which a name needs; recorded with it.
+        approval_reason: Why; required and recorded with `approved_by`.
 
     Returns:
         The decision with its reasons, and the aliases as they are now.

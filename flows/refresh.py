@@ -1,4 +1,4 @@
-"""New data: the lifecycle again, going on from the last run by each stage's policy."""
+"""The lifecycle on new data, continuing from the last run by each stage's refresh policy."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tasks.naming import named
 def refresh(recipe: str, overrides: list[str] | None = None) -> State:
     """Bring a recipe's model up to date with its sources.
 
-    By default ``general`` stays, ``domain`` goes on from its last version with the new documents,
-    ``task`` and ``finetune`` are trained again where their data changed.
+    By default ``general`` is kept, ``domain`` continues from its last version on the new documents,
+    and ``task`` and ``finetune`` are retrained if their data changed.
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
+        overrides: ``a.b=c`` settings that override the recipe's.
 
     Returns:
         The run's summary, as of the flow ``lifecycle``.
     """
     state = lifecycle(recipe, overrides, new_data=True, return_state=True)
-    # Prefect would sum up another run's state as "1/1 states failed".
+    # If returned as it is, Prefect would summarise this state as "1/1 states failed".
     return Completed(name=state.name, message=state.message, data=state.result())

@@ -1,4 +1,4 @@
-"""Back to the champion before."""
+"""Restores the previous champion."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tasks.tracking import connect
 @flow(name="rollback", flow_run_name=named("rollback", "model"))
 @says_what_next("rollback")
 def rollback(model: str) -> dict | State[dict]:
-    """Make the previous champion the champion again; where there is none, ``Refused``.
+    """Make the previous champion the champion again; ``Refused`` if there is none.
 
     Args:
-        model: Name in the registry.
+        model: Name of the registered model.
 
     Returns:
         What was done, and the aliases as they are now.

@@ -18,8 +18,8 @@ def base(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
-        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
     """
     overrides = overrides or []
     with work_on(recipe, overrides, smoke) as work:
