@@ -252,7 +252,7 @@ class Source(_Strict):
         if self.format in NOT_YET:
             raise _wrong(f"format: {self.format}: {NOT_YET[self.format]}")
         if self.packages and self.format not in (None, "python_docs"):
-            raise _wrong(f"format: expected python_docs beside 'packages', got {self.format!r}")
+            raise _wrong(f"format: expected python_docs with 'packages', got {self.format!r}")
         if not self.is_dataset and splits and splits != {ALL}:
             raise _wrong(
                 "files: a corpus (no 'label' among its fields) is split by us; expected one list"
@@ -358,7 +358,7 @@ def load_source(name: str, folders: Sequence[Path] = ()) -> Source:
         name,
         "a source",
         source_names(folders),
-        "A source of yours is a file sources/NAME.yaml beside your recipes.",
+        "Your own source is a file sources/NAME.yaml next to your recipes.",
     )
 
 

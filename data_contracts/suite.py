@@ -425,7 +425,7 @@ def _check_kwargs(here: str, expectation_type: str, form: Form, kwargs: Any) -> 
 def _check_reference(here: str, key: str, value: Mapping[str, Any]) -> None:
     others = sorted(set(value) - {REFERENCE})
     if others:
-        raise RecipeError(f"{here}: nothing may stand beside it, got {others[0]!r}.")
+        raise RecipeError(f"{here}: no other key is allowed next to it, got {others[0]!r}.")
     try:
         OF_REFERENCE[key].model_validate(value[REFERENCE])
     except ValidationError as error:

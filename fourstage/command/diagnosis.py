@@ -113,11 +113,11 @@ def _text_matches_tensorflow() -> Finding:
     except PackageNotFoundError as error:
         return Finding("tensorflow-text", WRONG, f"{error.name} is not installed")
     if tensorflow.split(".")[:2] == text.split(".")[:2]:
-        return Finding("tensorflow-text", FINE, f"{text} beside tensorflow {tensorflow}")
+        return Finding("tensorflow-text", FINE, f"{text} with tensorflow {tensorflow}")
     return Finding(
         "tensorflow-text",
         WRONG,
-        f"{text} beside tensorflow {tensorflow}: the first two numbers must be the same",
+        f"{text} with tensorflow {tensorflow}: the first two numbers must be the same",
     )
 
 
