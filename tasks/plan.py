@@ -227,7 +227,9 @@ class _Layout:
         return {"start": start_files(start)}, {"start": start}
 
     def _reads_start(self) -> tuple[Path, ...]:
-        return (module_file(READER), self._scheme())
+        names = module_file("models.interchange.families.bert").with_name
+        named = names(f"{self.recipe.family}.py")  # of a network published elsewhere
+        return (module_file(READER), self._scheme(), *([named] if named.is_file() else []))
 
     def _tokens(self, name: str) -> None:
         source = self.sources[name]

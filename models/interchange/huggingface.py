@@ -5,7 +5,7 @@
 
 Everything is checked before anything is loaded or written: the architecture, every setting that
 changes a number, the name and shape of every tensor. A pickle is never opened. Names of tensors are
-in `models.interchange.architectures`; nothing here imports Keras until a network is built.
+in `models.interchange.families`, a file each; nothing here imports Keras until a network is built.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from fourstage.errors import ContractViolation, RecipeError, UnknownNameError, listed
-from models.interchange.architectures import (
+from fourstage.errors import ContractViolation, RecipeError, UnknownNameError, listed, located
+from models.interchange.architecture import (
     ACTIVATIONS,
-    ARCHITECTURES,
     THEIR_ACTIVATION,
     Architecture,
     Link,
+    architectures,
 )
 from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
@@ -138,7 +138,7 @@ def save_network(
     for key in ("dtype", "name"):
         del settings[key]
     checkpoint = Checkpoint(
-        family=network.name if network.name in ARCHITECTURES else type(network).__name__.lower(),
+        family=network.name if network.name in architectures() else type(network).__name__.lower(),
         settings=settings,
         network=arrays(network),
         heads={name: arrays(scorer) for name, scorer in (scorers or {}).items()},
@@ -155,7 +155,7 @@ def _pad_id(network: Any, tokenizer: Any, pad_id: int | None) -> int:
     if pad_id is not None:
         return pad_id
     family = type(network).__name__.lower()
-    return ARCHITECTURES[family].pad_id if family in ARCHITECTURES else 0
+    return architectures()[family].pad_id if family in architectures() else 0
 
 
 # Theirs → ours
@@ -178,16 +178,15 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> Checkpoint:
         raise RecipeError(f"{folder}: expected a folder with {CONFIG} and model.safetensors")
     config = _config(folder / CONFIG)
     known = str(config.get("model_type"))
-    if known not in ARCHITECTURES:
-        raise UnknownNameError(
-            f"{folder / CONFIG}: model_type", known, "an architecture we exchange", ARCHITECTURES
-        )
-    architecture = ARCHITECTURES[known]
+    if known not in architectures():
+        where = f"{folder / CONFIG}: model_type"
+        raise UnknownNameError(where, known, "an architecture we exchange", architectures())
+    architecture = architectures()[known]
     files = WeightFiles(folder)
     settings, pad_id, notes = _settings(architecture, config, folder / CONFIG)
     labels = _label_names(config)
-    found = _Found(architecture, files)
-    network, heads = found.links(config, settings, pad_id, len(labels))
+    found = _Found(architecture, files, architecture.heads(settings, len(labels)))
+    network, heads = found.links(config, settings, pad_id)
     tokenizer, why_none = read_tokenizer(folder)
     if tokenizer is None:
         notes.append(f"no tokenizer: {why_none}")
@@ -197,16 +196,17 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> Checkpoint:
             f" {settings['vocabulary_size']} rows (vocab_size); they must be equal"
             f"{_other_lines(folder, tokenizer.vocabulary_size, settings['vocabulary_size'])}"
         )
-    read = network if weights else []
-    arrays = {link.ours.removeprefix("network/"): found.array(link) for link in read}
-    for link in architecture.pooler_links(settings) if weights else ():
-        name = link.ours.removeprefix("network/")
-        if name not in arrays:
-            arrays[name] = _fresh(link)
-    if architecture.pooler and not found.has_pooler:
+    arrays = {
+        link.ours.removeprefix("network/"): found.array(link)
+        if link.theirs in found.named
+        # A part that the checkpoint has not.
+        else _fresh(link)
+        for link in (network if weights else ())
+    }
+    if any(link.theirs not in found.named for link in network):
         notes.append("the checkpoint has no pooler; ours starts anew")
     return Checkpoint(
-        family=architecture.family,
+        family=known,
         settings=settings,
         network=arrays,
         heads={
@@ -243,14 +243,12 @@ def _settings(
         if config.get(key, value) not in (value, None):
             raise RecipeError(
                 f"{path}: {key}: expected {value}, got {str(config[key])[:80]}; our"
-                f" {architecture.family} has no other"
+                f" {architecture.model_type} has no other"
             )
     settings: dict[str, Any] = dict(architecture.fixed)
     for key, (argument, default) in architecture.arguments.items():
         value = config.get(key, default)
         settings[argument] = _checked(path, key, argument, value)
-    if architecture.switch is not None and not config.get(architecture.switch[0], False):
-        settings[architecture.switch[1]] = 0
     if settings["hidden_dim"] % settings["num_heads"]:
         raise RecipeError(
             f"{path}: the width {settings['hidden_dim']} is not a multiple of the"
@@ -259,10 +257,8 @@ def _settings(
     pad_id = config.get("pad_token_id", architecture.pad_id)
     if not _is_whole(pad_id) or not 0 <= pad_id < settings["vocabulary_size"]:
         raise RecipeError(f"{path}: pad_token_id: expected an id, got {str(pad_id)[:80]}")
-    if architecture.offset_positions:
-        settings["max_sequence_length"] -= pad_id + 1
-        if settings["max_sequence_length"] < 1:
-            raise RecipeError(f"{path}: max_position_embeddings leaves no position after padding")
+    with located(str(path)):
+        architecture.read(settings, config, pad_id)
     if architecture.head_activation not in (None, settings["activation"]):
         settings["head_activation"] = architecture.head_activation
     attention = config.get(architecture.attention_dropout)
@@ -317,17 +313,20 @@ def _label_names(config: Mapping[str, Any]) -> tuple[str, ...]:
 class _Found:
     """The tensors of a checkpoint held against what its configuration makes one expect."""
 
-    def __init__(self, architecture: Architecture, files: WeightFiles):
+    def __init__(
+        self, architecture: Architecture, files: WeightFiles, heads: Mapping[str, list[Link]]
+    ):
         self.architecture = architecture
         self.files = files
+        self.heads = heads
         self.notes: list[str] = []
-        self.has_pooler = False
         # By the name that a file with heads would give them; LayerNorms by today's names.
         self.named: dict[str, str] = {}
-        heads = {theirs.split(".")[0] for theirs in self._head_names()}
+        in_heads = {link.theirs for links in heads.values() for link in links}
+        first_names = {name.split(".")[0] for name in (*in_heads, *architecture.copies)}
         for name in files.shapes:
             full = name
-            if not name.startswith(architecture.prefix) and name.split(".")[0] not in heads:
+            if not name.startswith(architecture.prefix) and name.split(".")[0] not in first_names:
                 full = architecture.prefix + name
             for old, new in ((".gamma", ".weight"), (".beta", ".bias")):
                 if full.endswith(old):
@@ -338,13 +337,8 @@ class _Found:
                 )
             self.named[full] = name
 
-    def _head_names(self) -> list[str]:
-        architecture = self.architecture
-        modules = [theirs for rows in architecture.heads.values() for theirs, _, _ in rows]
-        return [*modules, *architecture.parameters, *architecture.copies]
-
     def links(
-        self, config: Mapping[str, Any], settings: Mapping[str, Any], pad_id: int, num_labels: int
+        self, config: Mapping[str, Any], settings: Mapping[str, Any], pad_id: int
     ) -> tuple[list[Link], dict[str, list[Link]]]:
         """What to read for the network and for each head that is there.
 
@@ -352,22 +346,16 @@ class _Found:
             RecipeError: With every disagreement.
         """
         architecture, there = self.architecture, set(self.named)
-        segments = architecture.prefix + "embeddings.token_type_embeddings.weight"
-        their_segments = None
-        if "num_segments" not in settings and segments in there:
-            their_segments = self._shape(segments)[0] or 1
-        network = list(architecture.network_links(settings, pad_id, their_segments))
-        pooler = architecture.pooler_links(settings)
-        self.has_pooler = any(link.theirs in there for link in pooler)
-        network += pooler if self.has_pooler else []
+        network = list(architecture.network(settings, pad_id))
+        whole = any(link.theirs in there for link in network if link.optional)
         named = config.get("architectures") or [None]
         wanted = architecture.classes.get(str(named[0]) if isinstance(named, list) else "", ())
         heads: dict[str, list[Link]] = {}
-        for head in architecture.heads:
-            links = architecture.head_links(head, settings, num_labels)
+        for head, links in self.heads.items():
             if head in wanted or any(link.theirs in there for link in links):
                 heads[head] = links
-        expected = [*network, *(link for links in heads.values() for link in links)]
+        demanded = [link for link in network if whole or not link.optional]
+        expected = [*demanded, *(link for links in heads.values() for link in links)]
         self._agree(expected, there)
         self._copies(there, {link.theirs: link for link in expected})
         return network, heads
@@ -379,7 +367,7 @@ class _Found:
         wrong = [
             link
             for link in expected
-            if link.theirs in there and self._shape(link.theirs) != link.shape
+            if link.theirs in there and not _fits(self._shape(link.theirs), link.shape)
         ]
         for link in wrong[:NAMES_SHOWN]:
             faults.append(
@@ -418,7 +406,8 @@ class _Found:
             )
         if left_out:
             self.notes.append(
-                f"left out, our {architecture.family} has no place for it: " + ", ".join(left_out)
+                f"left out, our {architecture.model_type} has no place for it: "
+                + ", ".join(left_out)
             )
 
     def _copies(self, there: set[str], links: Mapping[str, Link]) -> None:
@@ -429,7 +418,7 @@ class _Found:
                 if not np.array_equal(one, two):
                     raise RecipeError(
                         f"{self.files.folder}: {copy} and {original} differ, expected one tied"
-                        f" tensor; our {self.architecture.family} has no second one"
+                        f" tensor; our {self.architecture.model_type} has no second one"
                     )
 
     def _shape(self, name: str) -> tuple[int, ...]:
@@ -444,15 +433,22 @@ class _Found:
         return np.array(array[link.rows_before : stop], order="C") if array.ndim == 2 else array
 
 
+def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
+    return len(shape) == len(wanted) and all(
+        there == want or (want is None and there) for there, want in zip(shape, wanted, strict=True)
+    )
+
+
 def _counted(names: list[str], what: str) -> str:
     return f"{len(names)} {what}: {listed(names, NAMES_SHOWN)}"
 
 
 def _fresh(link: Link) -> np.ndarray:
     """A part that the checkpoint has not, as a stage would start it; the same every time."""
-    if len(link.shape) == 1:
-        return np.zeros(link.shape, np.float32)
-    drawn = np.random.default_rng(0).normal(0.0, 0.02, link.shape[::-1])
+    shape = [size for size in reversed(link.shape) if size is not None]
+    if len(shape) == 1:
+        return np.zeros(shape, np.float32)
+    drawn = np.random.default_rng(0).normal(0.0, 0.02, shape)
     return np.clip(drawn, -0.04, 0.04).astype(np.float32)
 
 
@@ -476,21 +472,18 @@ def write_checkpoint(
         RecipeError: There is no such architecture, it cannot be this network, or the folder has
             files.
     """
-    if checkpoint.family not in ARCHITECTURES:
-        raise UnknownNameError(
-            "family", checkpoint.family, "an architecture we exchange", ARCHITECTURES
-        )
+    if checkpoint.family not in architectures():
+        what = "an architecture we exchange"
+        raise UnknownNameError("family", checkpoint.family, what, architectures())
     refuse_files(folder)
-    architecture, settings = ARCHITECTURES[checkpoint.family], checkpoint.settings
+    architecture, settings = architectures()[checkpoint.family], checkpoint.settings
     name, heads, notes = _their_class(architecture, checkpoint)
     config = _their_config(architecture, checkpoint, heads)
-    links = [
-        *architecture.network_links(settings, checkpoint.pad_id),
-        *architecture.pooler_links(settings),
-    ]
+    links = list(architecture.network(settings, checkpoint.pad_id))
+    their_heads = architecture.heads(settings, len(checkpoint.label_names))
     arrays = {f"network/{path}": value for path, value in checkpoint.network.items()}
     for head in heads:
-        links += architecture.head_links(head, settings, len(checkpoint.label_names))
+        links += their_heads[head]
         arrays |= {f"{head}/{path}": value for path, value in checkpoint.heads[head].items()}
     # Of replaced_token_detection the generator, which is a network of its own.
     surplus = sorted({"/".join(name.split("/")[:2]) for name in arrays.keys() - _ours(links)})
@@ -519,11 +512,11 @@ def _their_class(
 
     A fine-tuned network is written with its own head, not with those it learned under.
     """
-    there = [head for head in architecture.heads if head in checkpoint.heads]
+    there = set(checkpoint.heads)
     # Fine-tuned before pre-trained, then the class that takes most.
     best, taken = next(iter(architecture.classes.items()))
     for name, has in architecture.classes.items():
-        if set(has) <= set(there) and (
+        if set(has) <= there and (
             ("sequence_classification" in has, len(has))
             > ("sequence_classification" in taken, len(taken))
         ):
@@ -556,12 +549,7 @@ def _their_config(
     for key, (argument, _) in architecture.arguments.items():
         if argument == "activation":
             config[key] = THEIR_ACTIVATION[activation]
-    if any(ours == "embeddings/segment" for _, ours, _ in architecture.embeddings):
-        config.setdefault("type_vocab_size", 1)
-    if architecture.offset_positions:
-        config["max_position_embeddings"] += checkpoint.pad_id + 1
-    if architecture.switch is not None:
-        config[architecture.switch[0]] = bool(settings[architecture.switch[1]])
+    architecture.write(config, settings, checkpoint.pad_id)
     config[architecture.attention_dropout] = settings["dropout"]
     config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
     if "sequence_classification" in heads:
@@ -583,6 +571,6 @@ def _as_theirs(link: Link, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
         array = array.T
     elif link.rows_before:
         array = np.concatenate([np.zeros((link.rows_before, array.shape[1]), array.dtype), array])
-    if array.shape != link.shape:
+    if not _fits(array.shape, link.shape):
         raise RecipeError(f"{link.ours}: expected {link.shape} as theirs, got {array.shape}")
     return np.array(array, np.float32, order="C")

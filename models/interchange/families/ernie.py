@@ -1,0 +1,68 @@
+"""ERNIE (Baidu) in transformers 5.23, ``modeling_ernie.py`` and ``configuration_ernie.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from models.interchange.architecture import Architecture, Link, Settings, table
+from models.interchange.bert_names import (
+    ARGUMENTS,
+    DEMANDED,
+    blocks,
+    embeddings_norm,
+    like_bert,
+    pooler,
+    segments,
+    tables,
+)
+
+
+def network(settings: Settings, pad_id: int) -> Iterator[Link]:
+    """Every tensor of the network; the table of tasks where there is one."""
+    yield from tables("ernie", settings)
+    yield segments("ernie", settings)
+    if tasks := settings["num_tasks"]:
+        theirs = "ernie.embeddings.task_type_embeddings"
+        yield table(theirs, "network/embeddings/task", tasks, settings["hidden_dim"])
+    yield from embeddings_norm("ernie", settings)
+    yield from blocks("ernie", settings)
+    yield from pooler("ernie.pooler.dense", settings)
+
+
+def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
+    """Every tensor of each head."""
+    return like_bert(settings, num_labels)
+
+
+def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
+    """The number of tasks counts only where their switch is on."""
+    if not config.get("use_task_id", False):
+        settings["num_tasks"] = 0
+
+
+def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:
+    """The switch is on where there are tasks."""
+    config["use_task_id"] = bool(settings["num_tasks"])
+
+
+ARCHITECTURE = Architecture(
+    model_type="ernie",
+    classes={
+        "ErnieModel": (),
+        "ErnieForMaskedLM": ("masked_lm",),
+        "ErnieForNextSentencePrediction": ("next_sentence",),
+        "ErnieForPreTraining": ("masked_lm", "next_sentence"),
+        "ErnieForSequenceClassification": ("sequence_classification",),
+    },
+    arguments={**ARGUMENTS, "task_type_vocab_size": ("num_tasks", 3)},
+    network=network,
+    heads=heads,
+    copies={
+        "cls.predictions.decoder.weight": "ernie.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+    demanded=DEMANDED,
+    read=read,
+    write=write,
+)
