@@ -96,7 +96,7 @@ def tokenisation(folder: Path) -> Callable[[], Any]:
     """Text to shards."""
     from corpora.prepared import prepared_documents
     from models.tokenizers.wordpiece import WordPiece
-    from tasks.tokenize_corpus import Pieces, tokenize
+    from tasks.steps.tokenize_corpus import Pieces, tokenize
 
     tokenizer = WordPiece.load(folder / "tokenizer")
     tokenizer.encode(["builds the ops"])

@@ -43,8 +43,8 @@ def main() -> None:
 
 def measure(folder: Path, sources: int, artifacts: int) -> dict:
     """Make the store under the home, plan, change every source, plan again."""
-    from tasks.artifacts import Store
-    from tasks.plan import plan_recipe
+    from tasks.planning.plan import plan_recipe
+    from tasks.store.artifacts import Store
 
     project, recipe = wide_project(folder / "project", sources)
     store = Store(Path(os.environ["FOURSTAGE_HOME"]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prefect import flow
 
-from tasks.compare import compare_runs
-from tasks.entries import (
+from tasks.comparison.compare import compare_runs
+from tasks.comparison.entries import (
     Run,
     check_equal,
     contrasts_of,
@@ -13,8 +13,8 @@ from tasks.entries import (
     equal_budgets,
     run_entry,
 )
-from tasks.failures import says_what_next
-from tasks.naming import named
+from tasks.orchestration.failures import says_what_next
+from tasks.orchestration.naming import named
 
 
 @flow(name="compare", flow_run_name=named("compare", "recipes"))

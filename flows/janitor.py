@@ -5,10 +5,10 @@ from __future__ import annotations
 from prefect import flow
 from prefect.logging import get_run_logger
 
-from tasks.dead_runs import resume_dead_runs
-from tasks.naming import named
-from tasks.orphans import close_orphans, end_embedded_servers
-from tasks.tracking import connect
+from tasks.orchestration.dead_runs import resume_dead_runs
+from tasks.orchestration.naming import named
+from tasks.orchestration.orphans import close_orphans, end_embedded_servers
+from tasks.tracking.connection import connect
 
 
 @flow(name="janitor", flow_run_name=named("janitor"))

@@ -14,14 +14,14 @@ from flows.finetune import finetune
 from flows.prepare import prepare
 from flows.pretrain import pretrain
 from flows.promote import promote
-from tasks.failures import ended, says_what_next
-from tasks.fresh_process import get_ready
-from tasks.history import remember
-from tasks.naming import named
-from tasks.pages import show_summary
-from tasks.refresh import go_on_with_new_text, keep_what_stays
-from tasks.registry import register_model
-from tasks.work import work_on
+from tasks.orchestration.failures import ended, says_what_next
+from tasks.orchestration.naming import named
+from tasks.registry.fresh_process import get_ready
+from tasks.run.pages import show_summary
+from tasks.run.refresh import go_on_with_new_text, keep_what_stays
+from tasks.run.registry import register_model
+from tasks.run.work import work_on
+from tasks.store.history import remember
 
 STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": finetune}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from prefect import flow
 
-from tasks.events import announce_amber
-from tasks.failures import says_what_next
-from tasks.naming import named
-from tasks.pages import show_contracts
-from tasks.work import work_on
+from tasks.orchestration.events import announce_amber
+from tasks.orchestration.failures import says_what_next
+from tasks.orchestration.naming import named
+from tasks.run.pages import show_contracts
+from tasks.run.work import work_on
 
 
 @flow(name="prepare", flow_run_name=named("prepare", "recipe"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prefect import flow
 
-from tasks.failures import says_what_next
-from tasks.naming import named
-from tasks.pages import show_stage
-from tasks.work import work_on
+from tasks.orchestration.failures import says_what_next
+from tasks.orchestration.naming import named
+from tasks.run.pages import show_stage
+from tasks.run.work import work_on
 
 
 @flow(name="pretrain", flow_run_name=named("pretrain", "stage", "recipe"))

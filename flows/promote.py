@@ -6,14 +6,14 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from fourstage.errors import GateRefused
-from tasks.decision import challenger_of
-from tasks.events import announce_promotion
-from tasks.failures import ended, refused, says_what_next
-from tasks.naming import named
-from tasks.pages import show_gate, show_lineage, show_no_challenger
-from tasks.promote_model import Approval
-from tasks.registry import hold_gate, promote_model
-from tasks.tracking import connect
+from tasks.orchestration.events import announce_promotion
+from tasks.orchestration.failures import ended, refused, says_what_next
+from tasks.orchestration.naming import named
+from tasks.registry.decision import challenger_of
+from tasks.registry.promote_model import Approval
+from tasks.run.pages import show_gate, show_lineage, show_no_challenger
+from tasks.run.registry import hold_gate, promote_model
+from tasks.tracking.connection import connect
 
 
 @flow(name="promote", flow_run_name=named("promote", "model"))

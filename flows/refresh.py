@@ -7,8 +7,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.lifecycle import lifecycle
-from tasks.failures import says_what_next
-from tasks.naming import named
+from tasks.orchestration.failures import says_what_next
+from tasks.orchestration.naming import named
 
 
 @flow(name="refresh", flow_run_name=named("refresh", "recipe"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from prefect import flow
 from prefect.client.schemas.objects import State
 
-from tasks.failures import ended, says_what_next
-from tasks.naming import named
-from tasks.pages import show_rollback
-from tasks.registry import roll_back
-from tasks.tracking import connect
+from tasks.orchestration.failures import ended, says_what_next
+from tasks.orchestration.naming import named
+from tasks.run.pages import show_rollback
+from tasks.run.registry import roll_back
+from tasks.tracking.connection import connect
 
 
 @flow(name="rollback", flow_run_name=named("rollback", "model"))

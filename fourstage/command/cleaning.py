@@ -33,9 +33,9 @@ def add(verbs: Any) -> None:
 
 def handle_gc(options: Namespace) -> int:
     """List what may be deleted, and delete it on request."""
-    from tasks.artifacts import Store
-    from tasks.garbage import find_waste, remove
-    from tasks.tracking import connect
+    from tasks.registry.garbage import find_waste, remove
+    from tasks.store.artifacts import Store
+    from tasks.tracking.connection import connect
 
     make_home()
     store = Store(home(), say=say)

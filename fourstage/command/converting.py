@@ -73,7 +73,7 @@ def convert(source: str, target: Path) -> dict[str, Any]:
         found = read_checkpoint(folder)
         write_stage(found, target)
     elif source.startswith("models:/") or ("@" in source and "/" not in source):
-        from tasks.stage_files import stage_files
+        from tasks.registry.stage_files import stage_files
 
         with stage_files(source) as (stage, tokenizer):
             found = read_stage(stage, tokenizer)
@@ -96,19 +96,19 @@ def convert(source: str, target: Path) -> dict[str, Any]:
 
 
 def _write_card_of_version(uri: str, target: Path) -> None:
-    from tasks.hub_card import write_hub_card
-    from tasks.tracking import connect
-    from tasks.version_card import read_card
+    from tasks.registry.version_card import read_card
+    from tasks.reports.hub_card import write_hub_card
+    from tasks.tracking.connection import connect
 
     write_hub_card(*read_card(connect(), uri, home() / "store"), target)
 
 
 def _write_card_of_stage(stage: Path, target: Path) -> None:
     """Write the card of a stage in a store; nothing is known about a folder from elsewhere."""
-    from tasks.artifacts import MANIFEST, Store
-    from tasks.hub_card import write_hub_card
-    from tasks.model_card import model_card
-    from tasks.model_facts import facts_in_store
+    from tasks.reports.hub_card import write_hub_card
+    from tasks.reports.model_card import model_card
+    from tasks.store.artifacts import MANIFEST, Store
+    from tasks.store.model_facts import facts_in_store
 
     if not (stage / MANIFEST).is_file():
         return

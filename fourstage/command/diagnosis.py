@@ -207,8 +207,8 @@ def _locks() -> Finding:
 
 def _orphans() -> Finding:
     """Runs that a kill left RUNNING; the next run of their recipe closes them."""
-    from tasks.orphans import PROCESS, alive
-    from tasks.tracking import database_file
+    from tasks.orchestration.orphans import PROCESS, alive
+    from tasks.tracking.connection import database_file
 
     database = database_file(mlflow_uri()).absolute()
     if not mlflow_uri().startswith("sqlite:") or not database.is_file():
@@ -236,8 +236,8 @@ def _orphans() -> Finding:
 
 def _champions() -> Finding:
     """Models whose champion was removed; their next version waits for approval."""
-    from tasks.register_model import without_champion
-    from tasks.tracking import connect
+    from tasks.registry.register_model import without_champion
+    from tasks.tracking.connection import connect
 
     check, uri = "champions", mlflow_uri()
     if uri == f"sqlite:///{home() / 'mlflow.db'}" and not (home() / "mlflow.db").is_file():

@@ -271,8 +271,8 @@ promote:
 
 
 def _speed(shape: Shape, home: Path) -> tuple[float, bool]:
-    from tasks.artifacts import Store
-    from tasks.forecast import tokens_per_second
+    from tasks.planning.forecast import tokens_per_second
+    from tasks.store.artifacts import Store
 
     return tokens_per_second("bert", shape.network, VOCABULARY, list(Store(home).entries("stage")))
 

@@ -57,7 +57,7 @@ def handle_predict(options: Namespace) -> int:
         libraries_speak_to(new_log("predict")),
     ):
         from fourstage.activity import activity, progress
-        from tasks.predict import asking
+        from tasks.registry.predict import asking
 
         with activity(f"asking {options.model}"), asking(options.model) as (version, ask):
             answers = _answers(

@@ -65,7 +65,7 @@ def handle_promote(options: Namespace) -> int:
 
     def work() -> Any:
         if not server_named():
-            from tasks.decision import promotion_refused
+            from tasks.registry.decision import promotion_refused
 
             if refusal := promotion_refused(*asked):
                 return refusal
@@ -82,7 +82,7 @@ def handle_rollback(options: Namespace) -> int:
 
     def work() -> Any:
         if not server_named():
-            from tasks.decision import rollback_refused
+            from tasks.registry.decision import rollback_refused
 
             if refusal := rollback_refused(options.model):
                 return refusal

@@ -13,7 +13,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.settings import home
 
 if TYPE_CHECKING:
-    from tasks.artifacts import Artifact
+    from tasks.store.artifacts import Artifact
 
 PAGE, TEXT, FACTS = "report.html", "report.md", "report.json"
 
@@ -60,7 +60,7 @@ def handle_report(options: Namespace) -> int:
 
 def _newest() -> dict[str, Artifact]:
     """The most recently used contract of each subject."""
-    from tasks.artifacts import MANIFEST, Store
+    from tasks.store.artifacts import MANIFEST, Store
 
     used = sorted(
         Store(home()).entries("contract"), key=lambda a: (a.folder / MANIFEST).stat().st_mtime_ns

@@ -32,7 +32,7 @@ from fourstage.settings import home, make_home
 from fourstage.terminal import libraries_speak_to, new_log, say
 
 if TYPE_CHECKING:
-    from tasks.forecast import Cost
+    from tasks.planning.forecast import Cost
 
 
 def add(verbs: Any) -> None:
@@ -109,7 +109,7 @@ def handle_run(options: Namespace) -> int:
             from flows.lifecycle import lifecycle
 
             _import_ahead(options)
-        from tasks.narration import tell_summary
+        from tasks.reports.narration import tell_summary
 
         summary = lifecycle(
             options.recipe,
@@ -126,9 +126,9 @@ def handle_run(options: Namespace) -> int:
 
 def _import_ahead(options: Namespace) -> None:
     """Import what training needs, if there is something to train, while Prefect's server starts."""
-    from tasks.artifacts import Store
-    from tasks.plan import plan_recipe
-    from tasks.steps import look_ahead
+    from tasks.planning.plan import plan_recipe
+    from tasks.store.artifacts import Store
+    from tasks.store.steps import look_ahead
 
     # Errors in the data are left to the flow, which finds them again and records them.
     with suppress(RecipeError, ContractViolation, EnvironmentFault):
@@ -150,10 +150,10 @@ def handle_plan(options: Namespace) -> int:
     """Print each step with its state in the store, or every value of the recipe."""
     if options.resolved:
         return _print_resolved(options)
-    from tasks.artifacts import Store
-    from tasks.forecast import disk_bytes, stage_costs
-    from tasks.plan import plan_recipe
-    from tasks.steps import Kin, look_ahead, why
+    from tasks.planning.forecast import disk_bytes, stage_costs
+    from tasks.planning.plan import plan_recipe
+    from tasks.store.artifacts import Store
+    from tasks.store.steps import Kin, look_ahead, why
 
     store = Store(home())
     kin = Kin(store)
@@ -217,7 +217,7 @@ def handle_show(options: Namespace) -> int:
     """Print examples, separated by blank lines."""
     resolved_recipe(options.recipe, options)
     with libraries_speak_to(new_log("show")):
-        from tasks.show_examples import show_examples
+        from tasks.planning.show_examples import show_examples
 
         found = list(show_examples(options.recipe, options.stage, options.overrides, options.smoke))
     print_line("\n\n".join(found))
@@ -245,9 +245,9 @@ def _print_resolved(options: Namespace) -> int:
 
 def handle_explain(options: Namespace) -> int:
     """Print what changed, step by step."""
-    from tasks.artifacts import Store
-    from tasks.plan import plan_recipe
-    from tasks.steps import WAITS, Kin, look_ahead, why
+    from tasks.planning.plan import plan_recipe
+    from tasks.store.artifacts import Store
+    from tasks.store.steps import WAITS, Kin, look_ahead, why
 
     store = Store(home())
     kin = Kin(store)
@@ -302,7 +302,7 @@ def handle_compare(options: Namespace) -> int:
 
 
 def _print_comparison(table: dict[str, Any]) -> None:
-    from tasks.comparison_report import cells_for, explanation, headline
+    from tasks.comparison.comparison_report import cells_for, explanation, headline
 
     print_line(headline(table))
     for title, (head, rows) in cells_for(table):

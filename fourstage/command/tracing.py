@@ -40,9 +40,9 @@ def add(verbs: Any) -> None:
 
 def handle_trace(options: Namespace) -> int:
     """Print the lineage; an incomplete one is an error."""
-    from tasks import lineage_views
-    from tasks.lineage import trace
-    from tasks.tracking import connect
+    from tasks.registry import lineage_views
+    from tasks.registry.lineage import trace
+    from tasks.tracking.connection import connect
 
     found = trace(connect(), options.model, home() / "store")
     if options.json:
@@ -59,8 +59,8 @@ def handle_trace(options: Namespace) -> int:
 
 def handle_impact(options: Namespace) -> int:
     """Print each version that saw the text."""
-    from tasks.lineage import impact
-    from tasks.tracking import connect
+    from tasks.registry.lineage import impact
+    from tasks.tracking.connection import connect
 
     found = impact(connect(), options.digest, home() / "store")
     if options.json:
@@ -77,9 +77,9 @@ def handle_impact(options: Namespace) -> int:
 
 def handle_diff(options: Namespace) -> int:
     """Print the differences."""
-    from tasks.artifacts import Store
-    from tasks.diff import diff, text
-    from tasks.tracking import connect
+    from tasks.comparison.diff import diff, text
+    from tasks.store.artifacts import Store
+    from tasks.tracking.connection import connect
 
     found = diff(connect(), Store(home()), options.before, options.after)
     if options.json:

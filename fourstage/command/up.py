@@ -128,8 +128,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
     Raises:
         EnvironmentFault: A port is taken, or a server does not start.
     """
-    from tasks.mlflow_pages import LOGIN
-    from tasks.tracking import connect
+    from tasks.tracking.connection import connect
+    from tasks.tracking.mlflow_pages import LOGIN
 
     for port, option in ((prefect_port, "--prefect-port"), (mlflow_port, "--mlflow-port")):
         _require_free(port, option)
@@ -169,7 +169,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
             write_atomically(home() / PAGES, mlflow + "\n")  # for links in runs that connect
             servers.start(
                 "mlflow",
-                *(*python, "-m", "uvicorn", "--factory", "tasks.mlflow_pages:pages", *ELSEWHERE),
+                *(*python, "-m", "uvicorn", "--factory", "tasks.tracking.mlflow_pages:pages"),
+                *ELSEWHERE,
                 *("--host", LOOPBACK, "--port", str(mlflow_port), "--log-level", "warning"),
                 environment=environment | {LOGIN: login},
                 folder=project(),
@@ -237,12 +238,14 @@ def deploy(environment: dict[str, str]) -> None:
         _module(environment, "prefect", "--no-prompt", "deploy", "--all", "--prefect-file", file)
     if not files:
         say(f"there is no {own}, so nothing is deployed; `fourstage new` makes one")
-    for removed in _module(environment, "tasks.deployments", *files).splitlines():
+    for removed in _module(environment, "tasks.orchestration.deployments", *files).splitlines():
         say(f"removed the deployment {removed}, which {own} does not name")
     for name in ("automations.yaml", *(["notifications.yaml"] if os.environ.get(WEBHOOK) else [])):
         file = project() / name
         shipped = REPOSITORY / name
-        _module(environment, "tasks.automations", str(file if file.is_file() else shipped))
+        _module(
+            environment, "tasks.orchestration.automations", str(file if file.is_file() else shipped)
+        )
 
 
 def work_pool(file: Path) -> str:

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from fourstage.errors import GateRefused
-from tasks.artifacts import MANIFEST, Artifact, Store
+from tasks.store.artifacts import MANIFEST, Artifact, Store
 from tests.flows.own_project import CANARY
 from tests.flows.person import Answer
 

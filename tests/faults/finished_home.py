@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tasks.artifacts import Artifact, Store
+from tasks.store.artifacts import Artifact, Store
 from tests.flows.own_project import Project, recipe, stages
 from tests.flows.person import Answer, Listener, Person, end_all
 

@@ -27,11 +27,11 @@ from fourstage.settings import make_private
 make_private()
 import flows
 from fourstage.errors import EnvironmentFault
-from tasks.artifacts import Artifact, Missing
-from tasks.durable import store
-from tasks.plan import plan_recipe
-from tasks.steps import bind
-from tasks.work import TASKS
+from tasks.store.artifacts import Artifact, Missing
+from tasks.steps.durable import store
+from tasks.planning.plan import plan_recipe
+from tasks.store.steps import bind
+from tasks.run.work import TASKS
 
 made, told = {}, {}
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

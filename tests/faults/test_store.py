@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tasks.artifacts import MANIFEST, Artifact, Missing, Store
+from tasks.store.artifacts import MANIFEST, Artifact, Missing, Store
 from tests.faults.always import what_always_holds
 from tests.faults.finished_home import ADDRESSES, SECOND, Finished, entry, flip
 from tests.flows.person import Answer, Listener, Person

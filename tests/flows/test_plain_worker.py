@@ -67,7 +67,7 @@ def worker(person: Person) -> Iterator[subprocess.Popen[str]]:
     for words in (
         ("prefect", "work-pool", "create", "fourstage", "--type", "process"),
         ("prefect", "--no-prompt", "deploy", "--all"),
-        ("tasks.automations", "automations.yaml"),
+        ("tasks.orchestration.automations", "automations.yaml"),
     ):
         assert module(person, *words).wait(120) == 0
     root = {"FOURSTAGE_ROOT": str(person.folder)}

@@ -59,7 +59,7 @@ def wait_until(what: str, happens: Callable[[], Any], seconds: float = 60) -> An
 
 def put(tmp_path: Path, within: int) -> list[str]:
     """Put our automations on the server, with another window."""
-    from tasks.automations import put_automations
+    from tasks.orchestration.automations import put_automations
 
     document = yaml.safe_load(AUTOMATIONS.read_text("utf-8"))
     document["automations"][0]["trigger"]["within"] = within
@@ -119,7 +119,7 @@ def called_by(client: Any, run: UUID) -> list[Any]:
 def test_a_silent_run_of_another_team_is_let_be_and_ours_is_dead(
     client, prefect_server: str, tmp_path: Path
 ):
-    from tasks.dead_runs import resume_dead_runs
+    from tasks.orchestration.dead_runs import resume_dead_runs
 
     put(tmp_path, SHORTEST)
     processes = [sleeper(prefect_server, tmp_path, tag) for tag in (TAG, "another-team")]
@@ -166,7 +166,7 @@ def crashed_run(client: Any, name: str, tags: list[str]) -> UUID:
 
 
 def test_dead_runs_of_our_resumable_deployments_go_on_and_no_others(client):
-    from tasks.dead_runs import RESUMABLE, resume_dead_runs
+    from tasks.orchestration.dead_runs import RESUMABLE, resume_dead_runs
 
     ours = crashed_run(client, "ours", [TAG, RESUMABLE])
     once = crashed_run(client, "once", [TAG])
@@ -180,9 +180,9 @@ def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
     client, tmp_path: Path
 ):
     """A container's name is gone with it, so that nobody can look for its process any more."""
-    from tasks.orphans import FLOW_RUN, HOST, close_orphans
-    from tasks.runs import ensure_experiment, stage_run, start_lifecycle
-    from tasks.tracking import connect
+    from tasks.orchestration.orphans import FLOW_RUN, HOST, close_orphans
+    from tasks.tracking.connection import connect
+    from tasks.tracking.runs import ensure_experiment, stage_run, start_lifecycle
 
     tracking = connect(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
     crashed = crashed_run(client, "elsewhere", [TAG])
@@ -208,7 +208,7 @@ def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
 def test_our_deployments_that_a_file_no_longer_names_are_removed_and_no_others(client, tmp_path):
     from prefect.client.schemas.filters import DeploymentFilter
 
-    from tasks.deployments import remove_left_over
+    from tasks.orchestration.deployments import remove_left_over
 
     def there() -> set[str]:
         names = {"any_": ["named", "left-over", "another-teams"]}
@@ -231,8 +231,8 @@ def test_our_deployments_that_a_file_no_longer_names_are_removed_and_no_others(c
 TELLER = """
 from prefect import flow, tags
 from prefect.states import Completed, Failed
-from tasks.events import announce
-from tasks.failures import ended
+from tasks.orchestration.events import announce
+from tasks.orchestration.failures import ended
 
 @flow(flow_run_name="{name}")
 def tells(name: str):
@@ -256,7 +256,7 @@ tells("failed", return_state=True)  # another team's
 def test_a_webhook_is_told_of_what_happened_in_names_numbers_and_links(
     client, prefect_server: str, tmp_path: Path, monkeypatch
 ):
-    from tasks.automations import put_automations
+    from tasks.orchestration.automations import put_automations
 
     file = REPOSITORY / "notifications.yaml"
     with pytest.raises(EnvironmentFault, match="FOURSTAGE_WEBHOOK"):

@@ -10,7 +10,7 @@ import pytest
 from data_contracts.report import to_html, to_markdown
 from data_contracts.verdict import Report
 from fourstage.command import main
-from tasks.artifacts import Artifact, Findings, Store
+from tasks.store.artifacts import Artifact, Findings, Store
 
 
 def _held(home: Path, name: str, verdict: str, number: int = 0) -> Artifact:

@@ -188,8 +188,8 @@ TEXTS = (
 )
 READ_ALL_THE_SAME = {
     "long_rows": "has one value so far",
-    "p50_at_most": "taken apart by tasks/gate.py",
-    "p95_at_most": "taken apart by tasks/gate.py",
+    "p50_at_most": "taken apart by tasks/registry/gate.py",
+    "p95_at_most": "taken apart by tasks/registry/gate.py",
 }
 READERS = ("tasks", "flows", "fourstage", "corpora", "models")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.tracking import Tracking, connect
+from tasks.tracking.connection import Tracking, connect
 from tests.tasks.lifecycle import Lifecycle, make_saved_model
 
 

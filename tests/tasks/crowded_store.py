@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from fourstage.digests import digest
-from tasks.artifacts import MANIFEST, Artifact, Findings, Store
-from tasks.steps import Bound, Step, bind
+from tasks.store.artifacts import MANIFEST, Artifact, Findings, Store
+from tasks.store.steps import Bound, Step, bind
 from tests.flows.own_project import Project, document, recipe, stages
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from tasks.artifacts import Artifact, Findings, Store
+from tasks.store.artifacts import Artifact, Findings, Store
 
 STAGES = ("general", "domain", "task", "finetune")
 LABELS = ["alpha", "beta", "gamma"]

@@ -120,7 +120,7 @@ print(json.dumps([answer["probabilities"] for answer in model.predict(json.load(
 
 def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_it(tmp_path):
     from models.tokenizers.byte_bpe import learn
-    from tasks.register_model import save_text_model
+    from tasks.registry.register_model import save_text_model
 
     asked = [*texts(), "It's naïve:  WAA\n\n是我的书。 <mask></s> "]
     made = learn(asked * 3, vocabulary_size=400)

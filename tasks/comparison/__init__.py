@@ -1,0 +1,1 @@
+"""Recipes, runs and versions held against each other."""

@@ -1,0 +1,244 @@
+"""A comparison as people read it: a table, the differences that are real, a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.comparison.contests import PROBE_MEAN
+from tasks.reports.cards import markdown_table
+
+Table = Mapping[str, Any]
+FEW = 2  # trainings whose spread says nothing: Student's t with one degree of freedom
+COSTS = {
+    "teachers": ("its teacher", "C2"),
+    "pretraining": ("pre-training", "C0"),
+    "finetuning": ("fine-tuning, one seed", "C1"),
+}
+
+
+def headline(table: Table) -> str:
+    """The first sentence: does the best recipe beat the cheap baseline?"""
+    metric = table["metrics"][0]
+    scored = [recipe for recipe in table["recipes"] if metric in recipe["metrics"]]
+    best = max(scored, key=lambda recipe: recipe["metrics"][metric]["mean"])
+    cheap = table["baselines"][0]
+    judged = {
+        (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
+    }.get((best["name"], cheap["name"]))
+    ours, theirs = best["metrics"][metric]["mean"], cheap["metrics"][metric]
+    if judged == "better":
+        return f"{best['name']} is the best: {metric} {ours:.3f}; {cheap['name']} {theirs:.3f}."
+    if judged == "worse":
+        return (
+            f"{cheap['name']} wins: {metric} {theirs:.3f}; the best recipe, {best['name']},"
+            f" gets {ours:.3f}."
+        )
+    if judged is None:
+        return (
+            f"{best['name']} has the highest {metric}, {ours:.3f}; {cheap['name']}, which it was"
+            f" not judged against, gets {theirs:.3f}."
+        )
+    return (
+        f"No recipe can be told from {cheap['name']}, which gets {metric} {theirs:.3f}; the best,"
+        f" {best['name']}, gets {ours:.3f}."
+    )
+
+
+def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the table of scores and costs, baselines last."""
+    metrics = table["metrics"]
+    corpora = list(dict.fromkeys(c for r in table["recipes"] for c in r["heldout_loss"]))
+    head = (
+        "recipe",
+        "stages",
+        "seeds",
+        *metrics,
+        "tokens",
+        "steps",
+        "seconds",
+        *(f"loss on {corpus}" for corpus in corpora),
+    )
+    body = []
+    for recipe in table["recipes"]:
+        body.append(
+            (
+                recipe["name"],
+                " → ".join(recipe["stages"]),
+                str(len(recipe["seeds"])),
+                *(_score(recipe["metrics"].get(metric)) for metric in metrics),
+                f"{recipe['tokens']:,.0f}",
+                f"{recipe['steps']:,.0f}",
+                f"{recipe['seconds']:,.0f}",
+                *(_loss(recipe, corpus) for corpus in corpora),
+            )
+        )
+    blank = ("–",) * (3 + len(corpora))
+    for rival in table["baselines"]:
+        scores = (f"{rival['metrics'][metric]:.4f}" for metric in metrics)
+        body.append((rival["name"], "", "", *scores, *blank))
+    return head, body
+
+
+def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the probes: the mean of each pre-training, the score on each data set."""
+    probes = table["probes"]
+    head = ("recipe", "each pre-training", *(f"{name} {probes[name]['metric']}" for name in probes))
+    body = []
+    for recipe in table["recipes"]:
+        score = recipe["metrics"].get(PROBE_MEAN)
+        if score is not None:
+            each = "  ".join(f"{value:.4f}" for value in score["trainings"])
+            parts = (f"{score['parts'][name]:.4f}" for name in probes)
+            body.append((recipe["name"], each, *parts))
+    for rival in table["baselines"]:
+        parts = (f"{rival['parts'][PROBE_MEAN][name]:.4f}" for name in probes)
+        body.append((rival["name"], "", *parts))
+    return head, body
+
+
+def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows of the contrasts on one metric."""
+    percent = f"{table['confidence']:.0%}"
+    head = ("is", "than", "difference", f"{percent} interval", "p", "detectable", "verdict")
+    body = [
+        (
+            found["candidate"],
+            found["reference"],
+            f"{found['difference']:+.4f}",
+            *_inference(found),
+            found["verdict"],
+        )
+        for found in table["differences"][metric]
+    ]
+    return head, body
+
+
+def _inference(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Interval, p and detectable difference; of two trainings nothing but p says anything."""
+    p = "< .0001" if found["p"] < 0.0001 else f"{found['p']:.4f}"
+    if found["trainings"] == FEW:
+        return "two are too few", p, "–"
+    interval = f"{found['low']:+.4f} to {found['high']:+.4f}"
+    return interval, p, f"{found['smallest_detectable']:.4f}"
+
+
+def explanation(table: Table) -> str:
+    """What the numbers are, for one who meets them the first time."""
+    equal = {"tokens": "equal tokens", "time": "equal time"}.get(table["equal"], "as written")
+    parts = []
+    if probes := table["probes"]:
+        told = (f"{name} ({n['rows']:,}; {n['texts']:,} texts)" for name, n in probes.items())
+        parts.append(
+            f"{PROBE_MEAN}: what the network knows after pre-training, before it is fine-tuned."
+            " Logistic regression on its frozen vectors learns from the train rows of each data set"
+            f" and is scored on the {table['split']} rows: {', '.join(told)}. Mean over the data"
+            " sets ± standard deviation over pre-trainings; fine-tunings of one pre-training share"
+            " its probes, which count once."
+        )
+    if table["dataset"]:
+        parts.append(
+            f"{'Other scores' if probes else 'Scores'} on {table['rows']:,} {table['split']} rows"
+            f" of {table['dataset']} ({table['texts']:,} texts; {table['rows_clean']:,} rows whose"
+            " text is in no training row): mean ± standard deviation over seeds."
+        )
+    parts += [
+        f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"
+        " all its stages; those it shares with others are counted in full. Losses are held-out, at"
+        " the end of pre-training, in nats a hidden token; in brackets, against guessing by how"
+        " often each token occurs.",
+        "Differences: other rows (paired bootstrap over texts,"
+        f" {table['resamples']:,} resamples) and other trainings (runs that share a pre-training"
+        " count as one), with Student's t. The interval is each contrast's own; *p* is corrected"
+        f" (Holm) for the {_contrasts(table)}, and below {1 - table['confidence']:.2f} the verdict"
+        " is better or worse. *Detectable* is for planning: the true difference that such a"
+        f" contrast finds with {table['power']:.0%} power, were it the only one.",
+        f"Machine: {table['machine']['processor']}, {table['machine']['cores']} cores,"
+        f" {', '.join(sorted({recipe['precision'] for recipe in table['recipes']}))}.",
+        *table["notes"],
+    ]
+    return "\n".join(f"- {part}" for part in parts)
+
+
+def _contrasts(table: Table) -> str:
+    count = len(table["differences"][table["metrics"][0]])
+    return "one contrast" if count == 1 else f"{count} contrasts"
+
+
+def markdown(table: Table, picture: str | None = None) -> str:
+    """The whole comparison.
+
+    Args:
+        table: As `tasks.comparison.comparison_table.judge` makes it.
+        picture: Address of the plot.
+    """
+    parts = ["## Comparison", headline(table)]
+    for title, cells in cells_for(table):
+        parts += [f"### {title}"] if title else []
+        parts.append(markdown_table(*cells))
+    if picture:
+        parts.append(f"![Scores and cost]({picture})")
+    parts.append(explanation(table))
+    return "\n\n".join(parts) + "\n"
+
+
+def plot(table: Table) -> bytes:
+    """PNG: each run's first score with mean and interval; what each recipe cost."""
+    from tasks.reports.plots import figure, png
+
+    metric = table["metrics"][0]
+    recipes = table["recipes"][::-1]
+    places = range(len(recipes))
+    drawn = figure(10, 1.6 + 0.45 * len(recipes))
+    scores, costs = drawn.subplots(1, 2, sharey=True)
+    for place, recipe in zip(places, recipes, strict=True):
+        score = recipe["metrics"].get(metric)
+        if score is None:
+            continue
+        reach = [[score["mean"] - score["low"]], [score["high"] - score["mean"]]]
+        scores.errorbar(
+            score["mean"], place, xerr=reach, fmt="D", color="C0", capsize=4, markersize=6
+        )
+        spots = [place + 0.18] * len(score["values"])
+        scores.plot(score["values"], spots, "o", color="C1", markersize=4, alpha=0.8)
+    for rival, style in zip(table["baselines"], ("--", ":"), strict=True):
+        scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
+    scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
+    dots = "pre-trainings" if metric == PROBE_MEAN else "seeds"
+    scores.set_xlabel(f"{metric}: {dots} (dots), mean and {table['confidence']:.0%} interval")
+    scores.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    ends = [0.0] * len(recipes)
+    for part, (label, colour) in COSTS.items():
+        minutes = [recipe[part]["seconds"] / 60 for recipe in recipes]
+        if any(minutes):
+            costs.barh(list(places), minutes, left=ends, height=0.5, label=label, color=colour)
+        ends = [end + more for end, more in zip(ends, minutes, strict=True)]
+    costs.set_xlabel("minutes of training")
+    costs.legend(fontsize=7, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    for axes in (scores, costs):
+        axes.spines[["top", "right"]].set_visible(False)
+    drawn.tight_layout()
+    return png(drawn)
+
+
+def _loss(recipe: Table, corpus: str) -> str:
+    loss, unigram = recipe["heldout_loss"].get(corpus), recipe["unigram_loss"].get(corpus)
+    if loss is None:
+        return "–"
+    return f"{loss:.2f}" if unigram is None else f"{loss:.2f} ({loss - unigram:+.2f})"
+
+
+def _score(score: Mapping[str, Any] | None) -> str:
+    if score is None:
+        return "–"
+    spread = "" if score["deviation"] is None else f" ± {score['deviation']:.4f}"
+    return f"{score['mean']:.4f}{spread}"
+
+
+def cells_for(table: Table) -> Sequence[tuple[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]]:
+    """Titles and cells of every table, for a terminal."""
+    found = [("", score_cells(table))]
+    if table["probes"]:
+        found.append(("probes", probe_cells(table)))
+    found += [(metric, difference_cells(table, metric)) for metric in table["metrics"]]
+    return found

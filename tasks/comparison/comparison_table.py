@@ -1,0 +1,260 @@
+"""From finished runs to the table of a comparison: scores over seeds, costs, real differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from fourstage.digests import digest
+from models.evaluation.baseline import CHEAP, MAJORITY
+from tasks.comparison.contests import PROBE_MEAN, contests_of
+from tasks.comparison.entries import BASELINE, SCORES, Entry, Run, pretraining_stages
+from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
+from tasks.steps.tokenize_corpus import a_character, unigram_losses
+from tasks.store.provenance import git_state, machine
+
+
+def judge(
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[Run]],
+    equal: str | None,
+    contrasts: Sequence[tuple[str, str]],
+) -> dict[str, Any]:
+    """Everything a comparison has to say, as plain JSON.
+
+    Args:
+        entries: The recipes in order.
+        runs: Those of each entry, by its name, in the order of its seeds.
+        equal: ``tokens``, ``time`` or None.
+        contrasts: What is judged, from `tasks.comparison.entries.contrasts_of`.
+
+    Raises:
+        RecipeError: If the runs were not evaluated on the same rows.
+    """
+    from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES
+
+    declared = [
+        (CHEAP if candidate == BASELINE else candidate, CHEAP if other == BASELINE else other)
+        for candidate, other in contrasts
+    ]
+    contests = contests_of({entry.name: runs[entry.name] for entry in entries}, declared)
+    a_run = runs[entries[0].name][0]
+    recipe, facts = a_run.plan.recipe, a_run.scores
+    recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
+    probed = contests.get(PROBE_MEAN)
+    labelled = next((found for name, (_, found) in contests.items() if name != PROBE_MEAN), None)
+    return {
+        "digest": comparison_digest(entries, runs, equal, contrasts),
+        "dataset": recipe.finetune.dataset if recipe.finetune else None,
+        "split": recipe.evaluation_split,
+        "rows": facts.get("rows", 0),
+        "rows_clean": facts.get("rows_clean", 0),
+        "texts": labelled.groups[0] if labelled else 0,
+        "probes": {
+            on.name: {"metric": on.metric, "rows": rows, "texts": texts}
+            for on, rows, texts in zip(probed[0], probed[1].rows, probed[1].groups, strict=True)
+        }
+        if probed
+        else {},
+        "metrics": list(contests),
+        "equal": equal,
+        "confidence": CONFIDENCE,
+        "power": POWER,
+        "resamples": RESAMPLES,
+        "recipes": recipes,
+        "baselines": _baselines(entries, runs, contests),
+        "differences": {
+            metric: [asdict(difference) for difference in found.differences]
+            for metric, (_, found) in contests.items()
+        },
+        "notes": _notes(entries, contests, equal)
+        + _guessed_before(recipes)
+        + unlike_windows(recipes)
+        + [
+            f"{entry.name}: {note}"
+            for entry in entries
+            for note in beyond_pretraining(runs[entry.name][0].plan.recipe)
+        ]
+        + too_early(recipes),
+        "machine": machine(),
+        "git": git_state(),
+    }
+
+
+def comparison_digest(
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[Run]],
+    equal: str | None,
+    contrasts: Sequence[tuple[str, str]],
+) -> str:
+    """Names a comparison: equal ones share it."""
+    from tasks.store.code import closure_digest, module_file
+
+    evaluations = [
+        [
+            entry.name,
+            [
+                [run.seed, *(run.made[step.name].key for step in run.plan.of_kind(*SCORES))]
+                for run in runs[entry.name]
+            ],
+        ]
+        for entry in entries
+    ]
+    code = closure_digest(module_file("models.evaluation.comparison"))
+    return digest(
+        {
+            "evaluations": evaluations,
+            "equal": equal,
+            "contrasts": [list(pair) for pair in contrasts],
+            "code": code,
+        }
+    )
+
+
+def _baselines(
+    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], contests: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The cheap rivals' scores; they are the same beside every recipe that has them."""
+    found = []
+    for rival, told in ((CHEAP, "baseline"), (MAJORITY, "majority")):
+        parts = {}
+        for metric, (on, _) in contests.items():
+            a_run = next(
+                runs[entry.name][0] for entry in entries if on[0].step in runs[entry.name][0].made
+            )
+            parts[metric] = {
+                each.name: a_run.made[each.step].facts[told][each.metric] for each in on
+            }
+        means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
+        found.append({"name": rival, "metrics": means, "parts": parts})
+    return found
+
+
+def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> dict[str, Any]:
+    scores = {
+        metric: {
+            **{name: value for name, value in asdict(score).items() if name != "name"},
+            "parts": {each.name: part for each, part in zip(on, score.parts, strict=True)},
+        }
+        for metric, (on, found) in contests.items()
+        for score in found.scores
+        if score.name == entry.name
+    }
+    last = [run.stages[-1][2].facts["heldout_loss"] for run in runs]
+    guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
+    recipe = runs[0].plan.recipe
+    stages, pretraining = recipe.stages, pretraining_stages(recipe)
+    return {
+        "name": entry.name,
+        "recipe": entry.recipe,
+        "stages": [stage.name for stage in stages],
+        "pretrained": recipe.pretrained.name if recipe.pretrained else "",
+        "seeds": list(entry.seeds),
+        "seeds_from": entry.seeds_from,
+        "seeds_together": entry.together,
+        "metrics": scores,
+        "metrics_clean": _means([run.scores.get("metrics_clean", {}) for run in runs]),
+        **_spent(runs),
+        "pretraining": _spent(runs, pretraining),
+        "finetuning": _spent(runs, [stage for stage in stages if stage.kind == "finetune"]),
+        "teachers": _spent(runs, [stage for stage in stages if stage not in recipe.last_network]),
+        "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
+        "heldout_loss": _means(before),
+        "heldout_loss_a_character": a_character(
+            _means(before), {name: runs[0].made[f"tokens {name}"] for name in before[0]}
+        ),
+        "heldout_loss_after": guessed,
+        "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
+        "unigram_loss": unigram_losses(runs[0].made, before[0]),
+        "heldout_loss_at_the_end": _means(last),
+        "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
+        "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],
+        "evaluations": {
+            str(run.seed): run.made["evaluation"].key for run in runs if "evaluation" in run.made
+        },
+    }
+
+
+def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | None) -> list[str]:
+    of: dict[str, list[str]] = {}  # recipes that share a note share its line
+    for metric, (_, found) in contests.items():
+        what = "pre-training" if metric == PROBE_MEAN else "seed"
+        for name in found.one_seed:
+            note = f"one {what} only: the interval knows nothing of the spread over {what}s"
+            if name not in of.setdefault(note, []):
+                of[note].append(name)
+    for entry in entries:
+        if len(entry.seeds) > 1 and entry.seeds_from != _first_stage(entry):
+            of.setdefault(_shared(entry), []).append(entry.name)
+    notes = [f"{', '.join(names)}: {note}" for note, names in of.items()]
+    if equal and any(entry.smoke for entry in entries):
+        notes.append(f"--smoke: budgets are as small as can be, --equal {equal} changes nothing")
+    return notes
+
+
+def _shared(entry: Entry) -> str:
+    """What sharing the stages before `entry.seeds_from` means for deviations and intervals."""
+    said = f"seeds differ from stage {entry.seeds_from} on; "
+    if entry.together >= len(entry.seeds):
+        return said + "what the stages before it owe to chance is in no deviation and no interval"
+    return said + f"each {entry.together} share the stages before it, and their mean is one value"
+
+
+def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whose losses are not of the end of pre-training."""
+    return [
+        f"{recipe['name']}: losses are of the end of stage {recipe['heldout_loss_after']}, the last"
+        " that guessed hidden tokens"
+        for recipe in recipes
+        if recipe["heldout_loss_after"] not in ("", recipe["pretrained"])
+    ]
+
+
+def unlike_windows(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whose losses cannot be held against whose: a longer window has more to guess from."""
+    of: dict[int, list[str]] = {}
+    for recipe in recipes:
+        if recipe["heldout_loss"]:
+            of.setdefault(recipe["heldout_window"], []).append(recipe["name"])
+    if len(of) < 2:
+        return []
+    told = "; ".join(f"{length} tokens in {', '.join(of[length])}" for length in sorted(of))
+    return [f"losses compare only where windows are of one length: {told}"]
+
+
+def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whose pre-training is too short for what it says about an objective.
+
+    It is judged by the text it read; of other text it need not know more than frequencies.
+    """
+    notes = []
+    for recipe in recipes:
+        nats = against_frequency(recipe["heldout_loss"], recipe["unigram_loss"], recipe["read"])
+        if nats and max(nats.values()) > -LEARNED:
+            corpus = max(nats, key=nats.__getitem__)
+            notes.append(
+                f"{recipe['name']}: {nats[corpus]:+.2f} nats on {corpus} against guessing by"
+                f" frequency; above -{LEARNED:.0f} little can be said of its pre-training but that"
+                " it is too short, or forgotten since"
+            )
+    return notes
+
+
+def _first_stage(entry: Entry) -> str:
+    from tasks.planning.plan import plan_recipe
+
+    return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
+
+
+def _spent(runs: Sequence[Run], stages: Sequence[Any] | None = None) -> dict[str, float]:
+    return {
+        what: float(np.mean([run.spent(what, stages) for run in runs]))
+        for what in ("steps", "tokens", "seconds")
+    }
+
+
+def _means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: float(np.mean([table[name] for table in tables])) for name in tables[0]}

@@ -1,0 +1,228 @@
+"""What differs between two versions, two runs or two recipes: settings, data, code, scores."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import RecipeError, UnknownNameError
+from tasks.planning.plan import plan_recipe
+from tasks.registry.lineage import kept_ancestry, trace
+from tasks.registry.register_model import registered_names
+from tasks.store.ancestry import Ancestry, gather
+from tasks.store.artifacts import Artifact, Store
+from tasks.store.model_facts import facts_of
+from tasks.store.provenance import git_state
+from tasks.store.steps import Bound, Change, changes, look_ahead
+from tasks.tracking.connection import Tracking, answered
+from tasks.tracking.published import stages_of
+from tasks.tracking.run_metrics import figures
+from tasks.tracking.runs import KIND
+
+SECTIONS = ("settings", "data", "code", "scores")
+TEXTS = ("corpus", "dataset")
+OWN = ("stage ", "tokenizer", "evaluation", "probe ")  # steps that are a recipe's own decisions
+DECIDING = ("contract", "tokenizer", "tokens", "rows", "stage", "evaluation", "probe")
+COUNTS = ("read", "kept", "quarantined", "removed")
+VERSION = re.compile(r"models:/.+|[^/@]+@[^/@]+|[^/@]+/[1-9]\d*")
+RUN = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two.
+
+    Attributes:
+        name: What it is, for people.
+        settings: Of each step that decides anything.
+        data: Snapshot, reading and counts of each text.
+        code: Commit, digests of the code by step, versions of packages.
+        scores: What was measured, by the metric's name.
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What differs from one to the other.
+
+    Attributes:
+        before: The first.
+        after: The second.
+    """
+
+    before: Side
+    after: Side
+
+    def section(self, name: str) -> list[Change]:
+        """The changes of one of `SECTIONS`."""
+        found = changes(getattr(self.before, name), getattr(self.after, name))
+        return [change for change in found if _tells(name, change)]
+
+    def unknown(self, name: str) -> list[str]:
+        """Which of the two has nothing in a section, so that it can't be compared."""
+        return [side.name for side in (self.before, self.after) if not getattr(side, name)]
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``diff --json`` prints it."""
+        return {
+            "from": self.before.name,
+            "to": self.after.name,
+            **{
+                name: [{"at": c.at, "from": c.before, "to": c.after} for c in self.section(name)]
+                for name in SECTIONS
+            },
+            "not_known": {name: self.unknown(name) for name in SECTIONS if self.unknown(name)},
+        }
+
+
+def diff(tracking: Tracking, store: Store, before: str, after: str) -> Diff:
+    """Compare two versions, runs or recipes.
+
+    Args:
+        tracking: The server.
+        store: The store.
+        before: ``NAME/2``, ``NAME@champion``, the id of a run, or a recipe.
+        after: The same.
+
+    Raises:
+        RecipeError: If there is no such thing.
+    """
+    return Diff(*(_side(tracking, store, word) for word in (before, after)))
+
+
+def _tells(section: str, change: Change) -> bool:
+    """Whether a change says something that another one does not say already."""
+    if None not in (change.before, change.after):
+        return True
+    nested = isinstance(change.before, Mapping) or isinstance(change.after, Mapping)
+    match section:
+        case "settings":  # a text that one side lacks has its tokens and contracts there alone
+            return not nested or change.at.startswith(OWN)
+        case "data":  # what a text comes to is known once it is prepared
+            return nested
+        case "code":  # whole steps that one side lacks are among the settings
+            return False
+    return True
+
+
+def text(found: Diff) -> str:
+    """The difference for people: a line a change."""
+    lines = [f"{found.before.name} → {found.after.name}"]
+    for name in SECTIONS:
+        if unknown := found.unknown(name):
+            lines.append(f"{name}: not known of {' and '.join(dict.fromkeys(unknown))}")
+        elif section := found.section(name):
+            lines += [name, *(f"  {_line(found, change)}" for change in section)]
+        else:
+            lines.append(f"{name}: the same")
+    return "\n".join(lines)
+
+
+def _line(found: Diff, change: Change) -> str:
+    before, after = change.before, change.after
+    if isinstance(before, Mapping) or isinstance(after, Mapping):
+        return f"{change.at}: only in {(found.after if before is None else found.before).name}"
+    if change.at in found.before.scores and change.at in found.after.scores:
+        return f"{change.at}: {before:.4g} → {after:.4g} ({after - before:+.4g})"
+    return str(change)
+
+
+def _side(tracking: Tracking, store: Store, word: str) -> Side:
+    if VERSION.fullmatch(word) and not Path(word).exists():
+        way = trace(tracking, word, store.root, every_file=False)
+        name = f"{way.version.name} version {way.version.number}"
+        manifests = {hop.manifest.key: hop.manifest for hop in way.hops}
+        return _of_ancestry(name, Ancestry(way.version.key, manifests))
+    if RUN.fullmatch(word):
+        return _of_run(tracking, word)
+    return _of_recipe(tracking, store, word)
+
+
+@answered
+def _of_run(tracking: Tracking, run_id: str) -> Side:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        run = tracking.client.get_run(run_id)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise
+        raise RecipeError(
+            f"{run_id}: MLflow at {tracking.address} has no such run; its page shows a run's id."
+        ) from error
+    stages = stages_of(run.data.tags)
+    models = [stage.model_id for stage in stages.values()]
+    models += [m for m in [run.data.tags.get("fourstage.model_id")] if m]
+    if not models:
+        kind = run.data.tags.get(KIND, "not of Fourstage")
+        raise RecipeError(
+            f"{run_id}: expected the run of a lifecycle or of a stage that was finished, got one"
+            f" of kind {kind!r} without a stage."
+        )
+    # The last stage comes from all the others.
+    whole = max((kept_ancestry(tracking, m) for m in models), key=lambda a: len(a.manifests))
+    side = _of_ancestry(f"run {run.info.run_name}", whole)
+    return Side(side.name, side.settings, side.data, side.code, run.data.metrics)
+
+
+def _of_ancestry(name: str, whole: Ancestry) -> Side:
+    facts = facts_of(whole)
+    scores = {each.name: float(each.value) for each in figures(facts)} if facts else {}
+    made = [(m.name, m.preimage, m.facts) for m in whole.manifests.values()]
+    return _of_steps(name, made, whole.artifact.notes.get("git", {}), scores)
+
+
+def _of_recipe(tracking: Tracking, store: Store, word: str) -> Side:
+    """A recipe as it would run now, with the scores of its last run where nothing changed since."""
+    try:
+        plan = plan_recipe(word)
+    except UnknownNameError as error:
+        if word in registered_names(tracking):
+            raise RecipeError(
+                f"{word} is a registered model: name one of its versions, {word}@champion or"
+                f" {word}/1."
+            ) from error
+        raise
+    found = {each.step.name: each.found for each in look_ahead(list(plan.steps.values()), store)}
+    there = {name: each for name, each in found.items() if isinstance(each, Artifact)}
+    made = [
+        (name, Bound(step, {}).preimage, there[name].facts if name in there else {})
+        for name, step in plan.steps.items()
+    ]
+    scores: Mapping[str, float] = {}
+    if "evaluation" in there:
+        scores = _of_ancestry("", gather(store.root, there["evaluation"])).scores
+    return _of_steps(f"recipe {plan.recipe.name}", made, git_state(), scores)
+
+
+def _of_steps(
+    name: str,
+    made: Iterable[tuple[str, Mapping[str, Any], Mapping[str, Any]]],
+    git: Mapping[str, Any],
+    scores: Mapping[str, float],
+) -> Side:
+    """A side from its steps: name, preimage, and what their makers wrote down."""
+    settings: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    code: dict[str, Any] = {"commit": git.get("commit"), "edited": git.get("dirty")}
+    for step, preimage, facts in made:
+        plain = json.loads(json.dumps(preimage["settings"]))
+        if preimage["kind"] in TEXTS:
+            counts = facts.get("counts", {})
+            known = {count: counts[count] for count in COUNTS if count in counts}
+            data[step] = {**plain, **known}
+        elif preimage["kind"] in DECIDING:
+            settings[step] = plain
+        code[step] = preimage["code"]
+        code |= preimage["versions"]
+    return Side(name, settings, data, code, scores)

@@ -1,0 +1,73 @@
+"""Runs of our deployments that died: let them go on, with no hand, and not for ever."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.filters import (
+    DeploymentFilter,
+    DeploymentFilterId,
+    FlowRunFilter,
+    FlowRunFilterParentTaskRunId,
+    FlowRunFilterStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.states import AwaitingRetry
+
+from fourstage.settings import TAG
+from tasks.orchestration.orphans import crash
+
+RESUMABLE = "resumable"  # tag of deployments whose dead runs go on
+OLDEST = timedelta(days=1)  # what died earlier has been overtaken by the next night's run
+
+
+def resume_dead_runs(most_starts: int) -> list[str]:
+    """Schedule anew the crashed runs of our resumable deployments.
+
+    The same run starts again; finished stages are reused, the stage it died in goes on from its
+    checkpoint. One that was started so often already, or that a later run of its deployment has
+    overtaken, stays crashed. What dead runs had called is closed.
+
+    Args:
+        most_starts: Starts a run may have in all.
+
+    Returns:
+        Names of the runs that go on.
+    """
+    resumed = []
+    now = datetime.now(UTC)
+    with get_client(sync_client=True) as client:
+        crashed = client.read_flow_runs(
+            flow_run_filter=FlowRunFilter(
+                state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
+                tags=FlowRunFilterTags(all_=[TAG]),
+                parent_task_run_id=FlowRunFilterParentTaskRunId(is_null_=True),
+                start_time=FlowRunFilterStartTime.model_validate({"after_": now - OLDEST}),
+            ),
+            sort=FlowRunSort.START_TIME_DESC,
+        )
+        crash(str(run.id) for run in crashed)
+        for run in crashed:
+            again = RESUMABLE in run.tags and run.run_count < most_starts
+            if again and _newest(client, run):
+                client.set_flow_run_state(run.id, AwaitingRetry(scheduled_time=now))
+                resumed.append(run.name)
+    return resumed
+
+
+def _newest(client: SyncPrefectClient, run: FlowRun) -> bool:
+    """Whether no later run of the same deployment has started."""
+    if run.deployment_id is None:
+        return False
+    (last,) = client.read_flow_runs(
+        flow_run_filter=FlowRunFilter(start_time=FlowRunFilterStartTime(is_null_=False)),
+        deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[run.deployment_id])),
+        sort=FlowRunSort.START_TIME_DESC,
+        limit=1,
+    )
+    return last.id == run.id

@@ -1,0 +1,149 @@
+"""What Prefect's page says of a run that failed or was refused: cause and next command."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+import httpx
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
+
+from fourstage.errors import (
+    ContractViolation,
+    EnvironmentFault,
+    GateRefused,
+    Interrupted,
+    RecipeError,
+)
+from tasks.orchestration.orphans import marked_in_a_file
+from tasks.orchestration.run_log import told_in_its_log
+
+OPTIONS = {  # of the command, by the flow's parameter
+    "overrides": "--set",
+    "accept_code_change": "--accept-code-change",
+    "version": "--version",
+    "approval_reason": "--approve",
+    "equal": "--equal",
+    "contrasts": "--contrast",
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a flow end in a Failed state whose message somebody who was woken can act on.
+
+    Prefect's own message is the exception's text, which says "run the same command": who reads it
+    on a page has typed none. The exception is the state's data, so a caller sees it raised.
+
+    Args:
+        verb: The command that starts the same work by hand.
+    """
+
+    def decorate(flow: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(flow)
+
+        @wraps(flow)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                with told_in_its_log(), marked_in_a_file():
+                    return flow(*args, **kwargs)
+            except (RecipeError, ContractViolation, GateRefused, EnvironmentFault) as error:
+                given = signature.bind(*args, **kwargs).arguments
+                told = f"{error}\nExit code {error.exit_code}. Next: {_next(error, verb, given)}"
+                return cast(R, Failed(message=told, data=error))
+
+        return run
+
+    return decorate
+
+
+def ended(decision: Mapping[str, Any], result: Any = None) -> Any:
+    """How a flow ends that decided about a version: a state whose name says it, or its result.
+
+    Args:
+        decision: With its reason, the model, and the champion, None where there is none.
+        result: The flow's; the decision unless given.
+    """
+    result = result or decision
+    match decision.get("decision"):
+        case "refuse":
+            return refused(decision, result)
+        case "wait":
+            told = f"{decision['reason']}\nExit code 0. Nothing has moved until somebody approves."
+            return Completed(name="AwaitingApproval", message=told, data=result)
+    return result
+
+
+def refused(decision: Mapping[str, Any], data: Any = None) -> State:
+    """The state of a run that moved no alias: Completed, so nobody is woken.
+
+    Args:
+        decision: With its reason, the model, and the champion, None where there is none.
+        data: The flow's result; the decision unless given.
+    """
+    address = shlex.quote(f"models:/{decision['model']['name']}@champion")
+    champion = decision["champion"]
+    stays = (
+        f"champion version {champion} stays; `fourstage trace {address}` says what it is"
+        if champion
+        else "there is no champion that it could have replaced"
+    )
+    told = (
+        f"{decision['reason']}\nExit code {GateRefused.exit_code}. Next: nothing has to be done,"
+        f" {stays}. The report on this page says why."
+    )
+    return Completed(name="Refused", message=told, data=data or decision)
+
+
+def _next(error: Exception, verb: str, given: Mapping[str, Any]) -> str:
+    again = f"`{_typed(verb, given)}`"
+    match error:
+        case Interrupted():
+            return f"{again} goes on from the checkpoint."
+        case EnvironmentFault():
+            return f"`fourstage doctor` shows what is in the way; then {again} goes on."
+    return f"when that is put right, {again}; what is finished is not made again."
+
+
+def _typed(verb: str, given: Mapping[str, Any]) -> str:
+    """The command, with what the flow was given."""
+    if verb == "refresh" or given.get("new_data"):
+        return _typed_refresh(given["recipe"], given.get("overrides") or [])
+    words = ["fourstage", verb, *given.get("recipes", ())]
+    words += [str(given[name]) for name in ("recipe", "model") if name in given]
+    words += [f"--{name}" for name in ("smoke", "force") if given.get(name)]
+    for name, option in OPTIONS.items():
+        value = given.get(name) or ()
+        for each in value if isinstance(value, list | tuple) else (value,):
+            words += [option, str(each)]
+    if seeds := given.get("seeds"):
+        words += ["--seeds", ",".join(map(str, seeds))]
+    return shlex.join(words)
+
+
+def _typed_refresh(recipe: str, overrides: list[str]) -> str:
+    """The verb that the command has not: of a deployment, or in Python."""
+    if name := _deployment():
+        words = ["prefect", "deployment", "run", f"refresh/{name}", "-p", f"recipe={recipe}"]
+        if overrides:
+            words += ["-p", f"overrides={json.dumps(overrides)}"]
+        return shlex.join(words)
+    given = json.dumps(recipe) + (f", {json.dumps(overrides)}" if overrides else "")
+    return shlex.join(["python", "-c", f"from flows.refresh import refresh; refresh({given})"])
+
+
+def _deployment() -> str | None:
+    """Name of the deployment that is run; None where none is, or no server answers any more."""
+    from prefect.runtime import deployment
+
+    try:
+        return deployment.name
+    except (httpx.TransportError, httpx.HTTPStatusError):
+        return None

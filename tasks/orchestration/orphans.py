@@ -1,0 +1,230 @@
+"""What a kill leaves behind, and the next start closes.
+
+Runs of MLflow and Prefect that stay RUNNING though their process is gone, and the server that
+Prefect embeds in a run where no other is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from fourstage.digests import write_atomically
+from fourstage.settings import EMBEDDED, OWNER, TAG
+
+if TYPE_CHECKING:
+    from tasks.tracking.connection import Tracking
+
+HOST = "fourstage.host"
+PROCESS = "fourstage.pid"
+FLOW_RUN = "prefect.flow_run_id"
+STARTED = (
+    "fourstage.process_started"  # pids are used again; with its start time one is unmistakable
+)
+MARK = "process:"  # begins the tag by which a Prefect run is created
+
+
+def identity() -> dict[str, str]:
+    """Tags that name this process."""
+    import psutil
+
+    started = psutil.Process().create_time()
+    return {HOST: socket.gethostname(), PROCESS: str(os.getpid()), STARTED: f"{started:.2f}"}
+
+
+def alive(tags: dict[str, str]) -> bool:
+    """Whether the process that wrote the tags may still run; on another host it may."""
+    import psutil
+
+    if tags.get(HOST) != socket.gethostname():
+        return True
+    try:
+        process = psutil.Process(int(tags[PROCESS]))
+        started = process.create_time()
+        gone = process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    # The clock may be set while the machine runs; pids come round slowly.
+    return not gone and abs(started - float(tags[STARTED])) < 2
+
+
+def mark() -> str:
+    """A tag of Prefect's runs that names this process."""
+    return MARK + "/".join(identity().values())
+
+
+@contextmanager
+def marked_in_a_file() -> Iterator[None]:
+    """Within a flow: its run's mark, and so its process, stands in a file and no longer in a tag.
+
+    The tag was there from the run's first moment, but people see it. And for each tag of a task
+    Prefect's server looks for a limit of concurrency, in a transaction that SQLite refuses beside
+    another write; its client tries again 2 s later, at every stage. Outside a flow there is none.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.context import FlowRunContext, TagsContext
+
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        yield
+        return
+    flow_run = context.flow_run
+    if marks := [tag for tag in flow_run.tags if tag.startswith(MARK)]:
+        write_atomically(_marks() / str(flow_run.id), marks[0])
+        with get_client(sync_client=True) as client:
+            client.update_flow_run(flow_run.id, tags=[t for t in flow_run.tags if t not in marks])
+    others = TagsContext.get().current_tags - {*marks, TAG}
+    with TagsContext(current_tags=others):
+        yield
+
+
+def _marks() -> Path:
+    """Marks of flow runs by their ids; beside the database that has the runs."""
+    return Path(os.environ["PREFECT_HOME"]) / "fourstage-runs"
+
+
+def close_orphans(tracking: Tracking) -> list[str]:
+    """Close the RUNNING runs whose process is gone, MLflow's and Prefect's.
+
+    Whether a process of this machine is gone, the machine knows; of another one, such as a
+    container that is no more, Prefect's server does, where there is one.
+
+    Returns:
+        Ids of the MLflow runs that became KILLED.
+    """
+    from tasks.tracking.connection import every
+    from tasks.tracking.runs import experiment_ids, finish_run
+
+    running = list(
+        every(
+            tracking.client.search_runs,
+            experiment_ids(tracking),
+            filter_string=f"attributes.status = 'RUNNING' AND tags.`{HOST}` LIKE '%'",
+            max_results=1000,
+        )
+    )
+    left = [run for run in running if not alive(run.data.tags)]
+    silent = [run for run in running if run.data.tags[HOST] != socket.gethostname()]
+    over = _over({run.data.tags[FLOW_RUN] for run in silent if FLOW_RUN in run.data.tags})
+    ended = {run.info.run_id for run in silent if run.data.tags.get(FLOW_RUN) in over}
+    left += [
+        run for run in silent if {run.info.run_id, run.data.tags.get("mlflow.parentRunId")} & ended
+    ]
+    for run in left:
+        finish_run(tracking, run.info.run_id, "KILLED")
+    crash(run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags)
+    # One that was killed before it had a run in MLflow is known to Prefect alone. Where a server
+    # stays, its automations look after the silent ones.
+    if os.environ.get(EMBEDDED):
+        crash(_tagged_by_the_dead())
+        for file in _marks().glob("[!.]*"):
+            with suppress(FileNotFoundError):  # another start was quicker
+                if not _lives_by(file.read_text("utf-8")):
+                    crash([file.name])
+                    file.unlink()
+    return [run.info.run_id for run in left]
+
+
+def end_embedded_servers() -> list[int]:
+    """End Prefect's embedded servers of this user whose run is gone.
+
+    Returns:
+        Ids of the processes that were ended.
+    """
+    import psutil
+
+    ended = []
+    for process in psutil.process_iter():
+        try:
+            variables = process.environ()
+            if variables.get("PREFECT__SERVER_EPHEMERAL") != "1" or OWNER not in variables:
+                continue
+            if not _lives(int(variables[OWNER]), process.create_time()):
+                process.terminate()
+                ended.append(process.pid)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
+            continue  # gone meanwhile, or somebody else's
+    return ended
+
+
+def _lives(owner: int, started: float) -> bool:
+    """Whether the owner of something still runs; a later process may have its pid."""
+    import psutil
+
+    try:
+        process = psutil.Process(owner)
+        return process.create_time() <= started and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _over(flow_runs: set[str]) -> set[str]:
+    """Those of the flow runs that have ended, as the server knows that stays beyond this run."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+    from prefect.settings import PREFECT_API_URL
+
+    if not flow_runs or os.environ.get(EMBEDDED) or not PREFECT_API_URL.value():
+        return set()
+    ids = FlowRunFilterId(any_=[UUID(name) for name in flow_runs])
+    with get_client(sync_client=True) as client:
+        found = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=ids))
+    return {str(run.id) for run in found if run.state is not None and run.state.is_final()}
+
+
+def _lives_by(mark: str) -> bool:
+    """Whether the process that a mark names is alive."""
+    return alive(dict(zip((HOST, PROCESS, STARTED), mark[len(MARK) :].split("/"), strict=True)))
+
+
+def _tagged_by_the_dead() -> set[str]:
+    """Unfinished flow runs that still have a tag, of a process that is gone."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import (
+        FlowRunFilter,
+        FlowRunFilterState,
+        FlowRunFilterStateType,
+    )
+    from prefect.client.schemas.objects import StateType
+
+    types = [StateType.RUNNING, StateType.PENDING]
+    unfinished = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=types)))
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(flow_run_filter=unfinished)
+    return {
+        str(run.id)
+        for run in runs
+        for tag in run.tags
+        if tag.startswith(MARK) and not _lives_by(tag)
+    }
+
+
+def crash(flow_runs: Iterable[str]) -> None:
+    """Let Prefect know that flow runs, and those they called, are no longer running."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import (
+        FlowRunFilter,
+        FlowRunFilterId,
+        FlowRunFilterParentFlowRunId,
+    )
+    from prefect.states import Crashed
+
+    ids = sorted(UUID(name) for name in flow_runs)
+    if not ids:
+        return  # a client without a server would start one
+    chosen = FlowRunFilter(id=FlowRunFilterId(any_=ids))
+    state = Crashed(message="Its process ended without a word; the next start found it gone.")
+    left = []
+    with get_client(sync_client=True) as client:
+        while ids:
+            found = client.read_flow_runs(flow_run_filter=chosen)
+            left += [run.id for run in found if run.state is None or not run.state.is_final()]
+            ids = [run.id for run in found]
+            chosen = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=ids))
+        for run_id in reversed(left):  # whoever called it last: its end may start the janitor
+            client.set_flow_run_state(run_id, state, force=True)

@@ -1,0 +1,100 @@
+"""The reference that drift is measured from: a source as it was for the champion or the last run.
+
+The home answers, from what it remembers of its models and runs; MLflow is not asked, so that
+``plan`` and ``explain`` say the same as ``run``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourstage.digests import digest
+from fourstage.settings import home
+from tasks.registry.register_model import CHAMPION
+from tasks.registry.registry_memory import remembered_versions
+from tasks.store.ancestry import BrokenLineage, gather
+from tasks.store.artifacts import Artifact, Store
+from tasks.store.history import last_references
+from tasks.store.kept import QUARANTINED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PROFILE = "profile.parquet"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A source as it was once.
+
+    Attributes:
+        profile: File of its profile.
+        quarantined: File with the ids of the rows that were not kept.
+        digest: Of both.
+    """
+
+    profile: Path
+    quarantined: Path
+    digest: str
+
+    def kept(self) -> pd.DataFrame:
+        """The profile of the rows that were kept."""
+        import json
+
+        import pandas
+
+        profile = pandas.read_parquet(self.profile)
+        quarantined = json.loads(self.quarantined.read_text(encoding="utf-8"))
+        return profile.loc[~profile["id"].isin(list(quarantined))]
+
+
+def find_reference(recipe: Any, contract: str) -> Reference | None:
+    """The reference of one source.
+
+    Args:
+        recipe: The resolved recipe.
+        contract: Name of the source's contract's step.
+
+    Returns:
+        The source in the lineage of the champion; where no version of the recipe's model is one, in
+        the recipe's last finished run; None where neither had it, or the store has it no longer.
+    """
+    store = Store(home())
+    for made in (_of_champion(recipe.model, store), last_references(recipe.name)):
+        held = _found(made.get(contract), store)
+        data = _found(held.inputs.get("data"), store) if held else None
+        if held and data:
+            profile, quarantined = data.outputs[PROFILE], held.outputs[QUARANTINED]
+            return Reference(
+                data.path(PROFILE),
+                held.path(QUARANTINED),
+                digest({PROFILE: profile, QUARANTINED: quarantined}),
+            )
+    return None
+
+
+def _of_champion(model: str | None, store: Store) -> Mapping[str, Mapping[str, str]]:
+    """Kind and key by step name of all that the champion was made from; empty without one."""
+    versions = remembered_versions(home(), model) if model else []
+    for version in versions:
+        if CHAMPION in version.aliases and version.key:
+            return dict(_made_from(version.key, store))
+    return {}
+
+
+def _made_from(key: str, store: Store) -> Iterator[tuple[str, dict[str, str]]]:
+    try:
+        ancestry = gather(store.root, {"kind": "package", "key": key})
+    except BrokenLineage:  # the store was emptied since
+        return
+    # Of a model that was refreshed, the last state of each source.
+    for manifest in sorted(ancestry.manifests.values(), key=lambda made: made.created):
+        yield manifest.name, {"kind": manifest.kind, "key": manifest.key}
+
+
+def _found(reference: Mapping[str, str] | None, store: Store) -> Artifact | None:
+    found = store.find(reference["kind"], reference["key"]) if reference else None
+    return found if isinstance(found, Artifact) else None

@@ -1,0 +1,102 @@
+"""Ten examples of a stage as its objectives make them, from what the store has already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
+
+EXAMPLES = 10
+
+
+def show_examples(
+    recipe: str, stage_name: str, overrides: Sequence[str] = (), smoke: bool = False
+) -> Iterator[str]:
+    """Examples of a stage under its seed, one text each, of each turn some; makes nothing.
+
+    Raises:
+        UnknownNameError: The recipe has no such stage.
+        EnvironmentFault: Its text is not tokenised yet.
+    """
+    from fourstage.settings import home
+    from models.catalogue import turns
+    from models.inputs.display import shown
+    from models.inputs.randomness import generator
+    from models.inputs.rows import mark_ids
+    from models.protocols import Context
+    from models.training.assembly import build_objectives
+    from tasks.planning.plan import plan_recipe
+    from tasks.steps.tokenize_corpus import load_tokenizer
+    from tasks.store.artifacts import Artifact, Store
+    from tasks.store.steps import look_ahead
+
+    plan = plan_recipe(recipe, overrides, smoke)
+    stages = {stage.name: stage for stage in plan.recipe.stages}
+    if stage_name not in stages:
+        raise UnknownNameError("show", stage_name, f"a stage of {plan.recipe.name}", stages)
+    stage = stages[stage_name]
+    if stage.init is not None:
+        raise RecipeError(f"show: stage {stage_name} is {stage.init} and sees no examples here")
+    source = stage.dataset or max(stage.corpora, key=lambda name: stage.corpora[name])
+    wanted = ("tokenizer", f"tokens {source}")
+    before = [step for step in plan.steps.values() if step.kind != "stage"]
+    made = {
+        each.step.name: each.found
+        for each in look_ahead(before, Store(home()))
+        if isinstance(each.found, Artifact)
+    }
+    missing = [name for name in wanted if name not in made]
+    if missing:
+        raise EnvironmentFault(
+            f"show: {', '.join(missing)} not made yet; `fourstage run {recipe}` makes it before "
+            "the first stage"
+        )
+    tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
+    context = Context(
+        tokenizer,
+        stage.sequence_length,
+        tuple(tokens.facts.get("labels", ())),
+        marks=mark_ids(tokenizer, tokens.facts.get("markings", ())),
+    )
+    head = {stage.head: stage.head_settings} if stage.head else None
+    made_objectives = build_objectives(stage.objectives, head, context, plan.folders)
+    groups = [tuple(made_objectives)]
+    if stage.alternate:
+        groups = list(turns(list(made_objectives), plan.folders).values())
+    rng = generator(stage.seed, "show", source)
+    data = _data(tokens, stage.head is not None)
+    for group in groups:
+        objectives = {name: made_objectives[name] for name in group}
+        chooser = max(objectives.values(), key=lambda objective: objective.chooses)
+        index = chooser.index(data, rng)
+        count = -(-EXAMPLES // len(groups))
+        entries = index.entries[rng.permutation(len(index))[:count]]
+        clean = chooser.segments(data, entries, rng)
+        batch = clean
+        for objective in objectives.values():
+            batch = objective.examples(batch, rng)
+        meanings = {
+            f"{name}_labels": _in_words(name, objective, batch[f"{name}_labels"])
+            for name, objective in objectives.items()
+            if f"{name}_labels" in batch and batch[f"{name}_labels"].ndim == 1
+        }
+        for row in range(len(entries)):
+            yield shown(clean, batch, row, tokenizer, meanings)
+
+
+def _in_words(name: str, objective: Any, labels: Any) -> list[Any]:
+    """What an objective would say if it were sure of the right answers."""
+    import numpy as np
+
+    return objective.decode({f"{name}_logits": np.eye(int(labels.max()) + 1)[labels]})
+
+
+def _data(tokens: Any, labelled: bool) -> Any:
+    """Training documents, or rows."""
+    from corpora.shards import TokenisedCorpus, TokenisedRows
+    from tasks.steps.tokenize_corpus import DOCUMENTS, ROWS
+
+    if labelled:
+        return TokenisedRows(tokens.path(ROWS), "train")
+    return TokenisedCorpus(tokens.path(DOCUMENTS), "train")

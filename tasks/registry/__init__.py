@@ -1,0 +1,1 @@
+"""MLflow's registered models: versions, lineage and evidence, the gate, promotion, prediction."""

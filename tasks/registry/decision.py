@@ -1,0 +1,190 @@
+"""What the gate says of a version now, and what a refusal answers: without Prefect.
+
+So a promotion that is refused needs no server of a run's own, which takes seconds to start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fourstage.errors import GateRefused
+from fourstage.settings import home
+from tasks.registry.evidence import read_evidence
+from tasks.registry.gate import Evidence, Gate, decide
+from tasks.registry.lineage import trace
+from tasks.registry.promote_model import (
+    ROLLED_BACK,
+    ApprovalMissing,
+    Promotion,
+    find_champion,
+    find_version_of,
+    promote,
+    require_model,
+    rollback_target,
+)
+from tasks.registry.register_model import CHALLENGER, CHAMPION, Version, aliases, lost_champion
+from tasks.store.ancestry import BrokenLineage
+from tasks.store.artifacts import Artifact, Store
+from tasks.tracking.connection import Tracking, connect
+from tasks.tracking.logged_files import verified
+
+
+def promotion_refused(
+    model: str, version: int | None, force: bool, approved_by: str | None, approval_reason: str
+) -> dict[str, Any] | None:
+    """The answer to a promotion that moves nothing, recorded; None where something is to be moved.
+
+    Takes what the flow ``promote`` takes.
+    """
+    tracking = connect()
+    try:
+        number = challenger_of(tracking, model) if version is None else version
+    except GateRefused as refusal:
+        return refusal_of(tracking, model, refusal)
+    if force:
+        return None
+    gate = hold(tracking, model, number)
+    if gate.decision == "promote" or (gate.decision == "wait" and approved_by):
+        return None
+    try:
+        promote(tracking, gate)
+    except GateRefused as refusal:
+        return decision_of(tracking, gate, refusal)
+    raise AssertionError("a gate that does not promote is refused")
+
+
+def rollback_refused(model: str) -> dict[str, Any] | None:
+    """The answer to a rollback that has nowhere to go; None where there is a version for it."""
+    tracking = connect()
+    try:
+        rollback_target(tracking, model)
+    except GateRefused as refusal:
+        return refusal_of(tracking, model, refusal)
+    return None
+
+
+def decision_of(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
+    """What became of a version at its gate, as plain JSON."""
+    match outcome:
+        case ApprovalMissing():
+            said = {"reason": str(outcome)}
+        case GateRefused():
+            said = {"decision": "refuse", "reason": str(outcome)}
+        case _:
+            word = "promote" if outcome.changed else "keep"
+            said = {"decision": word, "reason": outcome.reason}
+    return gate.to_json() | said | standing(tracking, gate.name, gate.version)
+
+
+def refusal_of(tracking: Tracking, model: str, refusal: GateRefused) -> dict[str, Any]:
+    """A refusal that is about no version, as plain JSON."""
+    return {"decision": "refuse", "reason": str(refusal), **standing(tracking, model)}
+
+
+def standing(tracking: Tracking, name: str, number: int | None = None) -> dict[str, Any]:
+    """The champion of a model as it is now, and a version with its aliases."""
+    there = aliases(tracking, name)
+    version = {}
+    if number is not None:
+        pointing = sorted(alias for alias, at in there.items() if at == number)
+        version = {"version": number, "aliases": pointing}
+    return {"champion": there.get(CHAMPION), "model": {"name": name, **version}}
+
+
+def challenger_of(tracking: Tracking, name: str) -> int:
+    """Number of the version that waits at the gate.
+
+    Raises:
+        UnknownNameError: If there is no such model.
+        GateRefused: If none waits.
+    """
+    require_model(tracking, name)
+    there = aliases(tracking, name)
+    if CHALLENGER in there:
+        return there[CHALLENGER]
+    champion = f": version {there[CHAMPION]} is the champion" if CHAMPION in there else ""
+    raise GateRefused(
+        f"{name} has no challenger{champion}. Run its recipe with new data or settings, or name a"
+        " version with --version."
+    )
+
+
+def hold(tracking: Tracking, name: str, number: int) -> Gate:
+    """Compare a version with the champion of this moment and with what its recipe asks."""
+    version = find_version_of(tracking, name, number)
+    evidence, rules = read_evidence(tracking, version)
+    champion, fault = find_champion(tracking, name)
+    rival = None
+    if champion is not None and not fault:
+        if champion.number == number:
+            rival = evidence
+        else:
+            rival = _on_the_same_rows(tracking, champion, evidence, rules)
+    return decide(
+        name,
+        rules["require"],
+        evidence,
+        rival,
+        champion_version=champion.number if champion else None,
+        champion_fault=fault,
+        contracts=rules["contracts"],
+        lineage_faults=_lineage_faults(tracking, version),
+        overlap=tuple(rules["overlap"]),
+        asks=_asks(tracking, version, rules.get("approve")),
+    )
+
+
+def _asks(tracking: Tracking, version: Version, approve: str | None) -> str:
+    """Why somebody has to agree to a promotion; empty where the gate alone decides."""
+    if (previous := lost_champion(aliases(tracking, version.name))) is not None:
+        return (
+            f"{version.name} has no champion while version {previous} is the previous one: somebody"
+            " took the alias away"
+        )
+    if when := version.tags.get(ROLLED_BACK):
+        # Its recipe, run again as it is, would bring it back unasked.
+        return f"somebody rolled version {version.number} back ({when})"
+    return "its recipe wants it approved by hand" if approve else ""
+
+
+def _on_the_same_rows(
+    tracking: Tracking, champion: Version, ours: Evidence, rules: Mapping[str, Any]
+) -> Evidence:
+    """The champion's evidence; where the gate's rows have changed since, it answers them anew."""
+    theirs, _ = read_evidence(tracking, champion)
+    assert ours.predictions is not None
+    if theirs.predictions is not None and theirs.predictions.same_rows(ours.predictions):
+        return theirs
+    said = _answers(tracking, champion, ours.predictions.ids, rules)
+    if said is None:
+        return theirs  # the gate says that the rows are not the same
+    return replace(theirs, predictions=replace(ours.predictions, predicted=said))
+
+
+def _answers(
+    tracking: Tracking, version: Version, ids: tuple[str, ...], rules: Mapping[str, Any]
+) -> tuple[str, ...] | None:
+    """What a registered version says of rows of a dataset in the store, None where it is gone."""
+    import mlflow.pyfunc
+
+    from corpora.prepared import prepared_rows
+
+    dataset = Store(home()).find("dataset", rules["dataset"]["key"])
+    if not isinstance(dataset, Artifact):
+        return None
+    rows = {row.id: row for row in prepared_rows(dataset.folder) if row.split == rules["split"]}
+    if any(name not in rows for name in ids) or any(row.text_pair for row in rows.values()):
+        return None
+    with verified(tracking, version.model_id) as folder:
+        said = mlflow.pyfunc.load_model(str(folder)).predict([rows[name].text for name in ids])
+    return tuple(answer["label"] for answer in said)
+
+
+def _lineage_faults(tracking: Tracking, version: Version) -> list[str]:
+    try:
+        trace(tracking, f"models:/{version.name}/{version.number}", Store(home()).root)
+    except BrokenLineage as error:
+        return [str(error)]
+    return []

@@ -1,0 +1,113 @@
+"""What the gate knows of a version: its evaluation, kept beside it in MLflow.
+
+A version may be promoted long after it was evaluated, from another machine, so its evidence
+(metrics, predictions by row id, latency) is an artifact of the run that registered it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import EnvironmentFault
+from tasks.registry.gate import Evidence, Predictions
+from tasks.registry.register_model import Version
+from tasks.store.artifacts import Artifact
+from tasks.tracking.connection import Tracking, answered
+
+EVIDENCE = "fourstage.evidence"  # tag: sha256 of the file
+
+
+def evidence_of(evaluation: Artifact, version: int) -> Evidence:
+    """The evidence an evaluation holds."""
+    import pandas
+
+    from tasks.steps.evaluate_model import GATE_PREDICTIONS
+
+    table = pandas.read_parquet(evaluation.path(GATE_PREDICTIONS))
+    facts = evaluation.facts
+    return Evidence(
+        version=version,
+        metrics=facts["gate"]["metrics"],
+        split=facts["gate"]["split"],
+        predictions=Predictions(
+            ids=tuple(table["id"]),
+            labels=tuple(table["label"]),
+            predicted=tuple(table["predicted"]),
+            texts=tuple(table["text"].tolist()),
+        ),
+        baseline=facts["gate"]["baseline"],
+        baseline_predicted=tuple(table["baseline"]),
+        slices=facts["gate"]["slices"],
+        forgetting=facts["forgetting"],
+        latency_ms=evaluation.notes["latency_ms"],
+        size_mb=facts["size_mb"],
+    )
+
+
+@answered
+def keep_evidence(
+    tracking: Tracking, version: Version, evidence: Evidence, rules: dict[str, Any]
+) -> None:
+    """Store a version's evidence, and what its recipe asks of it, with the run that registered it.
+
+    Args:
+        tracking: The server.
+        version: The version.
+        evidence: What is known of it.
+        rules: ``{"require": …, "bootstrap": …, "overlap": …, "contracts": …}`` of its recipe.
+    """
+    assert version.run_id is not None
+    kept = {"evidence": asdict(evidence), "rules": rules}
+    text = json.dumps(kept, ensure_ascii=False)
+    tracking.client.log_text(version.run_id, text, _place(version))
+    name, number = version.name, str(version.number)
+    tracking.client.set_model_version_tag(name, number, EVIDENCE, _digest(text.encode()))
+
+
+@answered
+def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[str, Any]]:
+    """A version's evidence and its recipe's rules.
+
+    Raises:
+        EnvironmentFault: If the run no longer has it.
+    """
+    import mlflow.artifacts
+    from mlflow.exceptions import MlflowException
+
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            path = mlflow.artifacts.download_artifacts(
+                run_id=version.run_id,
+                artifact_path=_place(version),
+                dst_path=folder,
+                tracking_uri=tracking.uri,
+            )
+            content = Path(path).read_bytes()
+            if _digest(content) != version.tags.get(EVIDENCE):
+                raise ValueError("not what was kept")
+            kept = json.loads(content)
+        except (MlflowException, OSError, ValueError) as error:
+            raise EnvironmentFault(
+                f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
+                f" be read from MLflow run {version.run_id}, or is not the one that was kept there"
+                f" ({type(error).__name__}); run its recipe again, which registers what is in the"
+                " store without training."
+            ) from error
+    facts = kept["evidence"]
+    said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted", ()))
+    predictions = Predictions(**{name: tuple(values) for name, values in said.items()})
+    evidence = Evidence(**facts, predictions=predictions, baseline_predicted=cheap)
+    return evidence, kept["rules"]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _place(version: Version) -> str:
+    return f"evaluation/version-{version.number}.json"

@@ -1,0 +1,190 @@
+"""What the store may lose: entries that no registered version and no recent run can reach.
+
+Reached is what a version's package or evaluation was made from, what the last finished run of each
+recipe was made from, and what was made or reused lately; everything else can be made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fourstage.space import taken
+from tasks.registry.register_model import EVALUATION_TAG
+from tasks.registry.registry_memory import every_remembered_version
+from tasks.registry.stage_files import COPIES
+from tasks.store.artifacts import MANIFEST, UNFINISHED, Store
+from tasks.store.history import remembered
+from tasks.tracking.connection import Tracking, answered, every
+from tasks.tracking.runs import KEY
+
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Waste:
+    """Something that may go.
+
+    Attributes:
+        kind: Kind of the entry, or ``checkpoints``, ``versions`` or ``logs``.
+        name: Its step's name, as far as it is known.
+        path: The folder or file.
+        size: Bytes on disk.
+        why: In a few words.
+    """
+
+    kind: str
+    name: str
+    path: Path
+    size: int
+    why: str
+
+
+def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste]:
+    """Look for what may go; nothing is changed.
+
+    Args:
+        store: The store.
+        tracking: Where versions are registered.
+        keep_days: What was made or used within so many days stays, with all it was made from.
+    """
+    since = time.time() - keep_days * DAY
+    parents: dict[Path, list[Path]] = {}
+    names: dict[Path, str] = {}
+    wanted: list[Path] = []
+    folders = [path for path in sorted(store.root.glob("*/*")) if path.is_dir()]
+    for folder in folders:
+        facts = _facts(folder / MANIFEST)
+        names[folder] = str(facts.get("name", ""))
+        parents[folder] = [
+            store.folder(parent["kind"], parent["key"])
+            for parent in facts.get("inputs", {}).values()
+        ]
+        if _last_used(folder) >= since:
+            wanted.append(folder)
+    wanted += [store.folder(kind, key) for kind, key in _roots(tracking)]
+    reached = _reached(wanted, parents)
+    return [
+        *_unreached(folders, reached, names, keep_days),
+        *_leftover_checkpoints(folders, reached, names),
+        *_old_copies(store.home / COPIES, since, keep_days),
+        *_old_logs(store.home / "logs", since, keep_days),
+    ]
+
+
+def remove(store: Store, waste: Iterable[Waste]) -> list[Waste]:
+    """Delete, entry by entry; one that somebody is making or has just used stays.
+
+    Returns:
+        What was deleted.
+    """
+    gone = []
+    for item in waste:
+        if item.kind == "logs":
+            item.path.unlink(missing_ok=True)
+        elif not _remove_alone(item):
+            store.say(f"{item.kind} {item.path.name[:12]} is in use: kept")
+            continue
+        gone.append(item)
+    return gone
+
+
+@answered
+def _roots(tracking: Tracking) -> list[tuple[str, str]]:
+    """Kind and key of what versions and last runs consist of.
+
+    Versions that the home remembers count too: MLflow's database may be lost, or be another one.
+    """
+    roots = [(reference["kind"], reference["key"]) for reference in remembered()]
+    for version in (
+        *every_remembered_version(tracking.folder),
+        *every(tracking.client.search_model_versions, "", max_results=1000),
+    ):
+        roots += _of_version(version.tags)
+    return roots
+
+
+def _of_version(tags: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for kind, tag in (("package", KEY), ("evaluation", EVALUATION_TAG)):
+        if tag in tags:
+            yield kind, tags[tag]
+
+
+def _reached(wanted: list[Path], parents: Mapping[Path, list[Path]]) -> set[Path]:
+    reached: set[Path] = set()
+    while wanted:
+        folder = wanted.pop()
+        if folder not in reached:
+            reached.add(folder)
+            wanted += parents.get(folder, [])
+    return reached
+
+
+def _unreached(
+    folders: list[Path], reached: set[Path], names: Mapping[Path, str], keep_days: float
+) -> Iterator[Waste]:
+    for folder in folders:
+        if folder not in reached:
+            state = "not used" if (folder / MANIFEST).exists() else "unfinished, untouched"
+            why = f"{state} for {keep_days:g} days"
+            yield Waste(folder.parent.name, names[folder], folder, taken(folder), why)
+
+
+def _leftover_checkpoints(
+    folders: list[Path], reached: set[Path], names: Mapping[Path, str]
+) -> Iterator[Waste]:
+    for folder in folders:
+        path = folder / UNFINISHED
+        if folder in reached and path.is_dir() and (folder / MANIFEST).exists():
+            yield Waste(UNFINISHED, names[folder], path, taken(path), "its entry is finished")
+
+
+def _old_copies(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
+    for path in sorted(folder.glob("[0-9a-f]*")):
+        if path.is_dir() and path.stat().st_mtime < since:
+            why = f"older than {keep_days:g} days, and copied again where it is asked for"
+            yield Waste(COPIES, path.name[:12], path, taken(path), why)
+
+
+def _old_logs(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
+    for path in sorted(folder.glob("[0-9]*.log")):
+        stat = path.stat()
+        if stat.st_mtime < since:
+            yield Waste("logs", path.name, path, stat.st_size, f"older than {keep_days:g} days")
+
+
+def _remove_alone(item: Waste) -> bool:
+    """Delete an entry, or its checkpoints, under the entry's lock; the manifest goes first."""
+    whole = item.kind != UNFINISHED
+    folder = item.path if whole else item.path.parent
+    lock = folder.with_name(f"{folder.name}.lock")
+    with open(lock, "a+") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if whole:
+            (folder / MANIFEST).unlink(missing_ok=True)
+            lock.unlink(missing_ok=True)
+        shutil.rmtree(item.path)
+    return True
+
+
+def _facts(manifest: Path) -> Mapping:
+    try:
+        return json.loads(manifest.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def _last_used(folder: Path) -> float:
+    """Seconds since 1970: a finished entry's manifest is touched at each use."""
+    manifest = folder / MANIFEST
+    if manifest.exists():
+        return manifest.stat().st_mtime
+    return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))

@@ -1,0 +1,146 @@
+"""A trace as text, Mermaid and picture: the same way from texts to a version, three times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tasks.registry.lineage import Hop, Trace
+from tasks.store.ancestry import Manifest
+
+SHAPES = {  # Mermaid: how a node's text is enclosed
+    "corpus": ("[(", ")]"),
+    "dataset": ("[(", ")]"),
+    "stage": ("([", "])"),
+    "package": ("[[", "]]"),
+}
+COLOURS = {"corpus": "#d9ead3", "dataset": "#d9ead3", "stage": "#cfe2f3", "package": "#fff2cc"}
+PLAIN = "#eeeeee"
+TRAINED = ("tokenizer", "stage", "package")
+EDGE = 0.3  # from the middle of a box in the picture to its edge, in levels
+
+
+def text(trace: Trace) -> str:
+    """One line a hop, texts first, then what was made of them."""
+    found = trace.version
+    pointing = f" ({', '.join(found.aliases)})" if found.aliases else ""
+    lines = [f"{found.name} version {found.number}{pointing}, told by {trace.told_by}"]
+    width = max(len(hop.manifest.name) for hop in trace.hops)
+    for hop in trace.hops:
+        manifest = hop.manifest
+        commit = (hop.commit or "no git")[:12] + (
+            "+" if manifest.notes.get("git", {}).get("dirty") else ""
+        )
+        lines.append(
+            f"  {manifest.name:<{width}}  key {manifest.key[:12]}  digest {manifest.digest[:12]}"
+            f"  commit {commit}{_of_kind(hop)}"
+        )
+    return "\n".join(lines)
+
+
+def mermaid(trace: Trace) -> str:
+    """A Mermaid flow chart; contracts are left to the reports, so that it stays readable."""
+    lines = ["flowchart TD"]
+    names = {hop.manifest.key: f"n{i}" for i, hop in enumerate(_drawn(trace))}
+    for hop in _drawn(trace):
+        manifest = hop.manifest
+        opening, closing = SHAPES.get(manifest.kind, ("[", "]"))
+        label = f'"{_safe(manifest.name)}<br/>{manifest.key[:7]}"'
+        lines.append(f"  {names[manifest.key]}{opening}{label}{closing}")
+    for parent, child in _edges(trace):
+        lines.append(f"  {names[parent.key]} --> {names[child.key]}")
+    found = trace.version
+    lines.append(f'  version{{{{"{_safe(found.name)} version {found.number}"}}}}')
+    lines.append(f"  {names[found.key]} --> version")
+    return "\n".join(lines)
+
+
+def picture(trace: Trace) -> bytes:
+    """The same chart as a PNG, for pages that draw no Mermaid."""
+    from tasks.reports.plots import figure, png
+
+    hops = _drawn(trace)
+    depth = _depths(trace)
+    levels: dict[int, list[Hop]] = {}
+    for hop in hops:
+        levels.setdefault(depth[hop.manifest.key], []).append(hop)
+    # From top to bottom, because pages are narrow. What is trained stands in one line at the left,
+    # texts and tokens beside it.
+    place: dict[str, tuple[int, int]] = {}
+    for y, some in levels.items():
+        beside = 1
+        for hop in some:
+            trained = hop.manifest.kind in TRAINED
+            place[hop.manifest.key] = (0 if trained else beside, y)
+            beside += not trained
+    width = 1 + max(x for x, _ in place.values())
+    drawn = figure(1.9 * width, 0.62 * (max(levels) + 1) + 0.4)
+    axes = drawn.add_subplot()
+    for parent, child in _edges(trace):
+        (x, y), (to_x, to_y) = place[parent.key], place[child.key]
+        axes.annotate(
+            "",
+            xy=(to_x, to_y - EDGE),
+            xytext=(x, y + EDGE),
+            arrowprops={"arrowstyle": "-|>", "color": "#888888", "shrinkA": 0, "shrinkB": 0},
+        )
+    for hop in hops:
+        manifest = hop.manifest
+        axes.text(
+            *place[manifest.key],
+            f"{manifest.name}\n{manifest.key[:7]}",
+            ha="center",
+            va="center",
+            fontsize=8,
+            bbox={
+                "boxstyle": "round,pad=0.35",
+                "facecolor": COLOURS.get(manifest.kind, PLAIN),
+                "edgecolor": "#666666",
+            },
+        )
+    axes.set_xlim(-0.5, width - 0.5)
+    axes.set_ylim(max(levels) + 0.5, -0.5)
+    axes.axis("off")
+    drawn.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.94)
+    axes.set_title(f"{trace.version.name} version {trace.version.number}", fontsize=10)
+    return png(drawn)
+
+
+def _drawn(trace: Trace) -> list[Hop]:
+    left_out = ("contract", "evaluation", "measurement", "probe")
+    return [hop for hop in trace.hops if hop.manifest.kind not in left_out]
+
+
+def _edges(trace: Trace) -> Iterator[tuple[Manifest, Manifest]]:
+    """Parents and children, but not where a longer way leads from one to the other as well."""
+    drawn = {hop.manifest.key: hop.manifest for hop in _drawn(trace)}
+    before: dict[str, set[str]] = {}  # everything drawn that a thing comes from
+    for child in drawn.values():
+        parents = {reference["key"] for reference in child.inputs.values()} & drawn.keys()
+        further = set().union(*(before.get(key, set()) for key in parents))
+        before[child.key] = parents | further
+        for key in sorted(parents - further):
+            yield drawn[key], child
+
+
+def _depths(trace: Trace) -> dict[str, int]:
+    """How many hops each thing is from its furthest text."""
+    depth: dict[str, int] = {}
+    for hop in _drawn(trace):
+        parents = [reference["key"] for reference in hop.manifest.inputs.values()]
+        depth[hop.manifest.key] = 1 + max((depth.get(key, -1) for key in parents), default=-1)
+    return depth
+
+
+def _of_kind(hop: Hop) -> str:
+    manifest = hop.manifest
+    if source := manifest.source:
+        snapshot = str(manifest.settings.get("snapshot", ""))[:12]
+        return f"  {source.get('licence', 'no licence named')}, snapshot {snapshot}"
+    if hop.run_id:
+        start = f"  from {manifest.notes['init']}," if "init" in manifest.notes else ""
+        return f"{start}  run {hop.run_id[:12]}, model {(hop.model_id or 'none')[:14]}"
+    return ""
+
+
+def _safe(label: str) -> str:
+    return label.replace('"', "'").replace("<", "").replace(">", "")

@@ -1,0 +1,314 @@
+"""Register a packaged model as a version that can be traced, loaded and promoted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourstage.errors import RecipeError
+from tasks.store.ancestry import Ancestry, BrokenLineage, join
+from tasks.tracking.connection import Tracking, answered, every, made_once
+from tasks.tracking.logged_files import FILES
+from tasks.tracking.published import find_model, model_tags, upload, write_ancestry
+from tasks.tracking.runs import KEY
+
+if TYPE_CHECKING:
+    from mlflow.entities import LoggedModel
+    from mlflow.entities.model_registry import ModelVersion
+
+CHAMPION = "champion"
+CHALLENGER = "challenger"
+PREVIOUS = "previous"
+SMOKE = "-smoke"
+SMOKE_TAG = "fourstage.smoke"
+METRICS_TAG = "fourstage.metrics"
+MODEL_TAG = "fourstage.model_id"
+EVALUATION_TAG = "fourstage.evaluation_key"
+MODEL_CODE = Path(__file__).with_name("text_model.py")
+REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
+EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # nobody's text
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version in the registry.
+
+    Attributes:
+        name: The registered model.
+        number: The version, from 1.
+        key: Key of the package it holds.
+        model_id: Its logged model, ``m-…``.
+        run_id: The lifecycle's run that registered it.
+        aliases: Aliases that point to it now.
+        tags: Its tags.
+        created: Whether the call made it.
+    """
+
+    name: str
+    number: int
+    key: str
+    model_id: str | None
+    run_id: str | None
+    aliases: tuple[str, ...]
+    tags: Mapping[str, str]
+    created: bool = False
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Metrics of its evaluation."""
+        return json.loads(self.tags.get(METRICS_TAG, "{}"))
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``run --json`` prints it."""
+        return {"name": self.name, "version": self.number, "aliases": list(self.aliases)}
+
+
+def registered_name(name: str, smoke: bool) -> str:
+    """Name a version is registered under; no smoke run can reach the real one.
+
+    Raises:
+        RecipeError: If a real run asks for a name that belongs to smoke runs.
+    """
+    if smoke:
+        return name if name.endswith(SMOKE) else name + SMOKE
+    if name.endswith(SMOKE):
+        raise RecipeError(
+            f"promote.model: {name!r} ends in {SMOKE!r}, which belongs to --smoke runs;"
+            " choose another name."
+        )
+    return name
+
+
+@answered
+def register(
+    tracking: Tracking,
+    package: Ancestry,
+    *,
+    name: str,
+    run_id: str,
+    evaluation: Ancestry | None = None,
+    smoke: bool = False,
+    tags: Mapping[str, str] | None = None,
+) -> Version:
+    """Make a version of a package, or find the one there is; it becomes ``challenger``.
+
+    Args:
+        tracking: The server.
+        package: The package's ancestry, from `tasks.store.ancestry.gather`.
+        name: What the recipe calls the model; see `registered_name`.
+        run_id: The lifecycle's run.
+        evaluation: The evaluation's ancestry; its metrics become tags.
+        smoke: Whether this is a smoke run.
+        tags: More tags, such as ``prefect.flow_run_id`` and ``prefect.flow_run_url``.
+
+    Returns:
+        The version; the same key gives the same one, however often it is registered.
+
+    Raises:
+        BrokenLineage: If the package's ancestry is not complete.
+        RecipeError: If the name belongs to smoke runs.
+    """
+    name = registered_name(name, smoke)
+    whole = join(package, evaluation) if evaluation else package
+    if faults := whole.faults():
+        raise BrokenLineage(
+            f"{name}: not registered, because its lineage is not complete: {faults[0]}"
+            + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
+        )
+    marks = _version_tags(whole, evaluation, smoke) | dict(tags or {})
+    client = tracking.client
+    with tracking.alone(f"register-{name}"):
+        found = find_version(tracking, name, package.root)
+        created = found is None
+        if found is None:
+            model = find_model(tracking, package.artifact)
+            if model is None:
+                model = _log_package(tracking, run_id, whole, name, marks)
+            _ensure_registered_model(tracking, name)
+            found = _create_version(tracking, name, model, run_id, marks)
+        if evaluation:
+            # The same package may have been evaluated anew: on other rows, or on more metrics.
+            for tag in (METRICS_TAG, EVALUATION_TAG):
+                client.set_model_version_tag(name, found.version, tag, marks[tag])
+        if aliases(tracking, name).get(CHAMPION) != int(found.version):
+            client.set_registered_model_alias(name, CHALLENGER, found.version)
+    registered = version(tracking, name, int(found.version))
+    return Version(**{**registered.__dict__, "created": created})
+
+
+@answered
+def find_version(tracking: Tracking, name: str, key: str) -> ModelVersion | None:
+    """The first version of a model that holds a package's key and has a listing of its files."""
+    found = tracking.client.search_model_versions(f"tags.`{KEY}` = '{key}'")
+    ours = [each for each in found if each.name == name and FILES in each.tags]
+    return min(ours, key=lambda candidate: int(candidate.version), default=None)
+
+
+@answered
+def version(tracking: Tracking, name: str, number: int) -> Version:
+    """A version with its aliases, which MLflow's own searches leave out."""
+    found = tracking.client.get_model_version(name, str(number))
+    pointing = (alias for alias, there in aliases(tracking, name).items() if there == number)
+    return Version(
+        name=name,
+        number=int(found.version),
+        key=found.tags.get(KEY, ""),
+        # Open-source MLflow does not keep the model a version was made of.
+        model_id=found.tags.get(MODEL_TAG),
+        run_id=found.run_id,
+        aliases=tuple(sorted(pointing)),
+        tags=dict(found.tags),
+    )
+
+
+@answered
+def aliases(tracking: Tracking, name: str) -> dict[str, int]:
+    """Version each alias of a model points to."""
+    found = tracking.client.get_registered_model(name).aliases
+    return {alias: int(number) for alias, number in found.items()}
+
+
+@answered
+def registered_names(tracking: Tracking) -> list[str]:
+    """Names of all registered models."""
+    return [model.name for model in every(tracking.client.search_registered_models)]
+
+
+def lost_champion(pointing: Mapping[str, int]) -> int | None:
+    """The previous champion's number where the champion's alias was taken away."""
+    return None if CHAMPION in pointing else pointing.get(PREVIOUS)
+
+
+@answered
+def without_champion(tracking: Tracking) -> dict[str, int]:
+    """The previous champion's number of each model whose champion was taken away, by its name."""
+    found = {
+        model.name: lost_champion(model.aliases)
+        for model in every(tracking.client.search_registered_models)
+    }
+    return {name: int(previous) for name, previous in found.items() if previous is not None}
+
+
+def save_text_model(
+    package: Path, folder: Path, model: LoggedModel | None = None, language: str = ""
+) -> None:
+    """Write a package as a model that MLflow can load and serve.
+
+    Args:
+        package: Folder with ``saved_model/`` and ``labels.json``.
+        folder: The model's new folder.
+        model: The logged model whose files these will be.
+        language: Of the texts it is asked about, for its example.
+    """
+    import mlflow.pyfunc
+    from mlflow.models import Model
+    from mlflow.models.utils import _save_example
+
+    described = Model()
+    if model is not None:
+        described = Model(
+            artifact_path=model.artifact_location,
+            model_uuid=model.model_id,
+            model_id=model.model_id,
+            run_id=model.source_run_id,
+        )
+    mlflow.pyfunc.save_model(
+        str(folder),
+        python_model=str(MODEL_CODE),
+        artifacts={
+            "saved_model": str(package / "saved_model"),
+            "labels": str(package / "labels.json"),
+        },
+        # Given by name: working them out imports TensorFlow in a process of its own (16 s).
+        pip_requirements=[f"{name}=={installed(name)}" for name in REQUIREMENTS],
+        mlflow_model=described,
+    )
+    # MLflow notes where the files came from on this machine; loading uses only their names.
+    facts = described.flavors["python_function"]
+    facts["model_code_path"] = MODEL_CODE.name
+    for artifact in facts["artifacts"].values():
+        artifact["uri"] = artifact["path"]
+    # `save_model` would ask the model about it, which loads TensorFlow into this process.
+    _save_example(described, [EXAMPLES.get(language, EXAMPLES["en"])], str(folder))
+    described.save(str(folder / "MLmodel"))
+
+
+def _log_package(
+    tracking: Tracking, run_id: str, package: Ancestry, name: str, tags: Mapping[str, str]
+) -> LoggedModel:
+    from mlflow.entities import LoggedModelInput, LoggedModelOutput
+
+    client = tracking.client
+    run = client.get_run(run_id)
+    parent = package.parent_stage()
+    parent_model = find_model(tracking, parent) if parent else None
+    if parent_model:
+        tags = {**tags, "fourstage.parent_model_id": parent_model.model_id}
+        known = {used.model_id for used in run.inputs.model_inputs} if run.inputs else set()
+        if parent_model.model_id not in known:
+            client.log_inputs(run_id, models=[LoggedModelInput(parent_model.model_id)])
+    shown = {name: value for name, value in tags.items() if name != METRICS_TAG}
+
+    languages = [text.source.get("language", "") for text in package.of_kind("dataset")]
+
+    def fill(model: LoggedModel, place: Path) -> None:
+        folder = package.folders[package.root]
+        save_text_model(folder, place / "model", model, "".join(languages[:1]))
+        for path in (place / "model").iterdir():
+            shutil.move(path, place)
+        (place / "model").rmdir()
+        write_ancestry(package, place)
+
+    model = upload(tracking, run.info.experiment_id, run_id, fill, name=name, tags=shown)
+    client.log_outputs(run_id, [LoggedModelOutput(model.model_id, 0)])
+    return model
+
+
+def _version_tags(whole: Ancestry, evaluation: Ancestry | None, smoke: bool) -> dict[str, str]:
+    tags = {**model_tags(whole), SMOKE_TAG: str(smoke).lower()}
+    if evaluation:
+        metrics = dict(evaluation.artifact.facts.get("metrics", {}))
+        tags[METRICS_TAG] = json.dumps(metrics)
+        tags[EVALUATION_TAG] = evaluation.root
+    return tags
+
+
+def _ensure_registered_model(tracking: Tracking, name: str) -> None:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        tracking.client.create_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+
+
+def _create_version(
+    tracking: Tracking,
+    name: str,
+    model: LoggedModel,
+    run_id: str,
+    tags: Mapping[str, str],
+) -> ModelVersion:
+    """Create a version; where another machine was a moment faster, theirs is the one."""
+    with tracking.as_default():
+        made = made_once(
+            lambda: tracking.client.create_model_version(
+                name,
+                source=f"models:/{model.model_id}",
+                run_id=run_id,
+                tags={**tags, MODEL_TAG: model.model_id, FILES: model.tags[FILES]},
+                model_id=model.model_id,
+            ),
+            lambda: find_version(tracking, name, tags[KEY]),
+        )
+    first = find_version(tracking, name, tags[KEY])
+    if first is not None and int(first.version) < int(made.version):
+        tracking.client.delete_model_version(name, made.version)
+        return first
+    return made

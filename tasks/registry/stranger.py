@@ -1,0 +1,48 @@
+"""Loads a model the way a stranger does, in a process of its own, and asks it about two sentences.
+
+Run as ``python -I tasks/registry/stranger.py``: isolated, so that nothing of this project can help.
+What it needs is imported at once; then it waits for a folder with a model's files, a line of JSON
+on standard input. It is told of no server. Prints one line of JSON.
+"""
+
+import json
+import sys
+import time
+
+SENTENCES = ["This is a sentence.", "这是一个句子。"]
+
+
+def main() -> None:
+    """Load, predict, and hold the answers against what a text model promises."""
+    import mlflow.pyfunc
+    import tensorflow_text  # noqa: F401  every packaged model needs it
+
+    asked = sys.stdin.readline()
+    if not asked:
+        return  # nobody asks any more
+    began = time.monotonic()
+    model = mlflow.pyfunc.load_model(json.loads(asked))
+    loaded = time.monotonic()
+    answers = model.predict(SENTENCES)
+    model.predict(SENTENCES[:1])
+    last = time.monotonic()
+    model.predict(SENTENCES[:1])
+    if len(answers) != len(SENTENCES):
+        sys.exit(f"{len(SENTENCES)} texts were asked, {len(answers)} answers came")
+    for answer in answers:
+        if not isinstance(answer, dict) or "label" not in answer or "score" not in answer:
+            sys.exit("an answer without label and score")
+        if not 0 <= answer["score"] <= 1:
+            sys.exit(f"a score of {answer['score']}")
+        total = sum(answer.get("probabilities", {"": 1.0}).values())
+        if abs(total - 1) > 1e-3:
+            sys.exit(f"probabilities that sum to {total}")
+    facts = {
+        "load_seconds": round(loaded - began, 2),
+        "predict_ms": round(1000 * (time.monotonic() - last), 2),
+        "answers": len(answers),
+    }
+    sys.stdout.write(json.dumps(facts) + "\n")
+
+
+main()

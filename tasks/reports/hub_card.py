@@ -1,0 +1,63 @@
+"""A model card as Hugging Face reads it: README.md with facts for machines in front."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tasks.reports.model_card import CALLING
+from tasks.store.model_facts import ModelFacts
+
+README = "README.md"
+SPDX = re.compile(r"[A-Za-z0-9]+([.-][A-Za-z0-9]+)+|MIT|ISC")  # of names, not of sentences
+TASKS = {"ForSequenceClassification": "text-classification", "ForMaskedLM": "fill-mask"}
+
+
+def write_hub_card(facts: ModelFacts, card: str, folder: Path) -> None:
+    """Write README.md into a Hugging Face folder.
+
+    Args:
+        facts: What is known of the network.
+        card: Its card in Markdown.
+        folder: The folder, with config.json.
+    """
+    import yaml
+
+    (architecture,) = json.loads((folder / "config.json").read_text("utf-8"))["architectures"]
+    front = yaml.safe_dump(_front(facts, architecture), sort_keys=False, allow_unicode=True)
+    told = card.split(CALLING)[0].rstrip()
+    text = f"---\n{front}---\n\n{told}\n\n{_calling(architecture, folder.name)}"
+    (folder / README).write_text(text, encoding="utf-8")
+
+
+def _front(facts: ModelFacts, architecture: str) -> dict[str, Any]:
+    languages = facts.ancestry.languages()
+    task = next((task for end, task in TASKS.items() if architecture.endswith(end)), None)
+    return {
+        **({"language": languages} if languages else {}),
+        **_licence(facts.ancestry.licences()),
+        "library_name": "transformers",
+        **({"pipeline_tag": task} if task else {}),
+        "tags": ["fourstage", *([facts.family] if facts.family else [])],
+    }
+
+
+def _licence(licences: list[str]) -> dict[str, Any]:
+    """Licences of the texts: names where all have one that the hub knows, else words."""
+    if licences and all(SPDX.fullmatch(licence) for licence in licences):
+        return {"license": [licence.lower() for licence in licences]}
+    return {"license": "other", "license_name": "; ".join(licences) or "none named"}
+
+
+def _calling(architecture: str, folder: str) -> str:
+    return f"""{CALLING}
+
+```python
+import transformers
+
+tokenizer = transformers.AutoTokenizer.from_pretrained("{folder}")
+network = transformers.{architecture}.from_pretrained("{folder}")
+```
+"""

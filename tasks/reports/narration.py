@@ -1,0 +1,225 @@
+"""A run as one reads it in a terminal: a line a step, then the table of what each stage bought."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+
+from fourstage.terminal import at_terminal, columns, say, terminal
+from fourstage.text_width import padded, width, wrapped
+from models.evaluation.baseline import CHEAP
+from tasks.reports.cards import StageRow, brackets, left_out, stage_table_for_terminal
+from tasks.steps.start import made_as
+from tasks.store.artifacts import Artifact
+from tasks.store.steps import Step
+
+WIDTH = 40  # of a step's name
+DOING = {
+    "corpus": "reading and cleaning documents",
+    "dataset": "reading and cleaning rows",
+    "contract": "checking what the data promise",
+    "baseline": "fitting the cheap baseline",
+    "tokenizer": "learning the vocabulary",
+    "tokens": "tokenising",
+    "rows": "tokenising",
+    "stage": "training",
+    "measurement": "measuring",
+    "package": "packing the model",
+    "evaluation": "predicting the test rows",
+    "probe": "fitting a linear probe",
+}
+OUTCOMES = {
+    "promote": "promoted to champion",
+    "keep": "the champion already",
+    "refuse": "not promoted",
+    "wait": "waits for somebody's approval",
+}
+# So that a path or a command in a line can be copied.
+UNBROKEN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
+
+
+def doing(step: Step) -> str:
+    """What is being done while a step is made."""
+    return f"{step.name}: {DOING[step.kind]}"
+
+
+def tell_step(artifact: Artifact, status: str, seconds: float) -> None:
+    """The step, whether it was made, and what came out: one line, at a narrow terminal more."""
+    time = f"{seconds:6.1f} s" if status == "made" else "        "
+    word = made_as(artifact) if status == "made" else status
+    _tell_pairs((f"{padded(artifact.name, WIDTH)} {word:<8} {time}", _result(artifact)))
+
+
+def _tell_pairs(*pairs: tuple[str, str]) -> None:
+    """Two columns; where a terminal has no room for them, the second below the first."""
+    left_width = max(width(left) for left, _ in pairs)
+    needed = left_width + 2 + max(width(right) for _, right in pairs)
+    if not at_terminal() or needed <= columns():
+        for left, right in pairs:
+            say(f"{padded(left, left_width)}  {right}".rstrip())
+        return
+    for left, right in pairs:
+        say(left.rstrip())
+        for line in wrapped(right, columns() - 6):
+            say(f"      {line}")
+
+
+def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
+    """The closing table, the gate's decision, and the commands that show more.
+
+    Args:
+        summary: Of the run.
+        recipe: How the command named it, with its options.
+    """
+    console = Console(file=terminal(), width=None if terminal().isatty() else 160)
+    console.print()
+    _print_outcome(summary, console)
+    if model := summary["gate"] and summary["model"]:
+        address = f"models:/{model['name']}/{model['version']}"
+        console.print("\nLook at it:")
+        _tell_pairs(
+            (f"  fourstage trace {address}", "where it comes from, every hop"),
+            (f"  fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
+            (f"  fourstage explain {recipe}", "why each step was made or reused"),
+            ("  fourstage up", "Prefect's and MLflow's pages on this machine"),
+        )
+    _print_last(summary, console)
+
+
+def outcome(summary: Mapping[str, Any]) -> str:
+    """The same without the commands, as text for a page."""
+    text = StringIO()
+    console = Console(file=text, width=120)
+    _print_outcome(summary, console)
+    _print_last(summary, console)
+    return text.getvalue().rstrip()
+
+
+def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
+    from tasks.run.summary import stage_rows
+
+    metric = next((s["task_metric"]["name"] for s in summary["stages"] if s.get("task_metric")), "")
+    rows = stage_rows(summary)
+    for part in _parts_that_fit(rows, metric, console):
+        console.print(stage_table_for_terminal(part, metric))
+    if all(stage["status"] != "trained" for stage in summary["stages"]):
+        console.print(
+            "Nothing was trained: every stage was finished before, from the same data and settings"
+            " by the same code, or code you accepted."
+        )
+    if said := brackets(rows, metric):
+        console.print(f"[dim]{said}[/]")
+    for note in summary["notes"]:
+        console.print(f"\n{note}", highlight=False, markup=False)
+    if summary["metrics"]:
+        console.print()
+        for name, value in summary["metrics"].items():
+            console.print(
+                f"{name} on {summary['rows']:,} {summary['split']} rows: [bold]{value:.4f}[/]"
+                f"  ({CHEAP} {summary['baseline'][name]:.4f},"
+                f" majority class {summary['majority'][name]:.4f})"
+            )
+        if said := left_out(summary):
+            console.print(f"[dim]{escape(said)}[/]")
+    for dataset, probe in summary["probes"].items():
+        ((metric, value),) = probe["metrics"].items()
+        console.print(
+            f"linear probe, {metric} on {probe['rows']:,} {probe['split']} rows of {dataset}:"
+            f" [bold]{value:.4f}[/]  ({CHEAP} {probe['baseline'][metric]:.4f},"
+            f" majority class {probe['majority'][metric]:.4f})"
+        )
+    gate, model = summary["gate"], summary["model"]
+    if gate and model:
+        version = f"{model['name']} version {model['version']}"
+        console.print(f"\n[bold]{version}[/]: {OUTCOMES[gate['decision']]}")
+        console.print(f"  {gate['reason']}", **UNBROKEN)
+
+
+def _print_last(summary: Mapping[str, Any], console: Console) -> None:
+    """What the reader must not miss, after everything else."""
+    for warning in (summary["gate"] or {}).get("warnings", ()):
+        console.print(f"\nWarning: {warning}", highlight=False, markup=False)
+    if summary["gate"] and summary["gate"]["decision"] == "wait":
+        version = f"{summary['model']['name']} version {summary['model']['version']}"
+        reason = summary["gate"]["reason"]
+        console.print(f"\n{version} {OUTCOMES['wait']}: {reason}", **UNBROKEN)
+
+
+def _parts_that_fit(
+    rows: Sequence[StageRow], metric: str, console: Console
+) -> Iterator[Sequence[StageRow]]:
+    """The stages, as many side by side as there is room for."""
+    many = len(rows)
+    while many > 1 and any(
+        Measurement.get(
+            console, console.options, stage_table_for_terminal(rows[i : i + many], metric)
+        ).minimum
+        > console.width
+        for i in range(0, len(rows), many)
+    ):
+        many -= 1
+    for i in range(0, len(rows), many):
+        yield rows[i : i + many]
+
+
+def _result(artifact: Artifact) -> str:
+    facts, notes = artifact.facts, artifact.notes
+    match artifact.kind:
+        case "corpus" | "dataset":
+            counts = facts["counts"]
+            gone = {**counts["quarantined"], **counts["removed"]}
+            parts = [f"{number:,} {reason}" for reason, number in gone.items()]
+            what = "documents" if artifact.kind == "corpus" else "rows"
+            kept = f"{counts['kept']:,} of {counts['read']:,} {what} kept"
+            said = f"{kept} ({', '.join(parts)})" if parts else kept
+            if artifact.kind == "corpus" and not counts["splits"]["heldout"]:
+                said += "; none is held out: its loss, and forgetting it, can't be measured"
+            return said
+        case "contract":
+            if facts["verdict"] == "green":
+                aside = f", {facts['quarantined']:,} of {facts['rows']:,} rows quarantined"
+                return "green" + (aside if facts["quarantined"] else "")
+            more = shlex.join(["fourstage", "report", artifact.name.removeprefix("contract ")])
+            return f"{facts['verdict']}: {facts['reason']} More: {more}"
+        case "tokenizer":
+            return f"{facts['vocabulary_size']:,} pieces"
+        case "tokens" | "rows":
+            return f"{sum(facts['tokens'].values()):,} tokens"
+        case "stage" if "init" in notes:
+            return f"from {notes['init']}"
+        case "stage":
+            said = f"{facts['steps']:,} steps, {notes['tokens_per_second']:,.0f} tokens/s"
+            return f"{said} ({_turns(facts['turns'])})" if facts.get("turns") else said
+        case "measurement":
+            losses, errors = facts["heldout_loss"], facts["heldout_error"]
+            told = [
+                f"{name} {value:.2f}" + (f" ± {errors[name]:.2f}" if name in errors else "")
+                for name, value in losses.items()
+            ]
+            return "loss " + ", ".join(told)
+        case "baseline" if facts["score"] is None:
+            return f"{CHEAP}; no dev rows to choose its features by"
+        case "baseline":
+            of = facts["features"].replace("both", "words and characters")
+            return f"{CHEAP} of {of}, {facts['metric']} {facts['score']:.4f} on dev"
+        case "evaluation":
+            return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
+        case "probe":
+            ((metric, score),) = facts["metrics"].items()
+            return f"{metric} {score:.4f} ({CHEAP} {facts['baseline'][metric]:.4f})"
+        case "package":
+            return f"{facts['size_mb']:.1f} MB"
+    return ""
+
+
+def _turns(phases: Sequence[Mapping[str, int]]) -> str:
+    """Updates of each objective that took turns, phase by phase."""
+    return ", ".join(
+        f"{name} {' + '.join(f'{counts[name]:,}' for counts in phases)}" for name in phases[0]
+    )

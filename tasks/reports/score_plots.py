@@ -1,0 +1,222 @@
+"""Where a classifier errs: confusion, precision against recall, and a table of its labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tasks.reports.plots import figure, png
+
+MOST_DRAWN = 20  # labels a confusion matrix can hold and be read
+MOST_CURVES = 8  # labels whose curves can be told apart
+MOST_LISTED = 1000  # labels in a table
+LONGEST_NAME = 24  # characters of a label in a picture
+OTHERS = "others"
+# What systems call their fonts with Chinese characters, and MLflow's pages have none to give.
+CHINESE = ("Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Microsoft YaHei", "SimHei", "PingFang")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A classifier's answers on labelled rows.
+
+    Attributes:
+        names: Label names in the order of their ids.
+        labels: (rows,) true label ids.
+        predicted: (rows,) label ids.
+        probability: (rows,) of the predicted label.
+        baseline: (rows,) label ids by the cheap baseline.
+    """
+
+    names: tuple[str, ...]
+    labels: np.ndarray
+    predicted: np.ndarray
+    probability: np.ndarray
+    baseline: np.ndarray
+
+
+def answers_of(table: Any) -> Answers:
+    """The answers that an evaluation stored as a table."""
+    columns = [table[name].tolist() for name in ("label", "predicted", "baseline")]
+    names = tuple(sorted({name for column in columns for name in column}))
+    number = {name: i for i, name in enumerate(names)}
+    labels, predicted, baseline = (np.array([number[n] for n in c], np.int64) for c in columns)
+    return Answers(names, labels, predicted, np.asarray(table["probability"], float), baseline)
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """How well one label is told.
+
+    Attributes:
+        name: The label.
+        rows: Rows that have it.
+        predicted: Rows it was given to.
+        precision: Share of these that have it.
+        recall: Share of its rows that were found.
+        f1: Of both.
+        baseline_f1: The cheap baseline's.
+    """
+
+    name: str
+    rows: int
+    predicted: int
+    precision: float
+    recall: float
+    f1: float
+    baseline_f1: float
+
+
+def label_scores(answers: Answers) -> list[LabelScore]:
+    """The score of every label, most frequent first."""
+    from models.evaluation.classification import confusion, label_f1
+
+    size = len(answers.names)
+    counts = confusion(answers.labels, answers.predicted, size)
+    ours = label_f1(counts)
+    theirs = label_f1(confusion(answers.labels, answers.baseline, size))
+    rows, said, right = counts.sum(1), counts.sum(0), np.diag(counts)
+    found = [
+        LabelScore(
+            name,
+            int(rows[i]),
+            int(said[i]),
+            float(right[i] / max(said[i], 1)),
+            float(right[i] / max(rows[i], 1)),
+            float(ours[i]),
+            float(theirs[i]),
+        )
+        for i, name in enumerate(answers.names)
+    ]
+    return sorted(found, key=lambda score: (-score.rows, score.name))
+
+
+def label_table(scores: Sequence[LabelScore]) -> str:
+    """The labels' scores as CSV; numbered, as pictures name a label that no font here can write."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["number", *LabelScore.__dataclass_fields__])
+    for number, score in enumerate(scores[:MOST_LISTED], 1):
+        values = [f"{v:.4f}" if isinstance(v, float) else v for v in vars(score).values()]
+        writer.writerow([number, *values])
+    return stream.getvalue()
+
+
+def confusion_plot(answers: Answers, scores: Sequence[LabelScore]) -> bytes:
+    """PNG: how often each label was given to the rows of each; rare labels are one line."""
+    from models.evaluation.classification import confusion
+
+    drawn_labels = scores[: MOST_DRAWN - 1] if len(scores) > MOST_DRAWN else scores
+    names = [_drawable(score.name, n) for n, score in enumerate(drawn_labels, 1)]
+    if len(drawn_labels) < len(scores):
+        names.append(OTHERS)
+    place = {answers.names.index(score.name): i for i, score in enumerate(drawn_labels)}
+    renumbered = np.array([place.get(i, len(names) - 1) for i in range(len(answers.names))])
+    size = len(names)
+    counts = confusion(renumbered[answers.labels], renumbered[answers.predicted], size)
+    shares = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    side = 2.4 + 0.42 * size
+    drawn = figure(side + 0.6, side)
+    axes = drawn.add_subplot()
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    for row in range(size):
+        for column in range(size):
+            if counts[row, column]:
+                colour = "white" if shares[row, column] > 0.5 else "black"
+                told = f"{counts[row, column]:,}"
+                axes.text(column, row, told, ha="center", va="center", color=colour, fontsize=7)
+    font = {"family": _families(), "size": 8}
+    axes.set_xticks(range(size), names, rotation=90, fontdict=font)
+    axes.set_yticks(range(size), names, fontdict=font)
+    axes.set_xlabel("predicted")
+    axes.set_ylabel("true label")
+    axes.set_title(f"{len(answers.labels):,} rows; colour: share of a label's rows", fontsize=9)
+    drawn.tight_layout()
+    return png(drawn)
+
+
+def precision_recall_plot(answers: Answers, scores: Sequence[LabelScore]) -> bytes:
+    """PNG: precision and recall if only the answers above some probability are taken.
+
+    A label's curve ends where all its answers are taken, which is the score in the table.
+    """
+    right = answers.labels == answers.predicted
+    drawn = figure(6.4, 4.2)
+    axes = drawn.add_subplot()
+    for number, score in enumerate(scores[:MOST_CURVES], 1):
+        its = answers.predicted == answers.names.index(score.name)
+        _curve(
+            axes,
+            answers.probability[its],
+            right[its],
+            score.rows,
+            label=_drawable(score.name, number),
+            linewidth=1,
+        )
+    _curve(
+        axes,
+        answers.probability,
+        right,
+        len(right),
+        label="all rows",
+        color="black",
+        linewidth=2,
+    )
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(0, 1.05)
+    axes.set_xlabel("recall: share of a label's rows that are found")
+    axes.set_ylabel("precision: share of answers that are right")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(
+        prop={"family": _families(), "size": 8},
+        frameon=False,
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+    )
+    drawn.tight_layout()
+    return png(drawn)
+
+
+def _curve(axes: Any, probability: np.ndarray, right: np.ndarray, rows: int, **look: Any) -> None:
+    if not len(right) or not rows:
+        return
+    order = np.argsort(-probability, kind="stable")
+    # Answers of one probability are taken together.
+    ends = np.flatnonzero(np.diff(probability[order], append=-1.0))
+    found = np.cumsum(right[order])[ends]
+    marker = "." if len(ends) < 30 else ""
+    axes.plot(found / rows, found / (ends + 1), marker=marker, **look)
+
+
+def _drawable(name: str, number: int) -> str:
+    """A label's name as a picture can show it; its number in the table where no font has it."""
+    short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    short = " ".join(short.split()).replace("$", r"\$")  # no formula
+    return short if all(_known(character) for character in short) else f"label {number}"
+
+
+@cache
+def _families() -> tuple[str, ...]:
+    """Matplotlib's own font, then one of the system's with Chinese characters."""
+    from matplotlib.font_manager import fontManager
+
+    there = sorted({font.name for font in fontManager.ttflist})
+    chinese = [name for known in CHINESE for name in there if name.startswith(known)]
+    return ("DejaVu Sans", *chinese[:1])
+
+
+@cache
+def _known(character: str) -> bool:
+    """Whether one of the fonts has a character."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    return any(
+        ord(character) in get_font(findfont(FontProperties(family=family))).get_charmap()
+        for family in _families()
+    )

@@ -1,0 +1,48 @@
+"""A contract in MLflow and Prefect: a metric for each promise, an event where new data drifted.
+
+Only numbers and the names of promises leave the store; no id and no label does.
+"""
+
+from __future__ import annotations
+
+import json
+
+from data_contracts.verdict import Report, Result
+from tasks.store.artifacts import Artifact
+from tasks.tracking.connection import Tracking
+from tasks.tracking.runs import log_history, metric_name
+
+DRIFT = "fourstage.drift"
+
+
+def record_contract(tracking: Tracking, run_id: str, contract: Artifact, status: str) -> None:
+    """Say that the data drifted where they just did, and log what was found of each promise.
+
+    A contract that is reused was announced by the run that made it, of the same data.
+
+    Args:
+        tracking: The server.
+        run_id: The lifecycle's run.
+        contract: The artifact of a contract, whatever its verdict.
+        status: ``made`` or ``reused``.
+    """
+    report = Report.from_json(json.loads(contract.path("report.json").read_text(encoding="utf-8")))
+    subject = contract.name.removeprefix("contract ")
+    drifted = [r for r in report.results if r.drift and r.status == "failed"]
+    if drifted and status == "made":  # first of all: after a failure here it is reused
+        # The file of events knows whose work they are about, and a work records its contracts.
+        from tasks.orchestration.events import announce
+
+        counts = {level: _count(drifted, level) for level in ("critical", "warning", "info")}
+        values = {f"value.{r.id}": r.value for r in drifted if r.value is not None}
+        announce(DRIFT, "source", subject, **counts, **values)
+    found = {
+        metric_name(f"contract/{subject}/{result.id}"): result.value
+        for result in report.results
+        if result.value is not None
+    }
+    log_history(tracking, run_id, [{"step": 0, **found}])
+
+
+def _count(results: list[Result], severity: str) -> int:
+    return sum(result.severity == severity for result in results)

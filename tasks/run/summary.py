@@ -1,0 +1,133 @@
+"""What a run of a recipe came to, as plain JSON: what ``run --json`` prints and people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from models.recipe.schema import STAGE_KINDS
+from tasks.reports.cards import StageRow
+from tasks.reports.learned import beyond_pretraining, little_learned
+from tasks.run.work import Work
+from tasks.steps.start import made_as
+from tasks.steps.tokenize_corpus import unigram_losses
+
+CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
+
+
+def summarise(work: Work) -> dict[str, Any]:
+    """The run's result: stages in order, metrics, gate, model."""
+    recipe = work.plan.recipe
+    done = {stage.name: (stage, made, measured) for stage, made, measured in work.stages}
+    stages = [_stage(work, *facts) for facts in done.values()]
+    for kind in STAGE_KINDS:
+        if kind in recipe.skipped:
+            at = sum(STAGE_KINDS.index(stage["kind"]) < STAGE_KINDS.index(kind) for stage in stages)
+            stages.insert(at, {"stage": kind, "kind": kind, "status": "skipped"})
+    _add_gains(stages, {stage.name for stage in recipe.stages if stage.starts_network})
+    evaluation = work.made.get("evaluation")
+    facts: Mapping[str, Any] = evaluation.facts if evaluation else {}
+    scores = (
+        "split",
+        "rows",
+        "metrics",
+        "metrics_clean",
+        "rows_clean",
+        "baseline",
+        "majority",
+        "labels_left_out",
+    )
+    return {
+        "recipe": recipe.name,
+        "stages": stages,
+        **({name: facts[name] for name in scores} if facts else {"metrics": {}}),
+        "slices": facts.get("slices", {}),
+        "forgetting": facts.get("forgetting", {}),
+        "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
+        "probes": {
+            name.removeprefix("probe "): dict(artifact.facts)
+            for name, artifact in work.made.items()
+            if artifact.kind == "probe"
+        },
+        "contracts": {
+            name: artifact.facts["verdict"]
+            for name, artifact in work.made.items()
+            if artifact.kind == "contract"
+        },
+        "gate": work.told.get("gate"),
+        "model": work.told.get("model"),
+        "notes": [] if work.smoke else _of_pretraining(work, stages),
+        "lifecycle_run": work.lifecycle_run,
+    }
+
+
+def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
+    """The closing table's lines."""
+    return [
+        StageRow(
+            stage=stage["stage"],
+            status=stage["status"],
+            steps=stage.get("steps"),
+            tokens_per_second=stage.get("tokens_per_second"),
+            heldout=stage.get("heldout_loss", {}),
+            errors=stage.get("heldout_error", {}),
+            metric=(stage.get("task_metric") or {}).get("value"),
+            gained=stage.get("gained", {}),
+        )
+        for stage in summary["stages"]
+    ]
+
+
+def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
+    facts, notes, losses = made.facts, made.notes, measured.facts["heldout_loss"]
+    return {
+        "stage": stage.name,
+        "kind": stage.kind,
+        "status": made_as(made) if work.status[f"stage {stage.name}"] == "made" else "reused",
+        "key": made.key,
+        "weights_digest": facts["weights_digest"],
+        "steps": facts["steps"],
+        "tokens": facts["tokens"],
+        "seconds": round(notes["seconds"], 3),
+        "tokens_per_second": notes["tokens_per_second"],
+        "passes": facts["passes"],
+        **({"turns": facts["turns"]} if "turns" in facts else {}),
+        "heldout_loss": losses,
+        "heldout_error": measured.facts["heldout_error"],
+        "heldout_loss_a_character": measured.facts["heldout_loss_a_character"],
+        "unigram_loss": unigram_losses(work.made, losses),
+        "task_metric": measured.facts.get("task_metric"),
+    }
+
+
+def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What to say of what the last network's pre-training stages did not teach it."""
+    recipe, told = work.plan.recipe, {stage["stage"]: stage for stage in stages}
+    trained = [s for s in recipe.last_network if s.name in told and s.init is None]
+    guessed = [stage for stage in trained if recipe.measured_by in stage.objectives]
+    pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
+    read = {step.given["source"].language for step in work.plan.of_kind("corpus", "dataset")}
+    if pieces and read & CHARACTERS:
+        pieces //= 2  # half of them may be single characters
+    learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)
+    return learned + beyond_pretraining(recipe)
+
+
+def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:
+    """What each stage changed against the one before: held-out losses and the task metric.
+
+    The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is
+    the gain of training the whole network on the labels. The first stage of a network (one of
+    `anew`) is held against guessing by how often each token occurs.
+    """
+    before: Mapping[str, float] | None = None
+    for stage in stages:
+        if stage["status"] == "skipped":
+            continue
+        if before is None or stage["stage"] in anew:
+            before = {f"loss on {corpus}": x for corpus, x in stage["unigram_loss"].items()}
+        now = {f"loss on {corpus}": loss for corpus, loss in stage["heldout_loss"].items()}
+        if metric := stage["task_metric"]:
+            now[metric["name"]] = metric["value"]
+        stage["gained"] = {name: now[name] - before[name] for name in now if name in before}
+        before = now

@@ -1,0 +1,300 @@
+"""A recipe being run: its steps, what is made of them so far, and where the story is told.
+
+A flow says which steps it is about, in order; `Work` makes them, and whatever they need that the
+store lacks. A flow called by another shares the other's work, so that sources are snapshotted once
+and all stages hang below one lifecycle run in MLflow.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from prefect import Task
+
+from data_contracts.verdict import Report, raise_if_red
+from fourstage.activity import activity
+from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
+from fourstage.space import taken
+from fourstage.terminal import say
+from tasks.orchestration.naming import flow_tags
+from tasks.orchestration.orphans import close_orphans, end_embedded_servers
+from tasks.planning.plan import Plan, plan_recipe
+from tasks.reports.narration import doing, tell_step
+from tasks.run.contract_trend import record_contract
+from tasks.steps.durable import perform, store
+from tasks.steps.evaluate_model import evaluate_model, measure_stage
+from tasks.steps.fit_baseline import fit_baseline
+from tasks.steps.package_model import package_model
+from tasks.steps.prepare_corpus import prepare_corpus, prepare_dataset
+from tasks.steps.probe_network import probe_network
+from tasks.steps.tokenize_corpus import tokenize_corpus, tokenize_dataset
+from tasks.steps.train_stage import train_stage
+from tasks.steps.train_tokenizer import train_tokenizer
+from tasks.steps.validate_data import validate_data
+from tasks.store.artifacts import Artifact
+from tasks.store.steps import Bound, Step, bind, made_by_other_code
+from tasks.tracking.connection import Tracking, connect
+from tasks.tracking.record_results import record_results
+from tasks.tracking.runs import experiment_of, finish_run, set_tags, start_lifecycle
+
+TASKS: Mapping[str, Task] = {
+    "corpus": prepare_corpus,
+    "dataset": prepare_dataset,
+    "contract": validate_data,
+    "baseline": fit_baseline,
+    "tokenizer": train_tokenizer,
+    "tokens": tokenize_corpus,
+    "rows": tokenize_dataset,
+    "stage": train_stage,
+    "measurement": measure_stage,
+    "evaluation": evaluate_model,
+    "probe": probe_network,
+    "package": package_model,
+}
+
+
+@dataclass
+class Work:
+    """The state of one run of a recipe.
+
+    Attributes:
+        plan: The recipe and its steps.
+        smoke: Whether it is a smoke run, which may touch no real model.
+        tracking: The MLflow server or database.
+        lifecycle_run: Id of the run all stages of this work hang below.
+        started: ``time.monotonic()`` of its beginning, for the recipe's limit of minutes.
+        made: Finished artifacts by step name.
+        status: ``made`` or ``reused`` by step name.
+        told: What the flows found out for the summary: gate and model.
+        last: Artifacts of the recipe's last finished run, where this one refreshes it.
+        pages: Markdown and description by card, posted so far; the lifecycle's page has them all.
+        accepted: Stages that are reused although the code that made them has changed since.
+        taken: Bytes of the entries that this run made.
+        recorded: Whether MLflow has its results.
+    """
+
+    plan: Plan
+    smoke: bool
+    tracking: Tracking
+    lifecycle_run: str
+    started: float = field(default_factory=time.monotonic)
+    made: dict[str, Artifact] = field(default_factory=dict)
+    status: dict[str, str] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    last: dict[str, Artifact] = field(default_factory=dict)
+    pages: dict[str, tuple[str, str]] = field(default_factory=dict)
+    accepted: frozenset[str] = frozenset()
+    taken: int = 0
+    recorded: bool = False
+
+    def make(self, name: str) -> Artifact:
+        """Make a step, or find it made; what it needs comes first.
+
+        Raises:
+            ContractViolation: If the step is a contract that the data broke.
+        """
+        if name in self.made:
+            return self.made[name]
+        bound = self._bound(name)
+        extra: dict[str, Any] = {}
+        if bound.step.kind == "stage":
+            if name.removeprefix("stage ") in self.accepted and self._accept(name, bound):
+                return self.made[name]
+            extra = {
+                "lifecycle_run": self.lifecycle_run,
+                "seconds_left": self.seconds_left,
+                "bytes_left": self.bytes_left,
+            }
+        began = time.monotonic()
+        with activity(doing(bound.step)):
+            artifact, self.status[name] = perform(TASKS[bound.step.kind], bound, **extra)
+        self.made[name] = artifact
+        tell_step(artifact, self.status[name], time.monotonic() - began)
+        if bound.step.kind == "contract":
+            record_contract(self.tracking, self.lifecycle_run, artifact, self.status[name])
+            raise_if_broken(artifact)
+        if self.status[name] == "made":
+            self._count(name, artifact)
+        return artifact
+
+    def accept_code_change(self, stages: Sequence[str]) -> None:
+        """Let stages of these names be reused in spite of other code.
+
+        Raises:
+            UnknownNameError: If the recipe has no such stage.
+        """
+        there = [stage.name for stage in self.plan.recipe.stages]
+        for name in stages:
+            if name not in there:
+                raise UnknownNameError("--accept-code-change", name, "a stage of it", there)
+        self.accepted = frozenset(stages)
+
+    def _accept(self, name: str, bound: Bound) -> bool:
+        """Pin a stage made by other code, and write down that it was accepted."""
+        if isinstance(store().find("stage", bound.key), Artifact):
+            return False  # this very code has made it
+        older = made_by_other_code(bound, store())
+        if older is None:
+            say(f"{name}: no finished one differs in its code alone; it is trained")
+            return False
+        self.pin(name, older)
+        set_tags(
+            self.tracking,
+            self.lifecycle_run,
+            {f"fourstage.accepted_code_change.{name}": f"{older.key} for {bound.key}"},
+        )
+        tell_step(older, "accepted", 0.0)
+        return True
+
+    def make_all(self, *kinds: str) -> list[Artifact]:
+        """Every step of the given kinds, in the recipe's order."""
+        return [self.make(step.name) for step in self.plan.of_kind(*kinds)]
+
+    def pin(self, name: str, artifact: Artifact) -> None:
+        """Take an artifact for a step, whatever the step's key would be."""
+        self.made[name] = artifact
+        self.status[name] = "reused"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until the recipe's ``limits.minutes`` are over; None without a limit."""
+        minutes = self.plan.recipe.limits.get("minutes")
+        return None if minutes is None else self.started + 60 * minutes - time.monotonic()
+
+    @property
+    def bytes_left(self) -> float | None:
+        """Until what this run made fills the recipe's ``limits.disk_gb``; None without a limit."""
+        gigabytes = self.plan.recipe.limits.get("disk_gb")
+        return None if gigabytes is None else 1e9 * gigabytes - self.taken
+
+    def _count(self, name: str, artifact: Artifact) -> None:
+        """Add what was made to what this run takes of the disk.
+
+        Raises:
+            EnvironmentFault: If that is more than the recipe's limit.
+        """
+        self.taken += taken(artifact.folder)
+        left = self.bytes_left
+        if left is not None and left < 0:
+            raise EnvironmentFault(
+                f"{name}: stopped by limits.disk_gb: what this run has made takes"
+                f" {self.taken / 1e6:.1f} MB, {(self.taken + left) / 1e6:.1f} MB are allowed."
+                " Finished steps are kept; raise the limit where it is too small for what is left,"
+                " then run the same command again."
+            )
+
+    @cached_property
+    def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
+        """Each finished stage with its artifact and its measurement."""
+        return [
+            (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
+            for stage in self.plan.recipe.stages
+            if f"measurement {stage.name}" in self.made
+        ]
+
+    def _bound(self, name: str) -> Bound:
+        step = self._step(name)
+        for needed in step.inputs.values():
+            if needed not in self.made:
+                self._need(needed)
+        bound = bind(step, self.made)
+        assert isinstance(bound, Bound)
+        return bound
+
+    def _step(self, name: str) -> Step:
+        if name not in self.plan.steps:
+            there = ", ".join(stage.name for stage in self.plan.recipe.stages)
+            raise RecipeError(f"{self.plan.recipe.where} has no {name}. Its stages: {there}.")
+        return self.plan.steps[name]
+
+    def _need(self, name: str) -> None:
+        """Take a finished input from the store without a task run, or make it."""
+        bound = self._bound(name)
+        found = store().find(bound.step.kind, bound.key)
+        if isinstance(found, Artifact):
+            store().mark_used(found)
+            self.made[name] = found
+            self.status.setdefault(name, "reused")
+            if bound.step.kind == "contract":
+                raise_if_broken(found)
+        else:
+            self.make(name)
+
+
+_open: dict[tuple[Any, ...], Work] = {}
+
+
+@contextmanager
+def work_on(
+    recipe: str, overrides: Sequence[str] = (), smoke: bool = False, seed: int | None = None
+) -> Iterator[Work]:
+    """The work of a recipe: that of the flow that called this one, or a new one.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        seed: In place of the recipe's; where it has several, of the stages they differ in.
+
+    Raises:
+        RecipeError: If the recipe can't be run; before any work.
+        ContractViolation: If a source's files can't be found.
+        EnvironmentFault: If MLflow does not answer.
+    """
+    name = (recipe, tuple(overrides), smoke, seed)
+    if name in _open:
+        yield _open[name]
+        return
+    with activity("reading the recipe and opening MLflow"):
+        end_embedded_servers()
+        plan = plan_recipe(recipe, overrides, smoke, seed)
+        tracking = connect()
+        close_orphans(tracking)
+        run = start_lifecycle(
+            tracking,
+            plan.recipe.name,
+            experiment=experiment_of(plan.recipe),
+            resolved=_as_yaml(plan),
+            tags=flow_tags(),
+        )
+    work = Work(plan, smoke, tracking, run)
+    _open[name] = work
+    status = "FAILED"
+    try:
+        yield work
+        if not work.recorded:
+            record_results(tracking, run, plan.recipe, work.made)
+        status = "FINISHED"
+    except Exception:
+        raise
+    except BaseException:
+        status = "KILLED"
+        raise
+    finally:
+        del _open[name]
+        finish_run(tracking, run, status)
+
+
+def raise_if_broken(contract: Artifact) -> None:
+    """Stop on a contract whose verdict is red.
+
+    Raises:
+        ContractViolation: With what was promised, what was found, and where the report lies.
+    """
+    if contract.facts["verdict"] == "red":
+        report = json.loads(contract.path("report.json").read_text(encoding="utf-8"))
+        raise_if_red(Report.from_json(report), where=str(contract.path("report.html")))
+
+
+def _as_yaml(plan: Plan) -> str:
+    import yaml
+
+    from models.recipe import as_recipe
+
+    return yaml.safe_dump(as_recipe(plan.recipe), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,61 @@
+"""From files to documents or rows: read, clean, deduplicate, decontaminate, split, profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tasks.steps.durable import durable
+from tasks.store.artifacts import Findings, Input
+from tasks.store.steps import Bound
+
+EVALUATION = "evaluation"  # role prefix of the datasets whose rows may be in no corpus
+
+
+@durable()
+def prepare_corpus(step: Bound, folder: Path) -> Findings:
+    """Unlabelled text: one document a line of ``documents.arrow``."""
+    from corpora.preparation import prepare_corpus as prepare
+
+    counts = prepare(
+        step.step.given["source"],
+        step.step.given["snapshot"],
+        folder,
+        evaluation_texts=_evaluation_texts(step.inputs),
+        heldout_share=step.step.settings["heldout_share"],
+    )
+    return Findings({"counts": counts.to_json()}, _notes(step))
+
+
+@durable()
+def prepare_dataset(step: Bound, folder: Path) -> Findings:
+    """Labelled rows: one row a line of ``rows.arrow``."""
+    from corpora.preparation import prepare_dataset as prepare
+
+    counts = prepare(
+        step.step.given["source"],
+        step.step.given["snapshot"],
+        folder,
+        overlap=step.step.settings["overlap"],
+    )
+    labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
+    return Findings({"counts": counts.to_json(), "labels": labels}, _notes(step))
+
+
+def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:
+    from corpora.prepared import prepared_rows
+
+    for role, dataset in sorted(inputs.items()):
+        if role.startswith(EVALUATION):
+            for row in prepared_rows(dataset.folder):
+                if row.split != "train":
+                    yield row.whole
+
+
+def _notes(step: Bound) -> dict[str, Any]:
+    """What lineage has to know of a source beside its digest."""
+    source = step.step.given["source"]
+    said = source.model_dump(mode="json", include={"name", "licence", "language", "origin"})
+    return {"source": said}

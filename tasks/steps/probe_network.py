@@ -1,0 +1,56 @@
+"""Ask a pre-trained network what it knows of a dataset, without training it on the labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.steps.answers import rivals_of, texts_of
+from tasks.steps.durable import durable
+from tasks.steps.evaluate_model import PREDICTIONS
+from tasks.steps.tokenize_corpus import ROWS, load_tokenizer
+from tasks.store.artifacts import Findings
+from tasks.store.steps import Bound
+
+
+@durable()
+def probe_network(step: Bound, folder: Path) -> Findings:
+    """Score a linear model on the frozen network's vectors, beside the cheap baseline.
+
+    It learns from the train rows; every answer to the others is kept as `evaluate_model` keeps
+    them.
+    """
+    import pandas
+
+    from corpora.shards import TokenisedRows
+    from models.evaluation.classification import evaluate
+    from models.evaluation.probe import probe
+
+    settings, inputs = step.step.settings, step.inputs
+    split, metric, markings = settings["split"], settings["metric"], settings["markings"]
+    train, asked = (TokenisedRows(inputs["rows"].path(ROWS), of) for of in ("train", split))
+    names = inputs["rows"].facts["labels"]
+    said = probe(
+        inputs["stage"].folder,
+        load_tokenizer(inputs["tokenizer"]),
+        train,
+        asked,
+        markings=markings,
+        folders=step.step.given["folders"],
+    )
+    rivals = rivals_of(inputs["baseline"], asked.ids, names)
+    pandas.DataFrame(
+        {
+            "id": asked.ids,
+            "text": texts_of(inputs["dataset"], asked.ids, markings),
+            "label": [names[i] for i in asked.labels],
+            "predicted": [names[i] for i in said],
+            "baseline": [names[i] for i in rivals["cheap_baseline"]],
+        }
+    ).to_parquet(folder / PREDICTIONS)
+    answers = {
+        "metrics": said,
+        "baseline": rivals["cheap_baseline"],
+        "majority": rivals["majority"],
+    }
+    scores = {of: evaluate(asked.labels, ids, len(names), [metric]) for of, ids in answers.items()}
+    return Findings({"split": split, "rows": len(asked), **scores})

@@ -1,0 +1,94 @@
+"""Train one stage: general, domain, task or finetune. The same task for all four."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from fourstage.digests import hash_file
+from fourstage.errors import Interrupted
+from fourstage.terminal import say
+from models.stage_format import HISTORY, METRICS, NETWORK
+from tasks.steps.durable import durable
+from tasks.steps.progress import StageReport
+from tasks.steps.start import brought_network, has_start
+from tasks.steps.tokenize_corpus import load_tokenizer
+from tasks.steps.training_job import training_job
+from tasks.store.artifacts import NOTES, Findings
+from tasks.store.steps import Bound
+
+
+@durable()
+def train_stage(
+    step: Bound,
+    folder: Path,
+    lifecycle_run: str | None = None,
+    seconds_left: float | None = None,
+    bytes_left: float | None = None,
+) -> Findings:
+    """Train from the stage before, or from nothing; go on from a checkpoint, if there is one.
+
+    A stage that starts from a network trained elsewhere is that network.
+    """
+    stage = step.step.given["stage"]
+    with StageReport(step, lifecycle_run) as report:
+        try:
+            outcome = (
+                _taken_over(step, folder)
+                if has_start(step.step)
+                else _trained(training_job(step, seconds_left, bytes_left), folder, report)
+            )
+        except Interrupted as interruption:
+            if interruption.signal_number:
+                say(str(interruption))
+                _die_of(interruption.signal_number)
+            raise
+    (folder / NOTES).mkdir()
+    for name in (HISTORY, METRICS):
+        (folder / name).rename(folder / NOTES / name)
+    facts = {
+        "steps": outcome.steps,
+        "tokens": outcome.tokens,
+        "passes": dict(outcome.passes),
+        **({"turns": outcome.turns} if outcome.turns else {}),
+        "weights_digest": hash_file(folder / NETWORK),
+    }
+    notes = {
+        "stage": stage.name,
+        "kind": stage.kind,
+        "seconds": outcome.seconds,
+        "tokens_per_second": outcome.tokens_per_second,
+        "metrics": dict(outcome.metrics),
+        **({"init": stage.init} if stage.init else {}),
+        "run_id": report.run_id,
+    }
+    return Findings(facts, notes)
+
+
+def _trained(job: Any, folder: Path, report: Any) -> Any:
+    from models.training.gradient import train
+
+    return train(job, folder, report)
+
+
+def _taken_over(step: Bound, folder: Path) -> Any:
+    """Write the network of ``init`` as a stage that no update has touched."""
+    from models.interchange.stage_folder import fill_stage
+    from models.training.job import Outcome
+
+    fill_stage(brought_network(step, load_tokenizer(step.inputs["tokenizer"])), folder)
+    (folder / HISTORY).write_text("[]\n", "utf-8")
+    (folder / METRICS).write_text("{}\n", "utf-8")
+    return Outcome(0, 0, 0.0, 0.0, {}, {})
+
+
+def _die_of(signal_number: int) -> None:
+    """Let the signal have the process, now that the checkpoint is written.
+
+    Prefect must see the signal itself: an exception would end the run as Failed instead of Crashed,
+    and retries would apply.
+    """
+    os.kill(os.getpid(), signal_number)
+    signal.pause()

@@ -1,0 +1,53 @@
+"""Learn a vocabulary from the text that kept their contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tasks.steps.durable import durable
+from tasks.steps.start import brought_tokenizer, has_start
+from tasks.store.artifacts import Findings, Input
+from tasks.store.kept import kept_texts
+from tasks.store.steps import Bound
+
+
+@durable()
+def train_tokenizer(step: Bound, folder: Path) -> Findings:
+    """Learned from training documents only; held-out text has no say in the vocabulary.
+
+    A network that was trained elsewhere brings its own, which may be given more words.
+    """
+    texts = _TrainingTexts(step.inputs)
+    make = brought_tokenizer if has_start(step.step) else _learned
+    tokenizer = make(step, texts)
+    tokenizer.save(folder)
+    return Findings({"vocabulary_size": tokenizer.vocabulary_size, "digest": tokenizer.digest})
+
+
+def _learned(step: Bound, texts: Iterable[str]) -> Any:
+    from models.tokenizers.loading import learn_tokenizer
+
+    settings = step.step.settings
+    return learn_tokenizer(
+        settings["scheme"],
+        texts,
+        vocabulary_size=settings["vocabulary_size"],
+        lowercase=settings["lowercase"],
+    )
+
+
+class _TrainingTexts:
+    """Every text a vocabulary may be learned from, as often as they are asked for."""
+
+    def __init__(self, inputs: Mapping[str, Input]):
+        self._inputs = inputs
+
+    def __iter__(self) -> Iterator[str]:
+        for role, data in sorted(self._inputs.items()):
+            if role.startswith("text "):
+                contract = self._inputs[role.replace("text", "contract", 1)]
+                for _, text, split in kept_texts(data, contract):
+                    if split == "train":
+                        yield text

@@ -1,0 +1,316 @@
+"""Artifacts and the content-addressed store: the only thing steps hand to each other.
+
+An entry is ``store/<kind>/<key>/`` with a ``manifest.json``, written last and atomically. The
+manifest is the truth: a folder without one is unfinished, one whose outputs differ from it is
+damaged, and both count as missing. The key is a digest of everything that decides the outputs, so
+an entry never changes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TextIO
+
+from fourstage.digests import DigestCache, digest, write_atomically
+from fourstage.errors import EnvironmentFault
+
+MANIFEST = "manifest.json"
+UNFINISHED = "checkpoints"  # removed when an entry is finished
+NOTES = "notes/"  # what a run says of itself (seconds, speed): kept and checked, in no digest
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a maker writes down beside the files.
+
+    Attributes:
+        facts: Of what was made (counts, labels, scores): the same whenever it is made again. The
+            digest covers them, so a later step may read them.
+        notes: Of the making (seconds, speed, names, addresses): in no digest, for people alone.
+    """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Input:
+    """A finished entry as a later step may read it: what its digest covers, and no more.
+
+    Attributes:
+        kind: What it is: ``corpus``, ``tokenizer``, ``stage``…
+        digest: Digest of kind, outputs and facts; equal ones of different keys share it.
+        folder: Where the outputs are.
+        outputs: sha256 of each file by its path in the folder.
+        facts: As in `Findings`.
+    """
+
+    kind: str
+    digest: str
+    folder: Path
+    outputs: Mapping[str, str]
+    facts: Mapping[str, Any]
+
+    def path(self, name: str) -> Path:
+        """An output's file; its absence is a fault of ours, not of the user."""
+        assert name in self.outputs or any(o.startswith(f"{name}/") for o in self.outputs), name
+        return self.folder / name
+
+
+@dataclass(frozen=True)
+class Artifact(Input):
+    """One finished entry of the store, whole.
+
+    Attributes:
+        key: Digest of everything that decided it (its preimage).
+        name: Its step's name in the recipe that made it.
+        notes: As in `Findings`, and the commit and the process that made it.
+        inputs: Kind, key, digest and name of what it was made from, by role.
+        preimage: What the key is the digest of.
+        created: UTC time, ISO 8601.
+    """
+
+    key: str
+    name: str
+    notes: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, str]]
+    preimage: Mapping[str, Any]
+    created: str
+
+    @property
+    def reference(self) -> dict[str, str]:
+        """What Prefect records and other steps' keys hold."""
+        return {"kind": self.kind, "key": self.key, "digest": self.digest}
+
+    def as_input(self) -> Input:
+        """The part of it that a step may read whose key holds its digest."""
+        outputs = {name: value for name, value in self.outputs.items() if _is_output(name)}
+        return Input(self.kind, self.digest, self.folder, outputs, self.facts)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why an entry can't be used: ``never made``, ``unfinished`` or what is damaged."""
+
+    kind: str
+    key: str
+    reason: str
+
+
+@dataclass
+class Store:
+    """The store under a home folder.
+
+    Args:
+        home: ``$FOURSTAGE_HOME``.
+        say: Called with a sentence worth telling the user (waiting, damage found).
+    """
+
+    home: Path
+    say: Callable[[str], None] = field(default=lambda message: None)
+
+    @property
+    def root(self) -> Path:
+        """Folder of all entries."""
+        return self.home / "store"
+
+    @cached_property
+    def digests(self) -> DigestCache:
+        """Remembered digests of files, outputs and sources alike."""
+        return DigestCache(self.home / "digests.jsonl")
+
+    def folder(self, kind: str, key: str) -> Path:
+        """Folder of an entry, finished or not."""
+        return self.root / kind / key
+
+    def find(self, kind: str, key: str) -> Artifact | Missing:
+        """The entry, every output checked against its manifest, or why there is none."""
+        folder = self.folder(kind, key)
+        manifest = folder / MANIFEST
+        try:
+            text = manifest.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return Missing(kind, key, "unfinished" if folder.exists() else "never made")
+        try:
+            artifact = Artifact(folder=folder, **_fields(json.loads(text)))
+            whole = artifact.key == key == digest(dict(artifact.preimage))
+            whole = whole and artifact.digest == content_digest(
+                artifact.kind, artifact.outputs, artifact.facts
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            artifact, whole = None, False
+        if artifact is None or not whole:
+            return Missing(kind, key, f"unreadable manifest {self._short(manifest)}")
+        for name, expected in artifact.outputs.items():
+            path = folder / name
+            if not path.is_file():
+                return Missing(kind, key, f"output missing: {self._short(path)}")
+            if self.digests.of(path) != expected:
+                return Missing(kind, key, f"output damaged: {self._short(path)}")
+        return artifact
+
+    def mark_used(self, artifact: Artifact) -> None:
+        """Let an entry's manifest have the time of this use, by which garbage is told."""
+        os.utime(artifact.folder / MANIFEST)
+
+    def entries(self, kind: str) -> Iterator[Artifact]:
+        """Every readable finished entry of a kind, oldest first; outputs are not verified."""
+        found = []
+        for manifest in (self.root / kind).glob(f"*/{MANIFEST}"):
+            try:
+                written = json.loads(manifest.read_text(encoding="utf-8"))
+                found.append(Artifact(folder=manifest.parent, **_fields(written)))
+            except (ValueError, KeyError, TypeError):
+                self.say(f"unreadable manifest {self._short(manifest)}: passed over")
+        yield from sorted(found, key=lambda artifact: artifact.created)
+
+    def make(
+        self,
+        kind: str,
+        name: str,
+        preimage: Mapping[str, Any],
+        work: Callable[[Path], Findings],
+        inputs: Mapping[str, Artifact] | None = None,
+    ) -> tuple[Artifact, bool]:
+        """Find an entry or make it; one writer a key, the others wait and reuse.
+
+        Args:
+            kind: Kind of the entry.
+            name: Its step's name.
+            preimage: Plain JSON that decides the outputs.
+            work: Writes the outputs into the folder it is given; what it returns is written down.
+            inputs: What it is made from, by role, for lineage.
+
+        Returns:
+            The artifact, and whether this call made it.
+
+        Raises:
+            EnvironmentFault: If the disk is full or the store can't be written.
+        """
+        key = digest(dict(preimage))
+        folder = self.folder(kind, key)
+        with self._only_writer(kind, key) as still_ours:
+            there = self.find(kind, key)
+            if isinstance(there, Artifact):
+                return there, False
+            if there.reason not in ("never made", "unfinished"):
+                self.say(f"{name}: {there.reason}; made again")
+                shutil.rmtree(folder)
+            self._clear_unfinished(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            found = work(folder)
+            checkpoints = folder / UNFINISHED
+            outputs = {
+                str(path.relative_to(folder)): self.digests.of(path)
+                for path in sorted(folder.rglob("*"))
+                if path.is_file() and checkpoints not in path.parents
+            }
+            # As it is read back, so that the digest of facts is the same then.
+            facts = json.loads(json.dumps(dict(found.facts)))
+            manifest = {
+                "kind": kind,
+                "key": key,
+                "digest": content_digest(kind, outputs, facts),
+                "name": name,
+                "outputs": outputs,
+                "facts": facts,
+                "notes": dict(found.notes),
+                "inputs": {
+                    role: {**artifact.reference, "name": artifact.name}
+                    for role, artifact in (inputs or {}).items()
+                },
+                "preimage": dict(preimage),
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+            if not still_ours():
+                raise EnvironmentFault(
+                    f"{name}: the lock of {kind} {key[:12]} was taken away while it was being"
+                    " made, so it is not committed; run again"
+                )
+            write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False))
+            shutil.rmtree(checkpoints, ignore_errors=True)
+        return Artifact(folder=folder, **_fields(manifest)), True
+
+    def _clear_unfinished(self, folder: Path) -> None:
+        """Take away what a killed writer left, its checkpoints apart."""
+        if not folder.exists():
+            return
+        for path in folder.iterdir():
+            if path.name == UNFINISHED:
+                continue
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    @contextmanager
+    def _only_writer(self, kind: str, key: str) -> Iterator[Callable[[], bool]]:
+        """Hold the key's lock; the kernel frees it when its holder dies, however it dies."""
+        path = self.root / kind / f"{key}.lock"
+        stream = self._open_lock(path)
+        waited = False
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not waited:
+                    stream.seek(0)
+                    holder = stream.read().strip() or "another process"
+                    self.say(f"waiting for {holder}, which is making {kind} {key[:12]}")
+                    waited = True
+                time.sleep(0.5)
+                continue
+            if _is_file_at(stream, path):
+                break
+            # Removed with its entry while we waited: a lock that nobody else can see.
+            stream.close()
+            stream = self._open_lock(path)
+        with stream:
+            stream.seek(0)
+            stream.truncate()
+            stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+            stream.flush()
+            yield lambda: _is_file_at(stream, path)
+
+    def _open_lock(self, path: Path) -> TextIO:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return open(path, "a+", encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentFault(
+                f"the store {self.root} can't be written by user {os.getuid()}: {error.strerror}. "
+                "Set FOURSTAGE_HOME to a folder of yours."
+            ) from error
+
+    def _short(self, path: Path) -> str:
+        return str(path.relative_to(self.home))
+
+
+def _is_file_at(stream: TextIO, path: Path) -> bool:
+    """Whether an open file is the one that a path leads to now."""
+    try:
+        return path.stat().st_ino == os.fstat(stream.fileno()).st_ino
+    except FileNotFoundError:
+        return False
+
+
+def _fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: manifest[name] for name in Artifact.__dataclass_fields__ if name != "folder"}
+
+
+def content_digest(kind: str, outputs: Mapping[str, str], facts: Mapping[str, Any]) -> str:
+    """Digest of what was made, without the notes on how it was made."""
+    files = {name: value for name, value in outputs.items() if _is_output(name)}
+    return digest({"kind": kind, "outputs": files, "facts": dict(facts)})
+
+
+def _is_output(name: str) -> bool:
+    return not name.startswith(NOTES)

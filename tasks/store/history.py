@@ -1,0 +1,56 @@
+"""What the last finished run of a recipe was made of, where ``refresh`` goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fourstage.digests import write_atomically
+from fourstage.errors import EnvironmentFault
+from fourstage.settings import home
+from tasks.store.artifacts import Artifact, Store
+
+REFERENCE = ("kind", "key", "digest")
+
+
+def remember(recipe: str, made: Mapping[str, Artifact]) -> None:
+    """Write down a finished run's artifacts by step name."""
+    facts = {name: artifact.reference for name, artifact in made.items()}
+    write_atomically(_file(recipe), json.dumps(facts, indent=1))
+
+
+def last_references(recipe: str) -> dict[str, dict[str, str]]:
+    """Kind, key and digest of each step of the last finished run; empty where there was none."""
+    file = _file(recipe)
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return {name: {key: each[key] for key in REFERENCE} for name, each in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise EnvironmentFault(
+            f"{file}: what the last run of {recipe} was made of can't be read"
+            f" ({type(error).__name__}). Run the recipe again, which writes it anew, or remove the"
+            " file: then nothing goes on from that run, and `gc` may take what it made."
+        ) from error
+
+
+def remembered() -> Iterator[dict[str, str]]:
+    """Kind, key and digest of every artifact of each recipe's last finished run."""
+    for path in sorted((home() / "recipes").glob("*.json")):
+        yield from last_references(path.stem).values()
+
+
+def last_artifacts(recipe: str, store: Store) -> dict[str, Artifact]:
+    """Those of the last finished run's artifacts that the store still has, whole."""
+    found: dict[str, Artifact] = {}
+    for name, reference in last_references(recipe).items():
+        artifact = store.find(reference["kind"], reference["key"])
+        if isinstance(artifact, Artifact):
+            found[name] = artifact
+    return found
+
+
+def _file(recipe: str) -> Path:
+    return home() / "recipes" / f"{recipe}.json"

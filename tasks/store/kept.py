@@ -1,0 +1,37 @@
+"""The documents or rows of a source that its contract did not send to quarantine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from tasks.store.artifacts import Input
+
+QUARANTINED = "quarantined.json"  # output of a contract: reasons by id
+
+
+def kept_rows(dataset: Input, contract: Input) -> Iterator[Any]:
+    """The rows of a dataset that its contract did not send to quarantine."""
+    from corpora.prepared import prepared_rows
+
+    aside = _quarantined(contract)
+    return (row for row in prepared_rows(dataset.folder) if row.id not in aside)
+
+
+def kept_texts(data: Input, contract: Input) -> Iterator[tuple[str, str, str]]:
+    """(id, text, split) of each document, or row, that its contract did not send to quarantine."""
+    from corpora.prepared import prepared_documents
+
+    if data.kind == "dataset":
+        for row in kept_rows(data, contract):
+            yield row.id, row.whole, row.split
+        return
+    aside = _quarantined(contract)
+    for document in prepared_documents(data.folder):
+        if document.id not in aside:
+            yield document.id, document.text, document.split
+
+
+def _quarantined(contract: Input) -> dict[str, list[str]]:
+    return json.loads(contract.path(QUARANTINED).read_text(encoding="utf-8"))

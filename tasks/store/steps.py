@@ -1,0 +1,277 @@
+"""The steps of a recipe: what is made from what, in which order, under which key.
+
+One list of `Step` serves everything that has to know the way from files to a model version: the
+flows run it, ``plan`` and ``explain`` compare it with the store, ``trace`` reads it back. A step's
+key is the digest of its preimage: its settings, the digests of its inputs' *outputs*, its code and
+the versions of the packages that compute it. So an input that is made again with the same outputs
+cuts off all the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fourstage.digests import digest
+from fourstage.errors import listed
+from tasks.store.artifacts import Artifact, Input, Missing, Store
+from tasks.store.code import closure_digest, module_file
+
+WAITS = "waits for "  # so begins why a step is made that others have to be made for first
+MOST_NAMED = 12  # inputs a message names; a recipe may have hundreds
+NUMERIC = ("numpy",)
+TEXT = ("pyarrow", *NUMERIC)
+TENSOR = ("tensorflow", "keras", "tensorflow-text", "grain", "tokenizers", *NUMERIC)
+VERSIONS = {
+    "corpus": TEXT,
+    "dataset": TEXT,
+    "contract": ("great-expectations", "pandas"),
+    "baseline": ("scikit-learn", *TEXT),
+    "tokenizer": ("tokenizers",),
+    "tokens": ("tensorflow-text", "tokenizers", "pyarrow"),
+    "rows": ("tensorflow-text", "tokenizers", "pyarrow"),
+    "stage": TENSOR,
+    "measurement": (*TENSOR, "scikit-learn"),
+    "evaluation": (*TENSOR, "scikit-learn"),
+    "probe": (*TENSOR, "scikit-learn"),
+    "package": TENSOR,
+}
+LOADING = "models.tokenizers.loading"  # reads the tokenizer a step was handed
+# Beside the task's own file, which decides what goes into the work, all that the work can reach.
+CODE = {
+    "corpus": ("tasks.steps.prepare_corpus", "corpora.preparation"),
+    "dataset": ("tasks.steps.prepare_corpus", "corpora.preparation"),
+    "contract": ("data_contracts.check",),  # how a report is worded decides nothing
+    "baseline": ("tasks.steps.fit_baseline", "tasks.store.kept", "models.evaluation.baseline"),
+    "tokenizer": ("tasks.steps.train_tokenizer", "tasks.store.kept"),
+    "tokens": ("tasks.steps.tokenize_corpus", "tasks.store.kept", "corpora.shards"),
+    "rows": ("tasks.steps.tokenize_corpus", "tasks.store.kept", "corpora.shards"),
+    "stage": ("tasks.steps.training_job", "models.training.gradient", LOADING),
+    "measurement": (
+        "tasks.steps.evaluate_model",
+        "models.evaluation.heldout",
+        "corpora.shards",
+        LOADING,
+    ),
+    "evaluation": (
+        "tasks.steps.evaluate_model",
+        "tasks.steps.answers",
+        "models.evaluation.predict",
+        LOADING,
+    ),
+    "probe": (
+        "tasks.steps.probe_network",
+        "tasks.steps.answers",
+        "models.evaluation.probe",
+        LOADING,
+    ),
+    "package": ("tasks.steps.package_model", "models.interchange.saved_model"),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to make.
+
+    Attributes:
+        name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``.
+        kind: Kind of the artifact it makes.
+        settings: Plain JSON that decides the outputs beside the inputs and the code.
+        inputs: The step that makes each input, by the role it plays.
+        parts: Files of parts named in the recipe (family, objectives, head, tokenizer's scheme),
+            for the code digest.
+        given: What the work needs and the key must not hold, such as where the files lie.
+    """
+
+    name: str
+    kind: str
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Path, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A step whose inputs are finished, so that its key is known.
+
+    Attributes:
+        step: The step.
+        made_from: Its inputs by role, whole, for lineage.
+    """
+
+    step: Step
+    made_from: Mapping[str, Artifact]
+
+    @cached_property
+    def inputs(self) -> dict[str, Input]:
+        """Its inputs by role as its work may read them: nothing that the key does not cover."""
+        return {role: artifact.as_input() for role, artifact in self.made_from.items()}
+
+    @cached_property
+    def preimage(self) -> dict[str, Any]:
+        """What the key is the digest of."""
+        step = self.step
+        return {
+            "kind": step.kind,
+            "settings": dict(step.settings),
+            "inputs": {role: artifact.digest for role, artifact in self.inputs.items()},
+            "code": code_digest(step.kind, step.parts),
+            "versions": _versions(step.kind),
+        }
+
+    @cached_property
+    def key(self) -> str:
+        """Name of the entry in the store, 64 hex digits."""
+        return digest(self.preimage)
+
+    @property
+    def label(self) -> str:
+        """Name of the task run: telling, and short."""
+        return f"{self.step.name.replace(' ', '-')}-{self.key[:7]}"
+
+
+@dataclass(frozen=True)
+class Unbound:
+    """A step that can't be keyed yet, and the inputs that must be made first."""
+
+    step: Step
+    waits_for: tuple[str, ...]
+
+
+def bind(step: Step, made: Mapping[str, Artifact]) -> Bound | Unbound:
+    """Tie a step to its inputs among the artifacts made so far (by step name)."""
+    waits_for = tuple(sorted({name for name in step.inputs.values() if name not in made}))
+    if waits_for:
+        return Unbound(step, waits_for)
+    return Bound(step, {role: made[name] for role, name in step.inputs.items()})
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What would happen to a step if the recipe ran now."""
+
+    step: Step
+    bound: Bound | Unbound
+    found: Artifact | Missing | None
+
+    @property
+    def reused(self) -> bool:
+        """Whether the store already has it, whole."""
+        return isinstance(self.found, Artifact)
+
+
+def look_ahead(steps: Sequence[Step], store: Store) -> Iterator[Prospect]:
+    """Each step in order with what the store has of it; reads manifests, makes nothing."""
+    made: dict[str, Artifact] = {}
+    for step in steps:
+        bound = bind(step, made)
+        if isinstance(bound, Unbound):
+            yield Prospect(step, bound, None)
+            continue
+        found = store.find(step.kind, bound.key)
+        if isinstance(found, Artifact):
+            made[step.name] = found
+        yield Prospect(step, bound, found)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A place where two things differ; None where one of them has nothing there."""
+
+    at: str
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        return f"{self.at}: {_shown(self.before)} → {_shown(self.after)}"
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") -> Iterator[Change]:
+    """Each place where two nested mappings differ, sorted."""
+    for name in sorted({*old, *new}):
+        place = f"{at}.{name}" if at else str(name)
+        before, after = old.get(name), new.get(name)
+        if before == after:
+            continue
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            yield from changes(before, after, place)
+        else:
+            yield Change(place, before, after)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Each place where two preimages differ, as ``settings.seed: 17 → 5``."""
+    return [str(change) for change in changes(old, new)]
+
+
+class Kin:
+    """Finished entries by kind and step name; each manifest is read once, and only when asked for.
+
+    Args:
+        store: Where they are.
+    """
+
+    def __init__(self, store: Store):
+        self._store = store
+        self._kinds: dict[str, list[Artifact]] = {}
+        self._names: dict[tuple[str, str], list[Artifact]] = {}
+
+    def of_kind(self, kind: str) -> list[Artifact]:
+        """Those of a kind, oldest first."""
+        if kind not in self._kinds:
+            self._kinds[kind] = list(self._store.entries(kind))
+            for entry in self._kinds[kind]:
+                self._names.setdefault((kind, entry.name), []).append(entry)
+        return self._kinds[kind]
+
+    def of(self, step: Step) -> list[Artifact]:
+        """Those that bear a step's name, oldest first."""
+        self.of_kind(step.kind)
+        return self._names.get((step.kind, step.name), [])
+
+
+def why(prospect: Prospect, kin: Kin) -> list[str]:
+    """Why a step would be made: what changed since the entry most like it."""
+    if isinstance(prospect.bound, Unbound):
+        return [WAITS + listed(prospect.bound.waits_for, MOST_NAMED)]
+    if isinstance(prospect.found, Artifact):
+        return [f"made {prospect.found.created}, unchanged since"]
+    assert prospect.found is not None
+    if prospect.found.reason != "never made":
+        return [prospect.found.reason]
+    preimage = prospect.bound.preimage
+    earlier = kin.of(prospect.step)
+    if not earlier:
+        return ["never made"]
+    return min((differences(entry.preimage, preimage) for entry in reversed(earlier)), key=len)
+
+
+def made_by_other_code(bound: Bound, store: Store) -> Artifact | None:
+    """The newest whole entry that differs from a step in nothing but the code that made it."""
+    wanted = {name: part for name, part in bound.preimage.items() if name != "code"}
+    for entry in reversed(list(store.entries(bound.step.kind))):
+        if wanted == {name: part for name, part in entry.preimage.items() if name != "code"}:
+            found = store.find(entry.kind, entry.key)
+            if isinstance(found, Artifact):
+                return found
+    return None
+
+
+def code_digest(kind: str, parts: Sequence[Path] = ()) -> str:
+    """Digest of the code that makes artifacts of a kind, with the recipe's own parts."""
+    return closure_digest(*(module_file(name) for name in CODE[kind]), *parts)
+
+
+@cache
+def _versions(kind: str) -> dict[str, str]:
+    return {name: version(name) for name in VERSIONS[kind]}
+
+
+def _shown(value: Any) -> str:
+    text = "–" if value is None else str(value)
+    return text[:12] + "…" if len(text) == 64 else text[:80]

@@ -1,0 +1,375 @@
+"""MLflow: the server or database, reached before any work, and its faults said in a sentence.
+
+MLflow's own tracking address belongs to the process, which Prefect's threads share; it is named in
+every call instead.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from fourstage.digests import write_atomically
+from fourstage.errors import EnvironmentFault
+from fourstage.settings import PAGES, home, mlflow_uri, without_credentials
+from fourstage.space import no_space
+from tasks.tracking.database_lock import PUT_RIGHT, locked, wait_until_free
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+HOME_ID = "home.id"  # file of the home
+# MLflow's pages open as those of prompts and agents unless a link says that they are of training.
+TRAINING = "workflowType=machine_learning"
+CONNECT_SECONDS = 10  # how long a silent server may hold us up before any work
+
+# Half a minute of trouble is waited for: 0, 2, 4, 8 and 16 s between tries. Left alone, MLflow
+# retries for minutes before it admits that its server is gone.
+MANNERS = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "5",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    # Standard output belongs to `--json`; addresses of runs are in the reports.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+# What a server, a database or a disk does wrong; every other code of MLflow's is a mistake of ours.
+FAULTS = {
+    "INTERNAL_ERROR",
+    "TEMPORARILY_UNAVAILABLE",
+    "DEADLINE_EXCEEDED",
+    "REQUEST_LIMIT_EXCEEDED",
+    "UNAUTHENTICATED",
+    "PERMISSION_DENIED",
+    "CUSTOMER_UNAUTHORIZED",
+    "IO_ERROR",
+}
+
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between tries of what may be done only once
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """A tracking server, or database, that has answered.
+
+    Attributes:
+        client: MLflow's client of it, for tracking and registry.
+        uri: Its address, with credentials if it has any: for MLflow, never for a message.
+        folder: The home, where local artifacts and locks lie.
+        home: The home's own random id: several homes may share a server.
+        logged: Last step logged by run and metric name, as far as this process has looked.
+    """
+
+    client: MlflowClient
+    uri: str
+    folder: Path
+    home: str
+    logged: dict[str, dict[str, int]] = field(default_factory=dict, repr=False)
+
+    @property
+    def address(self) -> str:
+        """The address without credentials."""
+        return without_credentials(self.uri)
+
+    @property
+    def local(self) -> bool:
+        """Whether it is a database this process writes itself."""
+        return not self.uri.startswith(("http://", "https://", "databricks"))
+
+    def page(self, path: str) -> str | None:
+        """Address of a page for people, or None where no server shows it.
+
+        Args:
+            path: Such as ``experiments/3/runs/0f1f…`` or ``models/NAME/versions/2``.
+        """
+        shown = self._pages_of_database() if self.local else self.address
+        return f"{shown.rstrip('/')}/#/{path}?{TRAINING}" if shown else None
+
+    def _pages_of_database(self) -> str:
+        """Where this home's pages are, or were last; empty where there never were any."""
+        if said := os.environ.get("FOURSTAGE_MLFLOW_UI"):
+            return said
+        file = self.folder / PAGES
+        return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+
+    def run_page(self, run_id: str) -> str | None:
+        """Address of a run's page."""
+        experiment = self.client.get_run(run_id).info.experiment_id
+        return self.page(f"experiments/{experiment}/runs/{run_id}")
+
+    def model_page(self, model_id: str) -> str | None:
+        """Address of a logged model's page."""
+        experiment = self.client.get_logged_model(model_id).experiment_id
+        return self.page(f"experiments/{experiment}/models/{model_id}")
+
+    @contextmanager
+    def as_default(self) -> Iterator[None]:
+        """Make it the process's tracking address for MLflow's calls that know no other way.
+
+        ``models:/`` addresses are resolved against it: to load a model or make a version of one.
+        """
+        import mlflow
+
+        before = os.environ.get("MLFLOW_TRACKING_URI")
+        mlflow.set_tracking_uri(self.uri)
+        mlflow.set_registry_uri(self.uri)
+        try:
+            yield
+        finally:
+            mlflow.set_tracking_uri(before or "")
+            mlflow.set_registry_uri("")
+            if before is None:
+                os.environ.pop("MLFLOW_TRACKING_URI", None)
+            else:
+                os.environ["MLFLOW_TRACKING_URI"] = before
+
+    @contextmanager
+    def alone(self, what: str) -> Iterator[None]:
+        """Be the only process of this home that does something, such as promoting a model."""
+        name = re.sub(r"[^\w.-]", "_", what)
+        path = self.folder / "locks" / f"{name}.lock"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "a+") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+
+
+def answered(
+    function: Callable[Concatenate[Tracking, P], R],
+) -> Callable[Concatenate[Tracking, P], R]:
+    """Turn a server's silence or refusal into an `EnvironmentFault` that names its address."""
+
+    @wraps(function)
+    def call(tracking: Tracking, *args: P.args, **kwargs: P.kwargs) -> R:
+        with _answering(tracking.uri):
+            return function(tracking, *args, **kwargs)
+
+    return call
+
+
+def made_once(create: Callable[[], R], find: Callable[[], R | None]) -> R:
+    """Create something of which there could be two, though answers get lost on the way.
+
+    MLflow's client sends a request again whose answer was lost, and the server would create another
+    run or version. So it is sent once, and what it made is looked for before it is sent again.
+
+    Args:
+        create: Asks the server for it.
+        find: What an earlier request made, or None.
+    """
+    from mlflow.exceptions import MlflowException
+
+    for pause in PAUSES:
+        try:
+            with _with_retries(0):
+                return create()
+        except MlflowException as error:
+            if error.error_code not in FAULTS:
+                raise
+        time.sleep(pause)
+        if (found := find()) is not None:
+            return found
+    return create()
+
+
+def every(search: Callable[..., Any], *args: Any, **settings: Any) -> Iterator[Any]:
+    """All that one of MLflow's searches finds, page after page."""
+    token = None
+    while True:
+        page = search(*args, **settings, page_token=token)
+        yield from page
+        token = page.token
+        if not token:
+            return
+
+
+def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
+    """Reach the tracking server or make the database, before any work.
+
+    Args:
+        uri: Its address; default ``$MLFLOW_TRACKING_URI``, else SQLite under the home.
+        folder: The home; default ``$FOURSTAGE_HOME``.
+
+    Raises:
+        EnvironmentFault: If it refuses, stays silent (10 s) or can't be written.
+    """
+    uri = uri or mlflow_uri()
+    folder = folder or home()
+    for name, value in MANNERS.items():
+        os.environ.setdefault(name, value)
+    scheme = uri.split(":", 1)[0]
+    if scheme in ("file", "") or "://" not in uri:
+        raise EnvironmentFault(
+            f"MLFLOW_TRACKING_URI={without_credentials(uri)} is a folder of files, which MLflow no"
+            " longer develops and which can't hold logged models. Give the address of a server, or"
+            " sqlite:///PATH, or unset it to use SQLite under the home."
+        )
+    try:
+        urlsplit(uri)
+    except ValueError as error:
+        said = without_credentials(uri)
+        raise EnvironmentFault(f"MLFLOW_TRACKING_URI={said} is no address: {error}") from error
+    place = folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / "mlflow.lock", "a+")
+        if scheme.startswith("sqlite"):
+            place = database_file(uri).parent
+            place.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=place):  # MLflow would try for minutes
+                pass
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the folder {place} can't be written by user {os.getuid()}: {error.strerror}."
+            " Set FOURSTAGE_HOME to a folder of yours."
+        ) from error
+
+    from mlflow import MlflowClient
+
+    for noisy in ("mlflow.system_metrics", "mlflow.store.model_registry", "alembic"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    # It prints the stack of an error that it raises as well.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
+    with lock:
+        # Two first visitors would both make the tables.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if scheme.startswith("sqlite"):
+            wait_until_free(database_file(uri))
+        with _answering(uri), _with_retries(0, CONNECT_SECONDS):
+            if scheme.startswith("sqlite"):
+                _make_database(uri, folder)
+            client = MlflowClient(tracking_uri=uri, registry_uri=uri)
+            _ask(client)
+        return Tracking(client, uri, folder, _home_id(folder))
+
+
+def _ask(client: MlflowClient) -> None:
+    """Ask tracking and registry something, again and again where the server has trouble."""
+    from mlflow.exceptions import MlflowException
+
+    began = time.monotonic()
+    for pause in PAUSES:
+        try:
+            client.search_experiments(max_results=1)
+            client.search_registered_models(max_results=1)
+        except MlflowException:
+            if time.monotonic() + pause > began + CONNECT_SECONDS:  # silence took all of it
+                raise
+            time.sleep(pause)
+        else:
+            return
+
+
+def _home_id(folder: Path) -> str:
+    """The home's id, made once; whoever asks holds the lock."""
+    path = folder / HOME_ID
+    if not path.exists():
+        write_atomically(path, uuid4().hex + "\n")
+    return path.read_text(encoding="utf-8").strip()
+
+
+def _make_database(uri: str, folder: Path) -> None:
+    """Make a database that is not there: all of its tables first, then its name.
+
+    MLflow makes its tables in dozens of migrations, and where it was killed in one of them it
+    stumbles over what that left, ever after.
+    """
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from sqlalchemy.engine import make_url
+
+    address = make_url(uri)
+    database = Path(address.database or ":memory:")
+    if database.name == ":memory:" or database.exists():
+        return
+    part = database.with_name(f".{database.name}.part")
+    for left in (part, part.with_name(f"{part.name}-journal")):
+        left.unlink(missing_ok=True)
+    made = SqlAlchemyStore(str(address.set(database=str(part))), (folder / "mlflow").as_uri())
+    made.engine.dispose()
+    os.replace(part, database)
+
+
+@contextmanager
+def _answering(uri: str) -> Iterator[None]:
+    """Say in one sentence that, and where, MLflow is out of reach."""
+    from mlflow.exceptions import MlflowException
+    from requests.exceptions import RequestException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except MlflowException as error:
+        database = isinstance(error.__cause__, SQLAlchemyError)
+        if error.error_code not in FAULTS and not database:
+            raise
+        raise _unreachable(uri, error) from error
+    except (RequestException, SQLAlchemyError, OSError) as error:
+        raise _unreachable(uri, error) from error
+    except ModuleNotFoundError as error:
+        raise EnvironmentFault(
+            f"MLflow at {without_credentials(uri)} (MLFLOW_TRACKING_URI): the package {error.name}"
+            " that speaks to this database is not installed here. Install it (for PostgreSQL:"
+            " psycopg2-binary), or give the address of an MLflow server; then run the same command"
+            " again."
+        ) from error
+
+
+def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
+    # The first cause says it in three words; what was raised from it says it in three lines.
+    cause = error
+    while (further := cause.__cause__ or cause.__context__) is not None:
+        cause = further
+    said = f"{type(cause).__name__}: {cause}".split("\n", 1)[0]
+    said = said.replace(uri, without_credentials(uri))
+    asked = "MLFLOW_TRACKING_URI" in os.environ or not uri.startswith("sqlite")
+    where = "MLFLOW_TRACKING_URI" if asked else "under the home"
+    if uri.startswith("sqlite") and "database is locked" in said:
+        return EnvironmentFault(locked(database_file(uri)))
+    if uri.startswith("sqlite") and (lack := no_space(home())):
+        return EnvironmentFault(
+            f"MLflow's database {without_credentials(uri)}: {lack}. What is finished is kept; make"
+            " room or set FOURSTAGE_HOME, then run the same command again."
+        )
+    if uri.startswith("sqlite"):
+        return EnvironmentFault(
+            f"MLflow's database {without_credentials(uri)} ({where}) can't be used: {said[:300]}"
+            f" What is finished is kept. {PUT_RIGHT}"
+        )
+    return EnvironmentFault(
+        f"MLflow at {without_credentials(uri)} ({where}) does not answer as it should:"
+        f" {said[:300]}. What is finished is kept. Start the server, or set MLFLOW_TRACKING_URI to"
+        " one that runs, or unset it to use SQLite under the home; then run the same command again."
+    )
+
+
+def database_file(uri: str) -> Path:
+    """The file of a SQLite address."""
+    return Path(uri.split("///", 1)[-1].partition("?")[0])
+
+
+@contextmanager
+def _with_retries(number: int, seconds: int | None = None) -> Iterator[None]:
+    """Other patience of MLflow's client: so many retries, and so long for an answer."""
+    brief = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": str(number)}
+    if seconds is not None:
+        brief["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(seconds)
+    before = {name: os.environ[name] for name in brief}
+    os.environ.update(brief)
+    try:
+        yield
+    finally:
+        os.environ.update(before)

@@ -1,0 +1,75 @@
+"""Corpora and datasets as MLflow knows them: name, digest, where they are published; no text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tasks.store.ancestry import Manifest
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput
+
+DIGEST_LENGTH = 36  # characters of a data set's digest, MLflow's limit
+NAME_LENGTH = 500  # characters of a data set's name and of an input's tag, MLflow's limits
+
+
+def dataset_input(text: Manifest, context: str) -> DatasetInput:
+    """A corpus or dataset as an input of a run.
+
+    Args:
+        text: The corpus or dataset.
+        context: What it was read for: ``training`` or ``evaluation``.
+    """
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    kind, source = _source(text)
+    name, digest = name_and_digest(text)
+    tags = {
+        "mlflow.data.context": context,
+        "fourstage.key": text.key,
+        "fourstage.digest": text.digest,
+        "fourstage.licence": str(text.source.get("licence", "none named")),
+        "fourstage.language": str(text.source.get("language", "")),
+    }
+    return DatasetInput(
+        Dataset(
+            name=name,
+            digest=digest,
+            source_type=kind,
+            source=json.dumps(source, ensure_ascii=False),
+            profile=json.dumps(text.facts.get("counts", {})),
+        ),
+        [InputTag(name, value[:NAME_LENGTH]) for name, value in tags.items()],
+    )
+
+
+def name_and_digest(text: Manifest) -> tuple[str, str]:
+    """What MLflow calls a corpus or dataset, by which metrics and models are found."""
+    return str(text.source.get("name", text.name))[:NAME_LENGTH], text.digest[:DIGEST_LENGTH]
+
+
+def _source(text: Manifest) -> tuple[str, dict[str, Any]]:
+    """Type and facts of a source, so that `mlflow.data.get_source` reads it back anywhere.
+
+    One that is published has an address, which MLflow's pages open; of files of one's own there
+    are facts.
+    """
+    source = text.source
+    facts = {
+        "name": source.get("name", text.name),
+        "origin": source.get("origin"),
+        "licence": source.get("licence"),
+        "snapshot": text.settings.get("snapshot"),
+    }
+    for origin in source.get("origin") or ():
+        if str(origin.get("url", "")).startswith(("http://", "https://")):
+            return "http", {"url": _address(origin), **facts}
+    return "code", {"tags": facts}
+
+
+def _address(origin: Mapping[str, Any]) -> str:
+    """The page of an origin, at its commit where it is a repository."""
+    url, commit = str(origin["url"]), origin.get("commit")
+    return f"{url}/tree/{commit}" if commit and url.startswith("https://github.com/") else url

@@ -1,0 +1,146 @@
+"""The files of a logged model, each held against the digest it was logged with.
+
+Beside a model's files lies their listing, and the listing's digest is a tag: MLflow's database is
+trusted, the folder or bucket with its files is not. Nothing of a model is loaded or believed before
+it was checked, and what is loaded is the copy that was checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from fourstage.digests import hash_file
+from fourstage.errors import ContractViolation, EnvironmentFault
+from tasks.tracking.connection import Tracking, answered
+
+if TYPE_CHECKING:
+    from mlflow.entities import LoggedModel
+
+LISTING = "lineage/files.json"
+FILES = "fourstage.files"  # tag: digest of the listing
+
+
+class FilesLost(EnvironmentFault):
+    """A logged model's files are not where they were logged."""
+
+
+class AlteredFiles(ContractViolation):
+    """A logged model's files are not those that were logged."""
+
+
+def list_files(folder: Path) -> str:
+    """Write the listing of a folder that is about to be logged; the listing's digest."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    listing = {path.relative_to(folder).as_posix(): hash_file(path) for path in files}
+    path = folder / LISTING
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(listing, indent=1), encoding="utf-8")
+    return hash_file(path)
+
+
+@contextmanager
+def verified(tracking: Tracking, model_id: str | None, *names: str) -> Iterator[Path]:
+    """A copy of a model's files that holds what was logged, and nothing else.
+
+    Args:
+        tracking: The server.
+        model_id: ``m-…``, or None where a version has lost it.
+        *names: Files that are wanted; all of them unless given.
+
+    Raises:
+        FilesLost: One of them is not there.
+        AlteredFiles: One of them is another than was logged; says which.
+    """
+    model = _model(tracking, model_id)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        if names:
+            for name in (LISTING, *names):
+                _download(tracking, model, folder / Path(name).parent, name)
+        else:
+            folder = _download(tracking, model, folder)
+        listing = _listing(model, folder)
+        _compare(model, folder, {name: listing.get(name, "") for name in names or listing})
+        for path in [path for path in folder.rglob("*") if path.is_file()]:
+            if path.relative_to(folder).as_posix() not in listing:
+                path.unlink()  # MLflow leaves a note beside a model it has loaded, Python a cache
+        yield folder
+
+
+def check_files(tracking: Tracking, model_id: str | None) -> None:
+    """As `verified`, of files that nobody is going to read: those on this machine stay in place."""
+    from mlflow.utils.file_utils import local_file_uri_to_path
+
+    model = _model(tracking, model_id)
+    if not model.artifact_location.startswith("file:"):
+        with verified(tracking, model_id):
+            return
+    folder = Path(local_file_uri_to_path(model.artifact_location))
+    if not folder.is_dir():
+        raise FilesLost(f"the files of {model_id} are not in {folder}")
+    _compare(model, folder, _listing(model, folder))
+
+
+@answered
+def _model(tracking: Tracking, model_id: str | None) -> LoggedModel:
+    from mlflow.exceptions import MlflowException
+
+    if model_id is None:
+        raise FilesLost("it has no logged model")
+    try:
+        return tracking.client.get_logged_model(model_id)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+            raise  # whether it has it, nobody knows now
+        raise FilesLost(f"MLflow has no {model_id}: {_first_line(error)}") from error
+
+
+def _download(tracking: Tracking, model: LoggedModel, into: Path, name: str = "") -> Path:
+    import mlflow.artifacts
+    from mlflow.exceptions import MlflowException
+
+    into.mkdir(parents=True, exist_ok=True)
+    # `models:/m-…/file` does not resolve, so a file is named where it lies.
+    place = f"{model.artifact_location}/{name}" if name else model.artifact_location
+    try:
+        return Path(
+            mlflow.artifacts.download_artifacts(
+                artifact_uri=place, dst_path=str(into), tracking_uri=tracking.uri
+            )
+        )
+    except (MlflowException, OSError) as error:
+        raise FilesLost(
+            f"{name or 'the files'} of {model.model_id}: {_first_line(error)}"
+        ) from error
+
+
+def _listing(model: LoggedModel, folder: Path) -> Mapping[str, str]:
+    """The listing as it was logged, itself included."""
+    if FILES not in model.tags:
+        raise AlteredFiles(
+            f"MLflow has no digest of the files of {model.model_id}, which an older Fourstage"
+            " logged. Run its recipe again: what is in the store is logged anew."
+        )
+    path = folder / LISTING
+    if not path.is_file():
+        raise FilesLost(f"{LISTING} of {model.model_id} is gone")
+    _compare(model, folder, {LISTING: model.tags[FILES]})
+    return {**json.loads(path.read_text(encoding="utf-8")), LISTING: model.tags[FILES]}
+
+
+def _compare(model: LoggedModel, folder: Path, digests: Mapping[str, str]) -> None:
+    for name, expected in digests.items():
+        path = folder / name
+        if not path.is_file():
+            raise FilesLost(f"{name} of {model.model_id} is gone")
+        if hash_file(path) != expected:
+            raise AlteredFiles(f"{name} of {model.model_id} is not the file that was logged")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0][:200]

@@ -1,0 +1,106 @@
+"""Record a finished run in MLflow: parameters, metrics and pictures."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tasks.steps.durable import store
+from tasks.steps.evaluate_model import PREDICTIONS
+from tasks.store.ancestry import gather, join
+from tasks.store.artifacts import Artifact
+from tasks.store.model_facts import ModelFacts, facts_of
+from tasks.tracking.connection import Tracking, answered
+from tasks.tracking.datasets import dataset_input
+from tasks.tracking.published import stages_of
+from tasks.tracking.run_descriptions import lifecycle_note
+from tasks.tracking.run_metrics import figures, log_figures
+from tasks.tracking.run_parameters import log_parameters, parameters
+from tasks.tracking.runs import NOTE, set_tags
+
+PLACE = "evaluation"  # folder of the run's artifacts
+
+
+@answered
+def record_results(
+    tracking: Tracking,
+    run_id: str,
+    recipe: Any,
+    made: Mapping[str, Artifact],
+    model_id: str | None = None,
+) -> ModelFacts | None:
+    """Give a lifecycle's run, and the model it registered, what was set and measured.
+
+    Args:
+        tracking: The server.
+        run_id: The lifecycle's run.
+        recipe: Resolved.
+        made: Artifacts by step name, as far as the run came.
+        model_id: The logged model of the version it registered.
+
+    Returns:
+        What is known of the last stage; None where nothing was measured.
+    """
+    from mlflow.entities import LoggedModelOutput
+
+    client = tracking.client
+    run = client.get_run(run_id)
+    stages = stages_of(run.data.tags)
+    runs = {name: client.get_run(stage.run_id) for name, stage in stages.items()}
+    set_tags(tracking, run_id, {NOTE: lifecycle_note(run.data.tags, runs)})
+    log_parameters(tracking, run_id, parameters(recipe), model_id)
+    made_here = {output.model_id for output in run.outputs.model_outputs} if run.outputs else set()
+    if model_id and model_id not in made_here:
+        # The same package again is the same model: the run's page leads to it as well.
+        client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
+    facts = _known(made)
+    if facts is None:
+        return None
+    log_figures(
+        tracking,
+        run_id,
+        figures(facts),
+        model_id=model_id,
+        stage_models={stage.key: stage.model_id for stage in stages.values()},
+        timestamp=run.info.start_time,
+    )
+    if facts.dataset is not None:
+        client.log_inputs(run_id, datasets=[dataset_input(facts.dataset, "evaluation")])
+        _log_pictures(tracking, run_id, made["evaluation"])
+    return facts
+
+
+def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
+    """The facts of the last measured stage, with its evaluation where there is one."""
+    measured = [made[name] for name in made if name.startswith("measurement ")]
+    probes = [made[name] for name in made if name.startswith("probe ")]
+    last = [made["evaluation"]] if "evaluation" in made else measured[-1:]
+    if not last:
+        return None
+    whole = gather(store().root, last[0])
+    for artifact in [*measured, *probes]:
+        whole = join(whole, gather(store().root, artifact))
+    return facts_of(whole)
+
+
+def _log_pictures(tracking: Tracking, run_id: str, evaluation: Artifact) -> None:
+    import pandas
+
+    from tasks.reports.score_plots import (
+        answers_of,
+        confusion_plot,
+        label_scores,
+        label_table,
+        precision_recall_plot,
+    )
+
+    answers = answers_of(pandas.read_parquet(evaluation.path(PREDICTIONS)))
+    scores = label_scores(answers)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        (folder / "labels.csv").write_text(label_table(scores), encoding="utf-8")
+        (folder / "confusion.png").write_bytes(confusion_plot(answers, scores))
+        (folder / "precision_recall.png").write_bytes(precision_recall_plot(answers, scores))
+        tracking.client.log_artifacts(run_id, temporary, PLACE)

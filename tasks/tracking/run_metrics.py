@@ -1,0 +1,168 @@
+"""The metrics of a finished run, as MLflow's tables, charts and searches show them.
+
+A score on the evaluation's rows has its plain name (``accuracy``), so that it is found and sorted
+by; what stands beside it has the same name below a word (``baseline/accuracy``). What is measured
+again after every stage is one metric with a step a stage (``heldout_loss/CORPUS``), where step 0
+is guessing by frequency.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tasks.store.ancestry import Manifest
+from tasks.store.model_facts import ModelFacts
+from tasks.tracking.connection import Tracking, answered
+from tasks.tracking.datasets import name_and_digest
+from tasks.tracking.runs import BATCH, metric_name
+
+if TYPE_CHECKING:
+    from mlflow.entities import Metric
+
+    from tasks.registry.gate import Gate
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number.
+
+    Attributes:
+        name: The metric's.
+        value: Its value.
+        step: Number of the stage after which it was measured, 0 for a single figure.
+        text: The rows or the corpus it was measured on.
+        stage: Key of the stage it is about, None where it is about the whole.
+    """
+
+    name: str
+    value: float
+    step: int = 0
+    text: Manifest | None = None
+    stage: str | None = None
+
+
+def figures(facts: ModelFacts) -> Iterator[Figure]:
+    """Every figure of a model, scores first: MLflow lists them as they come."""
+    yield from _scores(facts)
+    yield from _by_stage(facts)
+
+
+def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
+    """Losses, cost and the task metric of each stage."""
+    met: Counter[str | None] = Counter()
+    for number, stage in enumerate(facts.stages, 1):
+        of, key = stage.stage, stage.key
+        again = met[of]  # a refreshed stage goes on with an older one of its name
+        met[of] += 1
+        yield Figure(f"tokens/{of}", stage.facts.get("tokens", 0), again, stage=key)
+        yield Figure(f"seconds/{of}", stage.notes.get("seconds", 0), again, stage=key)
+        measured = facts.measurements.get(stage.key)
+        if measured is None:
+            continue
+        for name, (text, guessed) in facts.corpora(measured).items():
+            if number == 1 and guessed is not None:
+                yield Figure(f"heldout_loss/{name}", guessed, 0, text)
+            loss = measured.facts["heldout_loss"][name]
+            yield Figure(f"heldout_loss/{name}", loss, number, text, key)
+            loss = measured.facts["heldout_loss_a_character"][name]
+            yield Figure(f"heldout_loss_a_character/{name}", loss, number, text, key)
+        if metric := measured.facts.get("task_metric"):
+            labelled = stage.settings.get("stage") == "finetune"
+            name = f"dev/{metric['name']}" if labelled else f"probe/{metric['name']}"
+            step = again if labelled else number
+            yield Figure(name, metric["value"], step, facts.dataset, key)
+
+
+def _scores(facts: ModelFacts) -> Iterator[Figure]:
+    """The evaluation: scores beside their cheap rivals', forgetting, latency, size."""
+    found = facts.scores
+    for place, table in (
+        ("", "metrics"),
+        ("clean/", "metrics_clean"),
+        ("baseline/", "baseline"),
+        ("majority/", "majority"),
+    ):
+        for metric, value in found.get(table, {}).items():
+            yield Figure(f"{place}{metric}", value, text=facts.dataset)
+    for probe in facts.probes:
+        dataset = probe.name.removeprefix("probe ")
+        for place, table in (("probe", "metrics"), ("baseline", "baseline")):
+            for metric, value in probe.facts[table].items():
+                yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
+    for corpus, rise in found.get("forgetting", {}).items():
+        yield Figure(f"forgetting/{corpus}", rise)
+    for percentile, milliseconds in found.get("latency_ms", {}).items():
+        yield Figure(f"latency_ms/{percentile}", milliseconds)
+    if (size := found.get("size_mb")) is not None:
+        yield Figure("size_mb", size)
+
+
+def gate_figures(gate: Gate) -> Iterator[Figure]:
+    """How far a version was from its champion and from what was asked."""
+    for check in gate.checks:
+        for name, value in check.figures.items():
+            yield Figure(f"gate/{name}", value)
+
+
+@answered
+def log_figures(
+    tracking: Tracking,
+    run_id: str,
+    found: Iterable[Figure],
+    *,
+    model_id: str | None = None,
+    stage_models: Mapping[str, str] | None = None,
+    timestamp: int,
+) -> None:
+    """Log figures of a run, and of the models they are about; doing it again adds nothing.
+
+    Args:
+        tracking: The server.
+        run_id: The lifecycle's run.
+        found: The figures.
+        model_id: The logged model that figures of the whole are about, where there is one.
+        stage_models: The logged model of each stage, by the stage's key.
+        timestamp: Their time in milliseconds; the same figure at the same time is one.
+    """
+    some = [figure for figure in found if math.isfinite(figure.value)]
+    last = {figure.name: figure.step for figure in some}
+    about: dict[str | None, list[Figure]] = {None: some}
+    if model_id:
+        # A model has no curves: of what was measured after every stage it has the last.
+        about[model_id] = [figure for figure in some if figure.step == last[figure.name]]
+    for key, identity in (stage_models or {}).items():
+        about[identity] = [figure for figure in some if figure.stage == key]
+    for identity, its in about.items():
+        # A stage that many runs use again keeps what was measured of it once.
+        known = {_measured(metric) for metric in _metrics_of(tracking, identity)}
+        metrics = [_metric(figure, identity, timestamp) for figure in its]
+        fresh = [metric for metric in metrics if _measured(metric) not in known]
+        for start in range(0, len(fresh), BATCH):
+            tracking.client.log_batch(run_id, metrics=fresh[start : start + BATCH])
+
+
+def _metric(figure: Figure, model_id: str | None, timestamp: int) -> Metric:
+    from mlflow.entities import Metric
+
+    name, digest = name_and_digest(figure.text) if figure.text else (None, None)
+    return Metric(
+        metric_name(figure.name),
+        float(figure.value),
+        timestamp,
+        figure.step,
+        model_id=model_id,
+        dataset_name=name,
+        dataset_digest=digest,
+    )
+
+
+def _metrics_of(tracking: Tracking, model_id: str | None) -> list[Metric]:
+    return (tracking.client.get_logged_model(model_id).metrics or []) if model_id else []
+
+
+def _measured(metric: Metric) -> tuple[Any, ...]:
+    return metric.key, metric.value, metric.dataset_name, metric.dataset_digest

@@ -1,0 +1,70 @@
+"""The parameters of a run in MLflow: the few settings by which one compares runs, flat.
+
+The whole recipe is the run's ``recipe.yaml``; every setting of a stage is on the stage's own run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.tracking.connection import Tracking, answered
+from tasks.tracking.runs import PARAM_BATCH, PARAM_LENGTH, metric_name
+
+
+def parameters(recipe: Any) -> dict[str, str]:
+    """Name and value of each parameter of a resolved recipe."""
+    last = recipe.stages[-1]
+    tokenizer = recipe.tokenizer
+    found = {
+        "recipe": recipe.name,
+        "family": last.family,
+        "size": recipe.size or _size(last.network),
+        "tokenizer": f"{tokenizer.scheme} {tokenizer.vocabulary_size}",
+        "lowercase": tokenizer.lowercase,
+        "seed": last.seed,
+        "stages": ", ".join(stage.name for stage in recipe.stages),
+    }
+    if recipe.finetune is not None:
+        found |= {"dataset": recipe.finetune.dataset, "split": recipe.evaluation_split}
+    for stage in recipe.stages:
+        found |= {f"{stage.name}.{name}": value for name, value in _of_stage(stage).items()}
+    return {name: str(value)[:PARAM_LENGTH] for name, value in found.items()}
+
+
+@answered
+def log_parameters(
+    tracking: Tracking, run_id: str, found: Mapping[str, str], model_id: str | None = None
+) -> None:
+    """Log the parameters that a run, and a logged model, lack; those they have can't change."""
+    from mlflow.entities import Param
+
+    client = tracking.client
+    there = client.get_run(run_id).data.params
+    fresh = [Param(metric_name(n), v) for n, v in found.items() if metric_name(n) not in there]
+    for start in range(0, len(fresh), PARAM_BATCH):
+        client.log_batch(run_id, params=fresh[start : start + PARAM_BATCH])
+    if model_id:
+        there = client.get_logged_model(model_id).params
+        if lacking := {name: value for name, value in found.items() if name not in there}:
+            client.log_model_params(model_id, lacking)
+
+
+def _of_stage(stage: Any) -> dict[str, Any]:
+    if stage.init is not None:
+        return {"init": stage.init}
+    found = {
+        "objective": stage.head or ", ".join(stage.objectives),
+        "budget": f"{stage.budget.amount:.12g} {stage.budget.unit}",
+        "batch_size": stage.batch_size,
+        "sequence_length": stage.sequence_length,
+    }
+    if (rate := stage.optimizer.settings.get("peak_learning_rate")) is not None:
+        found["learning_rate"] = rate
+    return found
+
+
+def _size(network: Mapping[str, Any]) -> str:
+    """A network that has no size's name, by its layers and width."""
+    layers, width = network.get("num_layers"), network.get("hidden_dim")
+    return f"{layers} layers of {width}" if layers and width else str(dict(network))

@@ -1,0 +1,281 @@
+"""A comparison as people read it, and who may take part in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fourstage.errors import RecipeError
+from tasks.comparison.comparison_report import (
+    difference_cells,
+    headline,
+    markdown,
+    plot,
+    probe_cells,
+    score_cells,
+)
+from tasks.comparison.contests import PROBE_MEAN
+from tasks.comparison.entries import check_equal, contrasts_of, entries_of
+
+METRIC = "macro_f1"
+
+
+def _recipe(name: str, *values: float) -> dict[str, Any]:
+    mean = sum(values) / len(values)
+    score = {
+        "values": list(values),
+        "mean": mean,
+        "deviation": 0.01 if len(values) > 1 else None,
+        "low": mean - 0.02,
+        "high": mean + 0.02,
+    }
+    return {
+        "name": name,
+        "stages": ["general", "finetune"],
+        "seeds": list(range(len(values))),
+        "metrics": {METRIC: score},
+        "steps": 300.0,
+        "tokens": 1_234_567.0,
+        "seconds": 90.0,
+        "teachers": {"seconds": 0.0},
+        "pretraining": {"seconds": 60.0},
+        "finetuning": {"seconds": 30.0},
+        "heldout_loss": {"encyclopedia": 6.5} if name == "ours" else {},
+        "unigram_loss": {"encyclopedia": 7.25} if name == "ours" else {},
+        "precision": "float32",
+    }
+
+
+def _table(verdict: str) -> dict[str, Any]:
+    difference = {
+        "candidate": "ours",
+        "reference": "TF-IDF + linear SVM",
+        "difference": 0.05,
+        "low": 0.01,
+        "high": 0.09,
+        "p": 0.0123,
+        "trainings": 3,
+        "smallest_detectable": 0.06,
+        "verdict": verdict,
+    }
+    return {
+        "dataset": "rows",
+        "split": "test",
+        "rows": 100,
+        "rows_clean": 98,
+        "texts": 60,
+        "probes": {},
+        "metrics": [METRIC],
+        "equal": None,
+        "confidence": 0.95,
+        "power": 0.8,
+        "resamples": 2000,
+        "recipes": [_recipe("ours", 0.6, 0.7), _recipe("theirs", 0.5)],
+        "baselines": [
+            {"name": "TF-IDF + linear SVM", "metrics": {METRIC: 0.6}},
+            {"name": "majority class", "metrics": {METRIC: 0.1}},
+        ],
+        "differences": {METRIC: [difference]},
+        "notes": ["theirs: one seed only"],
+        "machine": {"processor": "a processor", "cores": 2, "system": "Linux"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdict", "begins"),
+    [
+        ("better", "ours is the best"),
+        ("worse", "TF-IDF + linear SVM wins"),
+        ("not distinguishable", "No recipe can be told from TF-IDF + linear SVM"),
+    ],
+)
+def test_the_first_sentence_says_whether_the_cheap_baseline_wins(verdict: str, begins: str) -> None:
+    assert headline(_table(verdict)).startswith(begins)
+
+
+def test_where_the_best_was_not_judged_against_the_cheap_baseline_the_first_sentence_says_so():
+    table = _table("better")
+    table["differences"][METRIC] = []
+    assert "which it was not judged against" in headline(table)
+
+
+def test_the_tables_hold_scores_costs_and_baselines() -> None:
+    head, body = score_cells(_table("better"))
+    assert all(len(row) == len(head) for row in body)
+    assert [row[0] for row in body][2:] == ["TF-IDF + linear SVM", "majority class"]
+    ours, theirs = body[0], body[1]
+    assert ours[3:] == ("0.6500 ± 0.0100", "1,234,567", "300", "90", "6.50 (-0.75)")
+    assert (theirs[3], theirs[-1]) == ("0.5000", "–")
+    head, body = difference_cells(_table("better"), METRIC)
+    assert body == [
+        (
+            "ours",
+            "TF-IDF + linear SVM",
+            "+0.0500",
+            "+0.0100 to +0.0900",
+            "0.0123",
+            "0.0600",
+            "better",
+        )
+    ]
+
+
+def test_of_two_trainings_no_interval_is_shown() -> None:
+    table = _table("not distinguishable")
+    table["differences"][METRIC][0] |= {"trainings": 2, "low": -1.1, "high": 0.82}
+    ((*_, interval, p, detectable, verdict),) = difference_cells(table, METRIC)[1]
+    assert (interval, p, detectable) == ("two are too few", "0.0123", "–")
+    assert verdict == "not distinguishable"
+
+
+def test_the_page_explains_itself_and_shows_the_plot() -> None:
+    page = markdown(_table("worse"), "plot.png")
+    for said in (
+        "![Scores and cost](plot.png)",
+        "60 texts",
+        "one seed only",
+        "a processor, 2 cores",
+    ):
+        assert said in page
+    assert plot(_table("worse")).startswith(b"\x89PNG")
+
+
+def _probed() -> dict[str, Any]:
+    """A table whose second recipe has no pre-training."""
+    table = _table("better")
+    ours = table["recipes"][0]
+    ours["metrics"] = {
+        PROBE_MEAN: ours["metrics"][METRIC]
+        | {"trainings": (0.61, 0.69), "parts": {"first": 0.8, "second": 0.5}},
+        **ours["metrics"],
+    }
+    for rival in table["baselines"]:
+        rival["metrics"][PROBE_MEAN] = 0.4
+        rival["parts"] = {PROBE_MEAN: {"first": 0.3, "second": 0.5}}
+    table["probes"] = {
+        "first": {"metric": "accuracy", "rows": 1000, "texts": 900},
+        "second": {"metric": "macro_f1", "rows": 50, "texts": 50},
+    }
+    table["metrics"] = [PROBE_MEAN, METRIC]
+    table["differences"][PROBE_MEAN] = table["differences"][METRIC]
+    return table
+
+
+def test_probes_come_first_with_each_data_set_and_each_pretraining() -> None:
+    table = _probed()
+    assert headline(table).startswith("ours is the best: probe_mean 0.650;")
+    head, body = score_cells(table)
+    assert head[3:5] == (PROBE_MEAN, METRIC)
+    assert [row[3] for row in body] == ["0.6500 ± 0.0100", "–", "0.4000", "0.4000"]
+    head, body = probe_cells(table)
+    assert head == ("recipe", "each pre-training", "first accuracy", "second macro_f1")
+    assert body[0] == ("ours", "0.6100  0.6900", "0.8000", "0.5000")
+    assert [row[0] for row in body[1:]] == ["TF-IDF + linear SVM", "majority class"]
+    page = markdown(table)
+    assert "first (1,000; 900 texts), second (50; 50 texts)" in page
+    assert page.index("### probes") < page.index(f"### {PROBE_MEAN}") < page.index(f"### {METRIC}")
+    assert plot(table).startswith(b"\x89PNG")
+
+
+def test_without_fine_tuned_models_nothing_is_said_of_them() -> None:
+    table = _probed() | {"dataset": None, "metrics": [PROBE_MEAN]}
+    assert "whose text is in no training row" in markdown(_probed())
+    assert "whose text is in no training row" not in markdown(table)
+
+
+LABELLED = """
+name: {name}
+family: bert
+size: tiny
+stages:
+  - stage: finetune
+    dataset: {dataset}
+    head: {{sequence_classification: {{}}}}
+"""
+PRETRAINED = """
+name: pretrained
+family: bert
+size: tiny
+stages:
+  - stage: general
+    corpora: {python_scientific: 1.0}
+    objectives: {masked_lm: {}}
+  - stage: finetune
+    dataset: python_libraries
+    head: {sequence_classification: {}}
+"""
+UNLABELLED = """
+name: unlabelled
+family: bert
+size: tiny
+stages:
+  - stage: general
+    corpora: {python_scientific: 1.0}
+    objectives: {masked_lm: {}}
+"""
+
+
+def _write(folder: Path, name: str, text: str) -> str:
+    path = folder / f"{name}.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_recipes_that_cannot_be_compared_are_refused_before_any_work(home: Path) -> None:
+    one = _write(home, "one", LABELLED.format(name="one", dataset="python_libraries"))
+    same = _write(home, "same", LABELLED.format(name="one", dataset="python_libraries"))
+    with pytest.raises(RecipeError, match="'one' is compared already"):
+        entries_of([one, same])
+    unlabelled = _write(home, "unlabelled", UNLABELLED)
+    with pytest.raises(RecipeError, match="needs a stage finetune"):
+        entries_of([one, unlabelled])
+    rows = LABELLED.format(name="rows", dataset="python_libraries")
+    probed = _write(home, "probed", PRETRAINED + "evaluate: {probes: {smoke_labels: accuracy}}\n")
+    plain = _write(home, "plain", PRETRAINED.replace("pretrained", "plain"))
+    none = _write(home, "none", rows + "evaluate: {probes: {python_libraries: accuracy}}\n")
+    told = "expected the same evaluate.probes in all recipes, got pretrained: smoke_labels: acc"
+    with pytest.raises(RecipeError, match=told):
+        entries_of([probed, plain])
+    assert len(entries_of([none, plain])) == 2  # without pre-training there is nothing to probe
+    dev = _write(
+        home,
+        "dev",
+        LABELLED.format(name="dev", dataset="python_libraries") + "evaluate: {split: dev}\n",
+    )
+    with pytest.raises(RecipeError, match="expected one dataset and split, got one: test rows of"):
+        entries_of([one, dev])
+    with pytest.raises(RecipeError, match="scales pre-training to that of the first recipe"):
+        check_equal(entries_of([one]), "tokens")
+    assert not (home / "store").exists()
+
+
+def test_contrasts_are_those_asked_for_or_all_against_the_first_and_the_cheap_baseline(
+    home: Path,
+) -> None:
+    paths = [
+        _write(home, name, LABELLED.format(name=name, dataset="python_libraries"))
+        for name in ("one", "two")
+    ]
+    entries = entries_of(paths)
+    assert contrasts_of(entries) == [
+        ("two", "one"),
+        ("one", "cheap_baseline"),
+        ("two", "cheap_baseline"),
+    ]
+    assert contrasts_of(entries, ["one:two", "one:two"]) == [("one", "two")]
+    with pytest.raises(RecipeError, match="'tow' is not a recipe of this comparison; did you mean"):
+        contrasts_of(entries, ["one:tow"])
+    for wrong in ("one", "one:one"):
+        with pytest.raises(RecipeError, match="expected CANDIDATE:REFERENCE"):
+            contrasts_of(entries, [wrong])
+
+
+def test_seeds_of_the_command_take_the_place_of_the_recipes(home: Path) -> None:
+    several = LABELLED.format(name="several", dataset="python_libraries")
+    path = _write(home, "several", several + "seeds: {values: [4, 5], from: finetune}\n")
+    assert entries_of([path])[0].seeds == (4, 5)
+    assert entries_of([path], seeds=[1, 2, 3])[0].seeds == (1, 2, 3)
+    alone = _write(home, "alone", LABELLED.format(name="alone", dataset="python_libraries"))
+    assert (entries_of([alone])[0].seeds, entries_of([alone])[0].seeds_from) == ((17,), "finetune")

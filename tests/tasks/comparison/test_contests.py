@@ -1,0 +1,125 @@
+"""Answers of finished runs become contests: a pre-training counts once, whoever shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas
+import pytest
+
+from fourstage.errors import RecipeError
+from models.evaluation.baseline import CHEAP
+from tasks.comparison.contests import PROBE_MEAN, contests_of
+from tasks.comparison.entries import Run
+from tasks.planning.plan import plan_recipe
+from tasks.steps.evaluate_model import PREDICTIONS
+from tasks.store.artifacts import Artifact
+from tests.flows.own_project import Project, recipe, row, stages
+
+ROWS = 40
+PROBES = {"rows": "accuracy", "more": "macro_f1"}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made = Project(tmp_path_factory.mktemp("project") / "own")
+    made.dataset("more", train=map(row, range(400, 440)), test=map(row, range(440, 460)))
+    return made
+
+
+class Answers:
+    """Runs whose answers are right in as many rows as is said.
+
+    Args:
+        folder: Where their files go.
+        project: With the recipe's sources.
+    """
+
+    def __init__(self, folder: Path, project: Project):
+        self.folder, self.project = folder, project
+        self.count = 0
+
+    def artifact(self, name: str, right: int, keys: str = "", first: str = "r") -> Artifact:
+        self.count += 1
+        folder = self.folder / str(self.count)
+        folder.mkdir(parents=True)
+        labels = ["kitchen", "weather"] * (ROWS // 2)
+        wrong = ["weather", "kitchen"] * (ROWS // 2)
+        pandas.DataFrame(
+            {
+                "id": [f"{first}{i}" for i in range(ROWS)],
+                "text": range(ROWS),
+                "label": labels,
+                "predicted": labels[:right] + wrong[right:],
+                "baseline": labels[:30] + wrong[30:],
+            }
+        ).to_parquet(folder / PREDICTIONS)
+        facts = {"labels": ["kitchen", "weather"]}
+        outputs = {PREDICTIONS: ""}
+        return Artifact(name, "", folder, outputs, facts, keys or name, name, {}, {}, {}, "")
+
+    def runs(self, name: str, right: Mapping[tuple[int, int], int], **changes) -> list[Run]:
+        """One run of each (seed, number of its pre-training): its probes are right so often."""
+        whole = {"evaluate": {"metrics": ["accuracy"], "probes": PROBES}} | changes
+        path = str(self.project.recipe(recipe(name, **whole)))
+        found = []
+        for (seed, pretraining), often in right.items():
+            plan = plan_recipe(path)
+            made = {}
+            for step in plan.steps.values():
+                if step.kind in ("probe", "evaluation", "rows", "stage"):
+                    shared = f"{step.name} {pretraining}"
+                    key = f"{step.name} {seed}" if step.name == "stage finetune" else shared
+                    made[step.name] = self.artifact(step.name, often, f"{name} {key}")
+            found.append(Run(plan, seed, made))
+        return found
+
+
+@pytest.fixture
+def answers(tmp_path: Path, project: Project) -> Answers:
+    return Answers(tmp_path / "answers", project)
+
+
+def test_fine_tunings_of_one_pretraining_share_its_probes_which_count_once(answers: Answers):
+    runs = {"one": answers.runs("one", {(1, 1): 20, (2, 1): 20, (3, 1): 20, (4, 2): 36})}
+    found = contests_of(runs, [("one", CHEAP)])
+    assert list(found) == [PROBE_MEAN, "accuracy"]
+    on, contest = found[PROBE_MEAN]
+    assert [(each.name, each.metric) for each in on] == list(PROBES.items())
+    cheap, score = contest.scores
+    assert score.values == score.trainings == pytest.approx((0.5, 0.9), abs=0.01)
+    assert score.mean == pytest.approx(0.7, abs=0.01)  # and not .6, the mean of four runs
+    assert score.parts[0] == pytest.approx(0.7)
+    assert cheap.mean == pytest.approx(0.75, abs=0.01)
+    assert contest.rows == (ROWS, ROWS)
+    fine_tuned = found["accuracy"][1].scores[1]
+    assert fine_tuned.values == pytest.approx((0.5, 0.5, 0.5, 0.9))
+
+
+def test_what_has_no_pretraining_has_no_probes_and_no_contrasts_on_them(answers: Answers):
+    seen = answers.runs("seen", {(1, 1): 30, (2, 2): 32})
+    unread = stages(finetune={"sequence_length": 32})[3:]
+    unseen = answers.runs("unseen", {(1, 1): 20, (2, 2): 22}, stages=unread)
+    contrasts = [("seen", "unseen"), ("unseen", CHEAP), ("seen", CHEAP)]
+    found = contests_of({"unseen": unseen, "seen": seen}, contrasts)
+    judged = {
+        score: [(d.candidate, d.reference) for d in contest.differences]
+        for score, (_, contest) in found.items()
+    }
+    assert judged == {PROBE_MEAN: [("seen", CHEAP)], "accuracy": contrasts}
+    assert [score.name for score in found[PROBE_MEAN][1].scores] == [CHEAP, "seen"]
+
+
+def test_without_fine_tuning_probes_are_the_only_score(answers: Answers):
+    evaluate = {"probes": PROBES}
+    changes = {"stages": stages()[:2], "evaluate": evaluate, "promote": None}
+    runs = {name: answers.runs(name, {(1, 1): 30}, **changes) for name in ("one", "two")}
+    assert list(contests_of(runs, [("two", "one")])) == [PROBE_MEAN]
+
+
+def test_answers_to_other_rows_are_refused(answers: Answers):
+    one, two = (answers.runs(name, {(1, 1): 20}) for name in ("one", "two"))
+    made = dict(two[0].made) | {"probe more": answers.artifact("probe more", 20, first="other")}
+    with pytest.raises(RecipeError, match="two was evaluated on 40 rows of more that are not"):
+        contests_of({"one": one, "two": [Run(two[0].plan, 1, made)]}, [])

@@ -1,0 +1,76 @@
+"""What a run will cost: as measured here, else as a formula says, and labelled as such."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tasks.planning.forecast import disk_bytes, stage_costs, tokens_per_second
+from tasks.planning.plan import plan_recipe
+from tasks.store.artifacts import Artifact, Store
+from tasks.store.steps import Kin, look_ahead
+from tests.flows.own_project import Project, recipe, stages
+
+TINY = {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512}
+MINI = {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024}
+
+
+def _stage(network: dict, speed: float) -> Artifact:
+    preimage = {"settings": {"family": "bert", "network": network}}
+    notes = {"tokens_per_second": speed}
+    return Artifact("stage", "", Path(), {}, {}, "", "stage general", notes, {}, preimage, "")
+
+
+def test_speed_is_that_of_the_same_network_here():
+    made = [_stage(TINY, speed) for speed in (9.0, 500.0, 100.0, 200.0, 300.0, 400.0)]
+    asked = TINY | {"max_sequence_length": 512}  # a default, which keys leave out
+    assert tokens_per_second("bert", asked, 4000, made) == (300.0, True)  # the latest five's
+    for family, network in (("bert", MINI), ("roberta", TINY)):
+        assert tokens_per_second(family, network, 4000, made)[1] is False
+
+
+def test_without_a_measurement_larger_networks_are_slower():
+    tiny, mini = (tokens_per_second("bert", network, 4000, [])[0] for network in (TINY, MINI))
+    assert 10_000 < tiny < 25_000
+    assert 4_000 < mini < 8_000
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("project") / "own")
+
+
+def test_budgets_of_every_unit_become_tokens_and_minutes(project: Project, tmp_path: Path):
+    written = stages(domain={"budget": {"tokens": 5000}})
+    plan = plan_recipe(str(project.recipe(recipe("costs", stages=written))))
+    store = Store(tmp_path)
+    ahead = list(look_ahead(list(plan.steps.values()), store))
+    costs = {cost.stage: cost for cost in stage_costs(plan.recipe, ahead, Kin(store))}
+    assert list(costs) == ["general", "domain", "task", "finetune"]
+    assert costs["general"].tokens == 30 * 8 * 32  # steps × rows × tokens
+    assert costs["domain"].tokens == 5000
+    assert costs["finetune"].passes == {"rows": 2.0}
+    for cost in costs.values():
+        assert cost.seconds == pytest.approx(cost.tokens / cost.tokens_per_second)
+        assert not cost.measured
+
+
+def test_passes_over_rows_that_are_not_counted_yet_are_not_called_free(tmp_path: Path):
+    plan = plan_recipe("quickstart")  # its rows come from installed packages
+    store = Store(tmp_path)
+    ahead = list(look_ahead(list(plan.steps.values()), store))
+    *before, finetune = stage_costs(plan.recipe, ahead, Kin(store))
+    assert all(cost.tokens and cost.seconds for cost in before)
+    assert (finetune.tokens, finetune.seconds, finetune.passes) == (None, None, {})
+
+
+def test_a_larger_network_needs_more_disk(project: Project, tmp_path: Path):
+    store = Store(tmp_path)
+
+    def needed(size: str) -> float:
+        plan = plan_recipe(str(project.recipe(recipe(size, size=size))))
+        ahead = list(look_ahead(list(plan.steps.values()), store))
+        return disk_bytes(plan.recipe, ahead, Kin(store))
+
+    assert 20e6 < needed("tiny") < needed("mini") < 1e9

@@ -1,0 +1,157 @@
+"""Steps of a recipe with two networks: what goes on from what, and what enters a student's key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fourstage.digests import digest
+from fourstage.errors import RecipeError
+from tasks.planning.plan import Plan, plan_recipe
+from tasks.store.artifacts import Artifact
+from tasks.store.steps import bind
+from tests.flows.own_project import Project, recipe, row, stages
+
+TAUGHT = {
+    "name": "student",
+    "family": "distilbert",
+    "size": "tiny",
+    "objectives": {"masked_lm": {}, "distillation": {"teacher": "teacher"}},
+}
+
+
+def taught() -> list[dict]:
+    """Four stages and a teacher of the first."""
+    general, *later = stages()
+    return [general | {"name": "teacher"}, general | TAUGHT, *later]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("project") / "own")
+
+
+@pytest.fixture(scope="module")
+def plan(project: Project) -> Plan:
+    return plan_recipe(str(project.recipe(recipe("taught", stages=taught()))))
+
+
+def key(plan: Plan, name: str, outputs: dict[str, str]) -> str:
+    """A step's key, each input being an entry of a fixed digest unless another one is given."""
+    made = {
+        step: Artifact(
+            kind.kind, digest(outputs.get(step, step)), Path(), {}, {}, "", step, {}, {}, {}, ""
+        )
+        for step, kind in plan.steps.items()
+    }
+    return bind(plan.steps[name], made).key
+
+
+def test_a_student_starts_anew_and_its_teacher_is_an_input(plan: Plan):
+    student, domain = plan.steps["stage student"], plan.steps["stage domain"]
+    assert "stage before" not in student.inputs
+    assert student.inputs["teacher of distillation"] == "stage teacher"
+    assert domain.inputs["stage before"] == "stage student"
+    assert domain.inputs["teacher of distillation"] == "stage teacher"
+    assert "teacher of distillation" not in plan.steps["stage finetune"].inputs
+
+
+def test_other_weights_of_the_teacher_give_the_student_another_key(plan: Plan):
+    before = key(plan, "stage student", {})
+    assert key(plan, "stage student", {"stage teacher": "others"}) != before
+    assert key(plan, "stage student", {"stage domain": "others"}) == before
+
+
+def test_the_code_of_both_families_is_the_students(plan: Plan):
+    assert [part.stem for part in plan.steps["stage student"].parts] == [
+        "wordpiece",
+        "distilbert",
+        "bert",
+        "distillation",
+        "masked_lm",
+    ]
+    assert [part.stem for part in plan.steps["stage teacher"].parts] == [
+        "wordpiece",
+        "bert",
+        "masked_lm",
+    ]
+
+
+def test_what_the_teacher_knew_is_not_forgotten_by_the_student(plan: Plan):
+    measured = [role for role in plan.steps["evaluation"].inputs if role.startswith("measurement")]
+    assert measured == [f"measurement {name}" for name in ("student", "domain", "task", "finetune")]
+    assert "measurement teacher" in plan.steps
+
+
+def test_a_folder_without_a_finished_stage_is_no_teacher(project: Project, tmp_path: Path):
+    said = taught()
+    said[1] = said[1] | {
+        "objectives": {"masked_lm": {}, "distillation": {"teacher": str(tmp_path)}}
+    }
+    with pytest.raises(RecipeError, match="expected the folder of a finished stage"):
+        plan_recipe(str(project.recipe(recipe("elsewhere", stages=said))))
+
+
+def test_the_bytes_of_a_folder_are_in_the_key_and_its_place_is_not(project: Project, tmp_path):
+    settings = []
+    for place, weights in (("here", b"1"), ("there", b"1"), ("there", b"2")):
+        folder = tmp_path / place
+        (folder / "heads").mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text("{}")
+        (folder / "network.safetensors").write_bytes(b"0")
+        (folder / "heads" / "masked_lm.safetensors").write_bytes(weights)
+        said = taught()
+        objectives = {"masked_lm": {}, "distillation": {"teacher": str(folder)}}
+        said[1] = said[1] | {"objectives": objectives}
+        plan = plan_recipe(str(project.recipe(recipe("elsewhere", stages=said))))
+        settings.append(plan.steps["stage student"].settings)
+    here, there, other = settings
+    assert here == there != other
+    assert set(here["teachers"]["distillation"]) == {
+        "config.json",
+        "network.safetensors",
+        "heads/masked_lm.safetensors",
+    }
+
+
+@pytest.fixture(scope="module")
+def probed(project: Project) -> Plan:
+    project.dataset("more", train=map(row, range(400, 440)), test=map(row, range(440, 460)))
+    evaluate = {"metrics": ["accuracy"], "probes": {"more": "macro_f1", "rows": "micro_f1"}}
+    said = recipe("probed", evaluate=evaluate)
+    return plan_recipe(str(project.recipe(said)))
+
+
+def test_probes_ask_the_network_before_it_sees_labels(probed: Plan):
+    steps = probed.of_kind("probe")
+    assert [step.name for step in steps] == ["probe more", "probe rows"]
+    assert [step.inputs["stage"] for step in steps] == ["stage task", "stage task"]
+    assert [step.settings["metric"] for step in steps] == ["macro_f1", "micro_f1"]
+    assert {step.settings["split"] for step in steps} == {"test"}
+
+
+def test_a_probed_dataset_goes_the_way_of_the_labelled_one(probed: Plan):
+    for corpus in ("corpus notes", "corpus letters"):
+        assert {"dataset more", "dataset rows"} <= set(probed.steps[corpus].inputs.values())
+    assert probed.steps["dataset more"].settings["overlap"] == "drop_from_train"
+    assert probed.steps["tokens more"].kind == "rows"
+    assert probed.steps["contract more"].settings["parameters"] == {"overlap_free": 1.0}
+    assert probed.steps["baseline more"].settings["metric"] == "macro_f1"
+    # The finetune stage's own is chosen by the metric that decides about the model.
+    assert probed.steps["baseline rows"].settings["metric"] == "accuracy"
+
+
+def test_a_probe_changes_no_other_step(project: Project, probed: Plan):
+    evaluate = {"metrics": ["accuracy"]}
+    plain = plan_recipe(str(project.recipe(recipe("probed", evaluate=evaluate))))
+    assert not plain.of_kind("probe")
+    for name in plain.steps:
+        if not name.startswith("corpus "):  # from which the probed rows' texts are taken
+            assert key(plain, name, {}) == key(probed, name, {})
+
+
+def test_without_pretraining_there_is_nothing_to_probe(project: Project):
+    evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
+    said = recipe("unread", stages=stages(finetune={"sequence_length": 32})[3:], evaluate=evaluate)
+    assert not plan_recipe(str(project.recipe(said))).of_kind("probe")

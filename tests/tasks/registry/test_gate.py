@@ -1,0 +1,202 @@
+"""The gate's arithmetic and its words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fourstage.errors import RecipeError, UnknownNameError
+from tasks.registry.gate import Evidence, Predictions, decide
+from tasks.reports.cards import gate_report
+
+NAMES = ("alpha", "beta", "gamma")
+ROWS = 600
+
+
+def predictions(correct: float, seed: int, rows: int = ROWS) -> Predictions:
+    labels = np.random.default_rng(0).integers(0, 3, rows)
+    wrong = np.random.default_rng(seed).random(rows) >= correct
+    said = np.where(wrong, (labels + 1) % 3, labels)
+    return Predictions(
+        tuple(f"r{i}" for i in range(rows)),
+        tuple(NAMES[i] for i in labels),
+        tuple(NAMES[i] for i in said),
+    )
+
+
+def accuracy(said: Predictions) -> float:
+    return float(np.mean([a == b for a, b in zip(said.labels, said.predicted, strict=True)]))
+
+
+def model(version: int, correct: float, seed: int = 1, **more) -> Evidence:
+    said, cheap = predictions(correct, seed), predictions(0.6, 99)
+    return Evidence(
+        version,
+        {"accuracy": accuracy(said)},
+        said,
+        baseline={"accuracy": accuracy(cheap)},
+        baseline_predicted=cheap.predicted,
+        **more,
+    )
+
+
+def failed(requirements: dict, challenger: Evidence, champion: Evidence | None = None, **more):
+    gate = decide("m", requirements, challenger, champion, **more)
+    return [check.name for check in gate.failed]
+
+
+def test_floors_and_the_cheap_baseline_decide():
+    asked = {"accuracy": {"at_least": 0.7, "above": "cheap_baseline"}}
+    assert failed(asked, model(1, 0.9)) == []
+    assert failed(asked, model(1, 0.68)) == ["accuracy at_least"]
+    assert failed(asked, model(1, 0.4)) == ["accuracy at_least", "accuracy above cheap_baseline"]
+
+
+def test_a_lead_over_the_cheap_baseline_that_chance_explains_is_none():
+    asked = {"accuracy": {"above": "cheap_baseline"}}
+    lucky = model(1, 0.6, seed=24)
+    assert lucky.metrics["accuracy"] > lucky.baseline["accuracy"]
+    (check,) = decide("m", asked, lucky).failed
+    assert check.name == "accuracy above cheap_baseline"
+    assert check.observed.startswith("+0.0")
+    assert "600 rows, which can tell a lead of about 0.0" in check.says
+    # Who says the same of every row is not ahead.
+    same = replace(lucky, baseline_predicted=lucky.predictions.predicted)
+    assert failed(asked, same) == ["accuracy above cheap_baseline"]
+    assert failed(asked, replace(lucky, baseline_predicted=())) == ["accuracy above cheap_baseline"]
+
+
+def test_a_cheap_baseline_that_is_better_is_said_whatever_the_gate_asks():
+    gate = decide("m", {}, model(1, 0.4))
+    assert gate.decision == "promote"
+    (warning,) = gate.warnings
+    evidence = model(1, 0.4)
+    ours, cheap = evidence.metrics["accuracy"], evidence.baseline["accuracy"]
+    assert f"is better than this model: accuracy {cheap:.4f} against {ours:.4f}" in warning
+    assert warning in gate_report(gate)
+    assert decide("m", {}, model(1, 0.9)).warnings == ()
+
+
+def test_a_metric_nobody_measured_is_refused():
+    assert failed({"macro_f1": {"at_least": 0.1}}, model(1, 0.9)) == ["macro_f1 at_least"]
+
+
+def test_a_clearly_worse_model_is_refused_and_an_equal_one_is_not():
+    asked = {"accuracy": {"not_below_champion_by": 0.05}}
+    champion = model(1, 0.9, seed=1)
+    assert failed(asked, model(2, 0.9, seed=2), champion) == []
+    assert failed(asked, model(2, 0.7, seed=2), champion) == ["accuracy not_below_champion_by"]
+    assert failed(asked, model(2, 0.7, seed=2)) == []
+
+
+def test_a_margin_too_small_for_the_rows_is_said():
+    asked = {"accuracy": {"not_below_champion_by": {"margin": 0.001, "resamples": 500}}}
+    gate = decide("m", asked, model(2, 0.9, seed=2), model(1, 0.9, seed=1))
+    assert "smaller than the smallest" in gate.warnings[0]
+    assert "Warning" in gate_report(gate)
+
+
+def test_other_rows_cannot_be_compared():
+    asked = {"accuracy": {"not_below_champion_by": 0.05}}
+    champion = Evidence(1, {"accuracy": 0.9}, predictions(0.9, 1, rows=500))
+    gate = decide("m", asked, model(2, 0.9), champion)
+    assert gate.failed[0].observed == "not the same rows"
+    gate = decide("m", asked, model(2, 0.9), Evidence(1, {"accuracy": 0.9}))
+    assert gate.failed[0].observed == "no stored predictions"
+
+
+def test_the_champion_itself_is_not_compared_with_itself():
+    asked = {"accuracy": {"not_below_champion_by": 0.0}}
+    gate = decide("m", asked, model(3, 0.9), model(3, 0.9))
+    assert gate.decision == "promote"
+    assert gate.champion_version == 3
+
+
+def test_forgetting_latency_size_and_slices_decide():
+    evidence = model(
+        1,
+        0.9,
+        forgetting={"a": 0.1, "b": 0.5},
+        latency_ms={"p50": 3.0, "p95": 20.0},
+        size_mb=12.0,
+        slices={"length/short": {"accuracy": 0.9}, "length/long": {"accuracy": 0.3}},
+    )
+    asked = {
+        "forgetting": {"at_most": 0.3},
+        "latency_ms": {"p50_at_most": 5, "p95_at_most": 10},
+        "size_mb": {"at_most": 10},
+        "slices": {"length": {"accuracy": {"at_least": 0.5}}},
+    }
+    assert failed(asked, evidence) == [
+        "forgetting at_most",
+        "latency_ms p95 at_most",
+        "size_mb at_most",
+        "slice length/long: accuracy at_least",
+    ]
+    # What was not measured is never passed over.
+    assert len(failed(asked, model(1, 0.9))) == 5
+
+
+def test_contracts_lineage_and_overlap_decide():
+    assert failed({}, model(1, 0.9), contracts={"a": "green", "b": "red"}) == ["contracts"]
+    assert failed({}, model(1, 0.9), lineage_faults=["the corpus is gone"]) == ["lineage"]
+    assert failed({}, model(1, 0.9), overlap=("refuse", 3)) == ["overlap"]
+    assert failed({}, model(1, 0.9), overlap=("refuse", 0)) == []
+    gate = decide("m", {}, model(1, 0.9), overlap=("report", 3))
+    assert gate.decision == "promote"
+    assert "3 evaluation rows" in gate.warnings[0]
+
+
+def test_rules_nobody_knows_are_the_recipes_error():
+    with pytest.raises(RecipeError, match=r"promote\.require\.accuracy\.atleast"):
+        decide("m", {"accuracy": {"atleast": 0.5}}, model(1, 0.9))
+    with pytest.raises(RecipeError, match="p99_at_most"):
+        decide("m", {"latency_ms": {"p99_at_most": 5}}, model(1, 0.9))
+    asked = {"acuracy": {"not_below_champion_by": 0.1}}
+    with pytest.raises(UnknownNameError, match="did you mean 'accuracy'"):
+        decide("m", asked, model(2, 0.9), model(1, 0.9))
+
+
+def test_a_report_names_every_check_failed_ones_first():
+    gate = decide("m", {"accuracy": {"at_least": 0.95}}, model(2, 0.9), model(1, 0.9))
+    report = gate_report(gate)
+    assert report.startswith("### m version 2: refused\n")
+    assert "Compared with champion version 1" in report
+    lines = [line for line in report.splitlines() if line.startswith("| ")]
+    assert "accuracy at_least" in lines[2]
+    assert gate.to_json()["decision"] == "refuse"
+
+
+def test_rows_of_one_text_are_one_piece_of_evidence():
+    """Two equal models of rows that come eight to a text, each text right or wrong as a whole.
+
+    Were they independent, one in twenty challengers would be surely ahead.
+    """
+    rule = {"margin": 0.0, "resamples": 200}
+    rng = np.random.default_rng(5)
+    texts = tuple(np.repeat(np.arange(40), 8).tolist())
+    ahead = {texts: 0, (): 0}
+    for _ in range(120):
+        right = np.repeat(rng.random((2, 40)) < 0.7, 8, axis=1)
+        for numbers in ahead:
+            ours, theirs = (
+                Evidence(
+                    version,
+                    {"accuracy": float(each.mean())},
+                    Predictions(
+                        tuple(map(str, range(320))),
+                        ("a",) * 320,
+                        tuple(np.where(each, "a", "b").tolist()),
+                        numbers,
+                    ),
+                    split="dev",
+                )
+                for version, each in zip((2, 1), right, strict=True)
+            )
+            gate = decide("m", {"accuracy": {"not_below_champion_by": rule}}, ours, theirs)
+            ahead[numbers] += gate.checks[0].passed
+            assert ("on 320 dev rows of 40 texts" in gate.checks[0].says) == bool(numbers)
+    assert ahead[texts] <= 13  # 5 %, and three standard deviations more
+    assert ahead[()] > 20

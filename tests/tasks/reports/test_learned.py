@@ -1,0 +1,74 @@
+"""A run says which pre-training taught the network nothing, and what would."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from tasks.reports.learned import beyond_pretraining, little_learned
+
+
+def _stage(name: str, nats: float | None, tokens: int = 400_000):
+    """A stage whose main text is guessed so much worse (negative: better) than by frequency."""
+    loss = {} if nats is None else {"mine": 6.0 + nats}
+    told = {
+        "stage": name,
+        "tokens": tokens,
+        "heldout_loss": {**loss, "other": 5.5},
+        "unigram_loss": {**dict.fromkeys(loss, 6.0), "other": 6.0},
+    }
+    said = SimpleNamespace(
+        corpora={"mine": 0.9, "other": 0.1},
+        phases=[SimpleNamespace(sequence_length=64)],
+        objectives={"masked_lm": {"rate": 0.15}},
+        network={"dropout": 0.1},
+    )
+    return told, said
+
+
+def _said(*stages, pieces: int | None = 8000) -> list[str]:
+    told, said = zip(*stages, strict=True)
+    return little_learned(told, said, pieces)
+
+
+def test_what_is_worse_than_frequencies_is_said_with_everything_that_helps():
+    (note,) = _said(_stage("general", 0.923), _stage("domain", 0.4))
+    assert "learned nothing" in note
+    assert "stage general +0.92 nats on mine, stage domain +0.40 nats on mine" in note
+    for helps in ("1,000,000 tokens", "short windows", "rate 0.3", "dropout 0.0", "4,000"):
+        assert helps in note
+
+
+def test_the_text_that_is_read_most_decides():
+    assert _said(_stage("general", -1.1)) == []  # of `other` it learned less
+    (note,) = _said(_stage("general", 0.1), _stage("domain", -0.9))
+    assert "learned little" in note
+    assert "stage domain -0.90" in note
+    assert _said(_stage("general", -0.6), _stage("domain", -1.1)) == []  # in the end it did learn
+
+
+def test_without_held_out_text_nothing_is_said_of_it():
+    assert _said(_stage("general", None)) == []
+
+
+def test_a_network_from_elsewhere_keeps_its_vocabulary_and_shape():
+    (note,) = _said(_stage("domain", -0.2, tokens=2_000_000), pieces=None)
+    assert "a larger budget." in note
+    assert "vocabulary" not in note
+
+
+def _recipe(*lengths: int, init: str | None = None) -> SimpleNamespace:
+    """Stages that read windows of such lengths, the last one with labels."""
+    stages = [
+        SimpleNamespace(name=f"stage{i}", sequence_length=length, init=init)
+        for i, length in enumerate(lengths)
+    ]
+    return SimpleNamespace(last_network=stages, finetune=stages[-1])
+
+
+def test_labels_in_longer_windows_than_were_ever_seen_are_said():
+    (note,) = beyond_pretraining(_recipe(64, 32, 128))
+    assert "Stage stage2 reads up to 128 tokens, no stage before it more than 64" in note
+    assert "Give stage stage1 a phase of 128 tokens" in note
+    assert beyond_pretraining(_recipe(64, 128, 128)) == []
+    assert beyond_pretraining(_recipe(128)) == []
+    assert beyond_pretraining(_recipe(64, 128, init="bert")) == []

@@ -1,0 +1,72 @@
+"""A model's card, from the manifests of a small lifecycle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tasks.registry.version_card import LONGEST, fitting
+from tasks.reports.model_card import MOST_NAMED, model_card, score_intervals
+from tasks.reports.score_plots import Answers
+from tasks.store.ancestry import gather, join
+from tasks.store.model_facts import ModelFacts, facts_of
+from tests.tasks.lifecycle import Lifecycle
+
+
+@pytest.fixture
+def facts(home: Path, saved_model: Path) -> ModelFacts:
+    made = Lifecycle(home, package=saved_model)
+    root = made.store.root
+    found = facts_of(join(gather(root, made["package"]), gather(root, made["evaluation"])))
+    assert found is not None
+    return found
+
+
+def answers(names: list[str], rows: int = 400) -> Answers:
+    labels = np.arange(rows) % len(names)
+    wrong = np.arange(rows) % 10 == 0
+    predicted = np.where(wrong, (labels + 1) % len(names), labels)
+    baseline = np.zeros(rows, np.int64)
+    return Answers(tuple(names), labels, predicted, np.full(rows, 0.9), baseline)
+
+
+def test_a_card_names_licences_scores_and_stages(facts: ModelFacts):
+    card = model_card(facts, "relations version 1", called="relations/1")
+    for told in ("CC-BY-SA-4.0", "CC0-1.0", "CC-BY-4.0", "general → domain → task → finetune"):
+        assert told in card
+    assert f"| accuracy | {facts.scores['metrics']['accuracy']:.3f} | 0.500 |" in card
+    assert "zqxcanary" not in card
+
+
+def test_a_network_that_no_one_can_ask_has_no_address(facts: ModelFacts):
+    assert "How to call it" not in model_card(facts, "Stage finetune")
+
+
+def test_intervals_hold_the_score_and_the_difference():
+    ours, theirs, apart = score_intervals(answers(["a", "b"]), ["accuracy"])["accuracy"]
+    assert (ours.value, theirs.value) == (0.9, 0.5)
+    assert ours.low < 0.9 < ours.high
+    assert 0.2 < apart.low < 0.4 < apart.high  # far from equal: the rows say so
+
+
+def test_labels_without_end_leave_a_card_that_can_be_read(facts: ModelFacts):
+    names = [f"label `{i}`\n" + "x" * 200 for i in range(300)]
+    card = model_card(facts, "many", called="many/1", answers=answers(names, 900))
+    assert f"and {300 - MOST_NAMED} more" in card
+    assert max(map(len, card.splitlines())) < 5000
+
+
+def test_a_description_is_cut_before_a_section_and_says_so(facts: ModelFacts):
+    card = model_card(facts, "relations version 1")
+    description = fitting(card + "\n## More\n\n" + "x" * LONGEST)
+    assert len(description) <= LONGEST
+    assert description.startswith(card.rstrip())
+    assert description.endswith("among the files of its logged model.\n")
+    assert "x" * 10 not in description
+
+
+def test_a_card_that_fits_is_the_whole_description(facts: ModelFacts):
+    card = model_card(facts, "relations version 1")
+    assert fitting(card) == card
