@@ -94,9 +94,10 @@ def vocabulary(folder: Path) -> Callable[[], Any]:
 
 def tokenisation(folder: Path) -> Callable[[], Any]:
     """Text to shards."""
+    from corpora.pieces import Pieces
     from corpora.prepared import prepared_documents
+    from corpora.tokens import tokenize
     from models.tokenizers.wordpiece import WordPiece
-    from tasks.steps.tokenize_corpus import Pieces, tokenize
 
     tokenizer = WordPiece.load(folder / "tokenizer")
     tokenizer.encode(["builds the ops"])
@@ -105,7 +106,8 @@ def tokenisation(folder: Path) -> Callable[[], Any]:
     documents = (
         (each.id, each.text, each.split) for each in prepared_documents(folder / "prepared")
     )
-    return lambda: tokenize(tokens, tokenizer, Pieces(tokenizer, "en"), documents)
+    files = tokens / "documents.arrow", tokens / "profile.parquet"
+    return lambda: tokenize(*files, Pieces(tokenizer, "en"), documents)
 
 
 def training(folder: Path) -> Callable[[], Any]:

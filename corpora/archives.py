@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
+from corpora.file_state import FileState
 from corpora.files import ARCHIVES
 from corpora.limits import MAX_MEMBERS
-from corpora.snapshot import FileState
 from corpora.streams import RatioGuard, ReadsBytes, decompressed, open_file
 from fourstage.errors import ContractViolation
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from corpora.archives import Content, contents
+from corpora.file_state import FileState
 from corpora.labels import why_no_name
 from corpora.limits import MAX_ID_CHARACTERS
 from corpora.readers import Raw, format_by_name, reader, unknown_format
-from corpora.snapshot import FileState, Snapshot
+from corpora.snapshot import Snapshot
 from data_contracts.records import Document, Rejected, Row, Split
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation

@@ -1,46 +1,20 @@
-"""The state of a source's files at the start of a run; a later change to one is an error."""
+"""The state of a source's files at the start of a run."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from corpora.file_state import FileState, check_unchanged
 from corpora.files import FoundFile, find_files
-from data_contracts.records import Split
 from data_contracts.sources import Source
 from fourstage.digests import DigestCache, digest
 from fourstage.errors import ContractViolation
 from fourstage.settings import home
-
-
-@dataclass(frozen=True)
-class FileState:
-    """One file as it was when the snapshot was taken.
-
-    Attributes:
-        split: The split it is listed under; None if Fourstage splits the data.
-        path: Absolute path, or an address.
-        size: Bytes.
-        mtime_ns: Time of the last modification; 0 for an address.
-        inode: Inode number; 0 for an address.
-        sha256: Digest of its bytes.
-        name: Its name in ids and locations.
-        members: Pattern of the archive members to read; empty for all.
-    """
-
-    split: Split | None
-    path: str
-    size: int
-    mtime_ns: int
-    inode: int
-    sha256: str
-    name: str
-    members: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,19 +63,6 @@ def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
     files = tuple(_state(file, digests) for file in found)
     content = [[file.split, file.name, file.members, file.size, file.sha256] for file in files]
     return Snapshot(source.name, files, digest([source.name, content]))
-
-
-def check_unchanged(state: FileState, stat: os.stat_result) -> None:
-    """Check that a file is still the one of the snapshot.
-
-    Raises:
-        ContractViolation: Its size, time or inode differs.
-    """
-    if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (state.size, state.mtime_ns, state.inode):
-        raise ContractViolation(
-            f"{state.path}: changed while being read: {state.size:,} bytes when the run started, "
-            f"{stat.st_size:,} now; run again once nothing writes to it."
-        )
 
 
 @cache

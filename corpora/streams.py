@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol, cast
 
+from corpora.file_state import FileState, check_unchanged
 from corpora.limits import MAX_LINE_BYTES, MAX_RATIO, MEBIBYTE, RATIO_FLOOR_BYTES
-from corpora.snapshot import FileState, check_unchanged
 from fourstage.errors import ContractViolation
 
 _CHUNK = 256 * 1024

@@ -21,12 +21,13 @@ from corpora.archives import Content, contents
 from corpora.cleaning import clean
 from corpora.columns import Roles, headless, roles
 from corpora.decoding import SAMPLE_BYTES, encoding_of, lines
+from corpora.file_state import FileState
 from corpora.files import ARCHIVES, FoundFile, find_files
 from corpora.labels import check_kinds, check_names
 from corpora.profile import measure, script_share
 from corpora.readers import Raw, format_by_name, reader, unknown_format
 from corpora.reading import read_documents, read_rows
-from corpora.snapshot import FileState, Snapshot
+from corpora.snapshot import Snapshot
 from data_contracts.records import SPLITS, Rejected, Row
 from data_contracts.sources import Fields, Source, parse_source
 from data_contracts.suite import load_suite

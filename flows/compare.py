@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from prefect import flow
 
+from tasks.comparison.budgets import equal_budgets, run_entry
 from tasks.comparison.compare import compare_runs
-from tasks.comparison.entries import (
-    Run,
-    check_equal,
-    contrasts_of,
-    entries_of,
-    equal_budgets,
-    run_entry,
-)
+from tasks.comparison.entries import check_equal, contrasts_of, entries_of
+from tasks.comparison.participants import Run
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
 

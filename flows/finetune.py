@@ -6,7 +6,7 @@ from prefect import flow
 
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
-from tasks.run.pages import show_stage
+from tasks.run.record_stage import show_stage
 from tasks.run.work import work_on
 
 

@@ -7,8 +7,9 @@ from prefect.logging import get_run_logger
 
 from tasks.orchestration.dead_runs import resume_dead_runs
 from tasks.orchestration.naming import named
-from tasks.orchestration.orphans import close_orphans, end_embedded_servers
+from tasks.orchestration.orphans import end_embedded_servers
 from tasks.tracking.connection import connect
+from tasks.tracking.orphans import close_orphans
 
 
 @flow(name="janitor", flow_run_name=named("janitor"))

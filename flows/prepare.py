@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from prefect import flow
 
-from tasks.orchestration.events import announce_amber
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
+from tasks.run.announcements import announce_amber
 from tasks.run.pages import show_contracts
 from tasks.run.work import work_on
 

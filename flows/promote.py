@@ -6,12 +6,12 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from fourstage.errors import GateRefused
-from tasks.orchestration.events import announce_promotion
 from tasks.orchestration.failures import ended, refused, says_what_next
 from tasks.orchestration.naming import named
 from tasks.registry.decision import challenger_of
+from tasks.registry.pages import show_gate, show_lineage, show_no_challenger
 from tasks.registry.promote_model import Approval
-from tasks.run.pages import show_gate, show_lineage, show_no_challenger
+from tasks.run.announcements import announce_promotion
 from tasks.run.registry import hold_gate, promote_model
 from tasks.tracking.connection import connect
 

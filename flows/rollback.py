@@ -7,7 +7,7 @@ from prefect.client.schemas.objects import State
 
 from tasks.orchestration.failures import ended, says_what_next
 from tasks.orchestration.naming import named
-from tasks.run.pages import show_rollback
+from tasks.registry.pages import show_rollback
 from tasks.run.registry import roll_back
 from tasks.tracking.connection import connect
 

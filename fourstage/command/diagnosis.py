@@ -207,7 +207,7 @@ def _locks() -> Finding:
 
 def _orphans() -> Finding:
     """Runs that a kill left RUNNING; the next run of their recipe closes them."""
-    from tasks.orchestration.orphans import PROCESS, alive
+    from tasks.orchestration.processes import PROCESS, alive
     from tasks.tracking.connection import database_file
 
     database = database_file(mlflow_uri()).absolute()
@@ -236,7 +236,7 @@ def _orphans() -> Finding:
 
 def _champions() -> Finding:
     """Models whose champion was removed; their next version waits for approval."""
-    from tasks.registry.register_model import without_champion
+    from tasks.registry.versions import without_champion
     from tasks.tracking.connection import connect
 
     check, uri = "champions", mlflow_uri()

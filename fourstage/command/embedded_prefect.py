@@ -169,7 +169,7 @@ def _mark_runs() -> None:
     from prefect import tags
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-    from tasks.orchestration.orphans import mark
+    from tasks.orchestration.processes import mark
 
     _until_the_end.enter_context(tags(mark()))
     _until_the_end.enter_context(temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}))

@@ -9,7 +9,7 @@ from pathlib import Path
 from fourstage.command.listing import parts, recipes
 from fourstage.digests import write_atomically
 from fourstage.settings import REPOSITORY
-from tasks.reports.cards import markdown_table
+from tasks.reports.tables import markdown_table
 
 FILE = REPOSITORY / "docs" / "families.md"
 PAPERS = "papers/"

@@ -27,7 +27,7 @@ def resolved_recipe(name: str, options: Namespace) -> ResolvedRecipe:
     """
     from data_contracts.sources import load_source, source_names
     from models.recipe import SourceFacts, find_recipe, load_recipe, resolve
-    from tasks.steps.start import by_number
+    from tasks.registry.stage_files import by_number
 
     folders = search_folders(find_recipe(name))
     recipe, registered = by_number(load_recipe(name, options.overrides, options.smoke, folders))

@@ -15,8 +15,9 @@ from fourstage.digests import unfinished, write_atomically
 from fourstage.settings import home
 from tasks.comparison.comparison_report import markdown, plot
 from tasks.comparison.comparison_table import judge
-from tasks.comparison.entries import Entry, Run
-from tasks.run.pages import show_comparison
+from tasks.comparison.participants import Entry, Run
+from tasks.orchestration.posting import post
+from tasks.reports.plots import data_address
 from tasks.tracking.connection import Tracking, answered, connect, made_once
 from tasks.tracking.runs import ensure_experiment, find_run, finish_run
 
@@ -59,7 +60,8 @@ def _keep(folder: Path, table: Mapping[str, Any], picture: bytes) -> None:
 @answered
 def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None:
     """One MLflow run a comparison, however often it is made."""
-    from tasks.tracking.runs import KEY, KIND, metric_name
+    from tasks.tracking.runs import metric_name
+    from tasks.tracking.tags import KEY, KIND
 
     client = tracking.client
     found = find_run(tracking, table["digest"])
@@ -80,3 +82,9 @@ def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None
     for path in sorted(folder.iterdir()):
         client.log_artifact(run_id, str(path))
     finish_run(tracking, run_id)
+
+
+def show_comparison(table: Mapping[str, Any], picture: bytes) -> None:
+    """Post who is better than whom."""
+    recipes = "-".join(recipe["name"] for recipe in table["recipes"])
+    post(recipes, "comparison", markdown(table, data_address(picture)), "Recipes over seeds")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.comparison.contests import PROBE_MEAN
-from tasks.reports.cards import markdown_table
+from tasks.reports.tables import markdown_table
 
 Table = Mapping[str, Any]
 FEW = 2  # trainings whose spread says nothing: Student's t with one degree of freedom

@@ -11,9 +11,10 @@ import numpy as np
 from fourstage.digests import digest
 from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.comparison.contests import PROBE_MEAN, contests_of
-from tasks.comparison.entries import BASELINE, SCORES, Entry, Run, pretraining_stages
+from tasks.comparison.participants import SCORES, Entry, Run, pretraining_stages
+from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
-from tasks.steps.tokenize_corpus import a_character, unigram_losses
+from tasks.steps.tokens import a_character, unigram_losses
 from tasks.store.provenance import git_state, machine
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models.evaluation.baseline import CHEAP
-from tasks.comparison.entries import Run
-from tasks.steps.evaluate_model import PREDICTIONS
+from tasks.comparison.participants import Run
+from tasks.store.predictions import PREDICTIONS
 
 if TYPE_CHECKING:
     from models.evaluation.comparison import Contest, LabelledRows

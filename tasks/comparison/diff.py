@@ -12,7 +12,7 @@ from typing import Any
 from fourstage.errors import RecipeError, UnknownNameError
 from tasks.planning.plan import plan_recipe
 from tasks.registry.lineage import kept_ancestry, trace
-from tasks.registry.register_model import registered_names
+from tasks.registry.versions import registered_names
 from tasks.store.ancestry import Ancestry, gather
 from tasks.store.artifacts import Artifact, Store
 from tasks.store.model_facts import facts_of
@@ -21,7 +21,7 @@ from tasks.store.steps import Bound, Change, changes, look_ahead
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.published import stages_of
 from tasks.tracking.run_metrics import figures
-from tasks.tracking.runs import KIND
+from tasks.tracking.tags import KIND
 
 SECTIONS = ("settings", "data", "code", "scores")
 TEXTS = ("corpus", "dataset")

@@ -1,111 +1,13 @@
-"""Who takes part in a comparison: recipes, their seeds, and budgets that make them equal."""
+"""Who takes part in a comparison, and which contrasts it judges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
 
 from fourstage.errors import RecipeError, UnknownNameError
-from fourstage.terminal import say
-from tasks.planning.plan import Plan, plan_recipe
+from tasks.comparison.participants import Entry, pretraining_stages
+from tasks.planning.plan import plan_recipe
 from tasks.registry.gate import BASELINE
-from tasks.run.work import work_on
-from tasks.steps.durable import store
-from tasks.store.artifacts import Artifact
-from tasks.store.steps import look_ahead
-
-SCORES = ("probe", "evaluation")  # kinds of the steps that a comparison reads
-TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A recipe that takes part.
-
-    Attributes:
-        name: The recipe's own name; unique in the comparison.
-        recipe: Name or path, as given.
-        overrides: ``a.b=c`` settings, those that equalise its budgets among them.
-        smoke: Whether it is run at size tiny on embedded data.
-        seeds: It is run at each.
-        seeds_from: Name of the first stage that differs between seeds.
-        together: How many seeds share the stages before it.
-    """
-
-    name: str
-    recipe: str
-    overrides: tuple[str, ...]
-    smoke: bool
-    seeds: tuple[int, ...]
-    seeds_from: str
-    together: int
-
-
-@dataclass(frozen=True)
-class Run:
-    """A recipe finished at one seed.
-
-    Attributes:
-        plan: Its steps.
-        seed: The seed.
-        made: Artifacts by step name.
-    """
-
-    plan: Plan
-    seed: int
-    made: Mapping[str, Artifact]
-
-    @property
-    def scores(self) -> Mapping[str, Any]:
-        """Of the fine-tuned model; empty where there is none."""
-        evaluation = self.made.get("evaluation")
-        return evaluation.facts if evaluation else {}
-
-    @property
-    def probes(self) -> dict[str, Artifact]:
-        """By dataset, what the pre-trained network knew of it."""
-        steps = [step.name for step in self.plan.of_kind("probe")]
-        return {name.removeprefix("probe "): self.made[name] for name in steps}
-
-    @property
-    def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
-        """Each stage of the last network with its artifact and its measurement."""
-        return [
-            (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
-            for stage in self.plan.recipe.last_network
-        ]
-
-    @property
-    def last_guess(self) -> tuple[str, dict[str, float]]:
-        """The last pre-training stage that learned what is measured and, by corpus, its loss.
-
-        A stage that learns something else (replaced tokens) leaves a head behind that no longer
-        fits the network. Empty where there is none.
-        """
-        guessed = [
-            (stage.name, dict(found.facts["heldout_loss"]))
-            for stage, _, found in self.stages
-            if stage.kind != "finetune"
-            and (self.plan.recipe.measured_by in stage.objectives or stage.init)
-        ]
-        return guessed[-1] if guessed else ("", {})
-
-    def spent(self, what: str, stages: Iterable[Any] | None = None) -> float:
-        """Sum of ``steps``, ``tokens`` or ``seconds`` over stages.
-
-        Args:
-            what: One of the three.
-            stages: All of the recipe where None, the teachers' among them.
-        """
-        counted = self.plan.recipe.stages if stages is None else stages
-        made = (self.made[f"stage {stage.name}"] for stage in counted)
-        return sum((stage.notes if what == "seconds" else stage.facts)[what] for stage in made)
-
-
-def pretraining_stages(recipe: Any) -> list[Any]:
-    """The stages before the labels that trained the last network."""
-    return [s for s in recipe.last_network if s.kind != "finetune" and s.init is None]
 
 
 def entries_of(
@@ -208,52 +110,6 @@ def contrasts_of(
     return list(dict.fromkeys(found))
 
 
-def run_entry(entry: Entry, seed: int) -> Run:
-    """Finish a recipe at a seed; one that is finished costs only look-ups."""
-    found = _finished(entry, seed)
-    if found is None:
-        say(f"{entry.name} at seed {seed}")
-        with work_on(entry.recipe, entry.overrides, entry.smoke, seed) as work:
-            work.make_all(*SCORES)
-        found = _finished(entry, seed)
-    assert found is not None, "an evaluation that was just made"
-    return found
-
-
-def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
-    """The entry with pre-training that uses as much as the first recipe's did.
-
-    Each stage keeps its share of the recipe's own budget. Budgets are counted in the tokens that
-    are really read. For equal time a few updates of each stage measure the recipe's speed first.
-
-    Args:
-        entry: Any but the first.
-        first: The first recipe, finished.
-        equal: ``tokens``, ``time`` or None for budgets as written.
-    """
-    if equal is None or entry.smoke:
-        return entry
-    with work_on(entry.recipe, entry.overrides, entry.smoke, entry.seeds[0]) as work:
-        stages = pretraining_stages(work.plan.recipe)
-        made = {step.name: work.make(step.name) for step in work.plan.of_kind("tokens", "rows")}
-    if not stages:
-        return entry
-    written = {stage.name: _tokens_as_written(stage, made) for stage in stages}
-    before = pretraining_stages(first.plan.recipe)
-    if equal == "tokens":
-        left = first.spent("tokens", before)
-        tokens = {name: left * amount / sum(written.values()) for name, amount in written.items()}
-    else:
-        speed = _speeds(entry, [stage.name for stage in stages])
-        seconds = {name: amount / speed[name] for name, amount in written.items()}
-        factor = first.spent("seconds", before) / sum(seconds.values())
-        tokens = {name: amount * factor for name, amount in written.items()}
-    scaled = tuple(
-        f"stages.{name}.budget.tokens={max(1, round(amount))}" for name, amount in tokens.items()
-    )
-    return replace(entry, overrides=entry.overrides + scaled)
-
-
 def check_equal(entries: Sequence[Entry], equal: str | None) -> None:
     """Refuse to equalise where the first recipe gives nothing to go by.
 
@@ -268,36 +124,3 @@ def check_equal(entries: Sequence[Entry], equal: str | None) -> None:
             f"{first.where}: --equal {equal} scales pre-training to that of the first recipe, and"
             " this one has none; name another recipe first"
         )
-
-
-def _finished(entry: Entry, seed: int) -> Run | None:
-    plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
-    made = {
-        prospect.step.name: prospect.found
-        for prospect in look_ahead(list(plan.steps.values()), store())
-        if isinstance(prospect.found, Artifact)
-    }
-    scores = [step.name for step in plan.of_kind(*SCORES)]
-    return Run(plan, seed, made) if all(name in made for name in scores) else None
-
-
-def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:
-    """About what a stage's own budget reads; exact enough to share a total out."""
-    amount = stage.budget.amount
-    if stage.budget.unit == "tokens":
-        return amount
-    if stage.budget.unit == "steps":
-        return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
-    # A pass lasts until the corpus that takes longest has been read once.
-    return amount * max(
-        made[f"tokens {name}"].facts["tokens"]["train"] / share
-        for name, share in stage.corpora.items()
-    )
-
-
-def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
-    """Tokens a second of each pre-training stage, from a few updates that the store remembers."""
-    short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
-    with work_on(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0]) as work:
-        made = {name: work.make(f"stage {name}") for name in stages}
-    return {name: artifact.notes["tokens_per_second"] for name, artifact in made.items()}

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from fourstage.digests import digest
 from fourstage.settings import EMBEDDED
-from tasks.orchestration.orphans import FLOW_RUN
+from tasks.orchestration.processes import FLOW_RUN
 
 FLOW_PAGE = "prefect.flow_run_url"
 

@@ -1,61 +1,20 @@
-"""What a kill leaves behind, and the next start closes.
+"""What a kill leaves behind in Prefect, and the next start closes.
 
-Runs of MLflow and Prefect that stay RUNNING though their process is gone, and the server that
-Prefect embeds in a run where no other is asked for.
+Flow runs that stay RUNNING though their process is gone, and the server that Prefect embeds in a
+run where no other is asked for.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from fourstage.digests import write_atomically
 from fourstage.settings import EMBEDDED, OWNER, TAG
-
-if TYPE_CHECKING:
-    from tasks.tracking.connection import Tracking
-
-HOST = "fourstage.host"
-PROCESS = "fourstage.pid"
-FLOW_RUN = "prefect.flow_run_id"
-STARTED = (
-    "fourstage.process_started"  # pids are used again; with its start time one is unmistakable
-)
-MARK = "process:"  # begins the tag by which a Prefect run is created
-
-
-def identity() -> dict[str, str]:
-    """Tags that name this process."""
-    import psutil
-
-    started = psutil.Process().create_time()
-    return {HOST: socket.gethostname(), PROCESS: str(os.getpid()), STARTED: f"{started:.2f}"}
-
-
-def alive(tags: dict[str, str]) -> bool:
-    """Whether the process that wrote the tags may still run; on another host it may."""
-    import psutil
-
-    if tags.get(HOST) != socket.gethostname():
-        return True
-    try:
-        process = psutil.Process(int(tags[PROCESS]))
-        started = process.create_time()
-        gone = process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-    # The clock may be set while the machine runs; pids come round slowly.
-    return not gone and abs(started - float(tags[STARTED])) < 2
-
-
-def mark() -> str:
-    """A tag of Prefect's runs that names this process."""
-    return MARK + "/".join(identity().values())
+from tasks.orchestration.processes import HOST, MARK, PROCESS, STARTED, alive
 
 
 @contextmanager
@@ -86,48 +45,6 @@ def marked_in_a_file() -> Iterator[None]:
 def _marks() -> Path:
     """Marks of flow runs by their ids; beside the database that has the runs."""
     return Path(os.environ["PREFECT_HOME"]) / "fourstage-runs"
-
-
-def close_orphans(tracking: Tracking) -> list[str]:
-    """Close the RUNNING runs whose process is gone, MLflow's and Prefect's.
-
-    Whether a process of this machine is gone, the machine knows; of another one, such as a
-    container that is no more, Prefect's server does, where there is one.
-
-    Returns:
-        Ids of the MLflow runs that became KILLED.
-    """
-    from tasks.tracking.connection import every
-    from tasks.tracking.runs import experiment_ids, finish_run
-
-    running = list(
-        every(
-            tracking.client.search_runs,
-            experiment_ids(tracking),
-            filter_string=f"attributes.status = 'RUNNING' AND tags.`{HOST}` LIKE '%'",
-            max_results=1000,
-        )
-    )
-    left = [run for run in running if not alive(run.data.tags)]
-    silent = [run for run in running if run.data.tags[HOST] != socket.gethostname()]
-    over = _over({run.data.tags[FLOW_RUN] for run in silent if FLOW_RUN in run.data.tags})
-    ended = {run.info.run_id for run in silent if run.data.tags.get(FLOW_RUN) in over}
-    left += [
-        run for run in silent if {run.info.run_id, run.data.tags.get("mlflow.parentRunId")} & ended
-    ]
-    for run in left:
-        finish_run(tracking, run.info.run_id, "KILLED")
-    crash(run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags)
-    # One that was killed before it had a run in MLflow is known to Prefect alone. Where a server
-    # stays, its automations look after the silent ones.
-    if os.environ.get(EMBEDDED):
-        crash(_tagged_by_the_dead())
-        for file in _marks().glob("[!.]*"):
-            with suppress(FileNotFoundError):  # another start was quicker
-                if not _lives_by(file.read_text("utf-8")):
-                    crash([file.name])
-                    file.unlink()
-    return [run.info.run_id for run in left]
 
 
 def end_embedded_servers() -> list[int]:
@@ -163,7 +80,7 @@ def _lives(owner: int, started: float) -> bool:
         return False
 
 
-def _over(flow_runs: set[str]) -> set[str]:
+def over(flow_runs: set[str]) -> set[str]:
     """Those of the flow runs that have ended, as the server knows that stays beyond this run."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
@@ -202,6 +119,16 @@ def _tagged_by_the_dead() -> set[str]:
         for tag in run.tags
         if tag.startswith(MARK) and not _lives_by(tag)
     }
+
+
+def crash_unrecorded() -> None:
+    """Close the flow runs of dead processes that MLflow has no run of."""
+    crash(_tagged_by_the_dead())
+    for file in _marks().glob("[!.]*"):
+        with suppress(FileNotFoundError):  # another start was quicker
+            if not _lives_by(file.read_text("utf-8")):
+                crash([file.name])
+                file.unlink()
 
 
 def crash(flow_runs: Iterable[str]) -> None:

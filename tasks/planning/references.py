@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import digest
 from fourstage.settings import home
-from tasks.registry.register_model import CHAMPION
-from tasks.registry.registry_memory import remembered_versions
 from tasks.store.ancestry import BrokenLineage, gather
 from tasks.store.artifacts import Artifact, Store
 from tasks.store.history import last_references
 from tasks.store.kept import QUARANTINED
+from tasks.store.registry_memory import CHAMPION, remembered_versions
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ def show_examples(
     from models.protocols import Context
     from models.training.assembly import build_objectives
     from tasks.planning.plan import plan_recipe
-    from tasks.steps.tokenize_corpus import load_tokenizer
+    from tasks.steps.tokens import load_tokenizer
     from tasks.store.artifacts import Artifact, Store
     from tasks.store.steps import look_ahead
 
@@ -95,7 +95,7 @@ def _in_words(name: str, objective: Any, labels: Any) -> list[Any]:
 def _data(tokens: Any, labelled: bool) -> Any:
     """Training documents, or rows."""
     from corpora.shards import TokenisedCorpus, TokenisedRows
-    from tasks.steps.tokenize_corpus import DOCUMENTS, ROWS
+    from tasks.steps.tokens import DOCUMENTS, ROWS
 
     if labelled:
         return TokenisedRows(tokens.path(ROWS), "train")

@@ -24,9 +24,10 @@ from tasks.registry.promote_model import (
     require_model,
     rollback_target,
 )
-from tasks.registry.register_model import CHALLENGER, CHAMPION, Version, aliases, lost_champion
+from tasks.registry.versions import CHALLENGER, aliases, lost_champion
 from tasks.store.ancestry import BrokenLineage
 from tasks.store.artifacts import Artifact, Store
+from tasks.store.registry_memory import CHAMPION, Version
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from fourstage.errors import EnvironmentFault
 from tasks.registry.gate import Evidence, Predictions
-from tasks.registry.register_model import Version
 from tasks.store.artifacts import Artifact
+from tasks.store.registry_memory import Version
 from tasks.tracking.connection import Tracking, answered
 
 EVIDENCE = "fourstage.evidence"  # tag: sha256 of the file
@@ -26,7 +26,7 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
     """The evidence an evaluation holds."""
     import pandas
 
-    from tasks.steps.evaluate_model import GATE_PREDICTIONS
+    from tasks.store.predictions import GATE_PREDICTIONS
 
     table = pandas.read_parquet(evaluation.path(GATE_PREDICTIONS))
     facts = evaluation.facts

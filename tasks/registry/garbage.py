@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fourstage.space import taken
-from tasks.registry.register_model import EVALUATION_TAG
-from tasks.registry.registry_memory import every_remembered_version
 from tasks.registry.stage_files import COPIES
+from tasks.registry.versions import EVALUATION_TAG
 from tasks.store.artifacts import MANIFEST, UNFINISHED, Store
 from tasks.store.history import remembered
+from tasks.store.registry_memory import every_remembered_version
 from tasks.tracking.connection import Tracking, answered, every
-from tasks.tracking.runs import KEY
+from tasks.tracking.tags import KEY
 
 DAY = 86_400.0
 

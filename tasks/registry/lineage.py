@@ -14,14 +14,7 @@ from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.terminal import say
-from tasks.registry.register_model import (
-    EVALUATION_TAG,
-    Version,
-    aliases,
-    registered_names,
-    version,
-)
-from tasks.registry.registry_memory import remembered_versions
+from tasks.registry.versions import EVALUATION_TAG, aliases, registered_names, version
 from tasks.store.ancestry import (
     FILE,
     Ancestry,
@@ -32,9 +25,11 @@ from tasks.store.ancestry import (
     in_store,
     join,
 )
+from tasks.store.registry_memory import Version, remembered_versions
 from tasks.tracking.connection import Tracking, answered, every
 from tasks.tracking.logged_files import AlteredFiles, FilesLost, check_files, verified
-from tasks.tracking.runs import DIGEST, KEY, experiment_ids
+from tasks.tracking.runs import experiment_ids
+from tasks.tracking.tags import DIGEST, KEY
 
 MODELS = ("stage", "package")  # kinds that are logged models of their own
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to

@@ -144,3 +144,15 @@ def _of_kind(hop: Hop) -> str:
 
 def _safe(label: str) -> str:
     return label.replace('"', "'").replace("<", "").replace(">", "")
+
+
+def lineage_diagram(trace: Trace) -> str:
+    """Where a version comes from: a picture for pages that draw no Mermaid, and the Mermaid."""
+    from tasks.reports.plots import data_address
+
+    address = data_address(picture(trace))
+    return (
+        f"### Where {trace.version.name} version {trace.version.number} comes from\n\n"
+        + (f"![Lineage]({address})\n\n" if address else "")
+        + f"```mermaid\n{mermaid(trace)}\n```\n"
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 from fourstage.errors import EnvironmentFault, located
 from tasks.registry.lineage import find
-from tasks.registry.register_model import Version
+from tasks.store.registry_memory import Version
 from tasks.tracking.connection import connect
 from tasks.tracking.logged_files import FilesLost, verified
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -12,20 +12,19 @@ from typing import Any
 from fourstage.errors import GateRefused, RecipeError, UnknownNameError
 from tasks.registry.fresh_process import SmokeTestFailed, try_in_a_fresh_process
 from tasks.registry.gate import Gate
-from tasks.registry.register_model import (
+from tasks.registry.versions import (
     CHALLENGER,
-    CHAMPION,
     PREVIOUS,
     SMOKE,
     SMOKE_TAG,
-    Version,
     aliases,
     registered_names,
     version,
 )
+from tasks.store.registry_memory import CHAMPION, Version
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.logged_files import AlteredFiles, FilesLost, check_files, verified
-from tasks.tracking.run_metrics import gate_figures, log_figures
+from tasks.tracking.run_metrics import Figure, log_figures
 
 TESTED = "fourstage.smoke_tested"  # set on a version that a fresh process could load
 REPLACED = "fourstage.replaced"  # the champion a version took over from
@@ -315,7 +314,7 @@ def record(
         reason: Why, in a sentence.
         run_id: The lifecycle's run.
     """
-    from tasks.reports.cards import gate_report
+    from tasks.registry.gate_report import gate_report
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     tags = {
@@ -366,3 +365,10 @@ def _out_of_date(gate: Gate, current: int | None) -> str:
         f" by now, so the comparison is out of date. `fourstage promote {gate.name} --version"
         f" {gate.version}` compares anew."
     )
+
+
+def gate_figures(gate: Gate) -> Iterator[Figure]:
+    """How far a version was from its champion and from what was asked."""
+    for check in gate.checks:
+        for name, value in check.figures.items():
+            yield Figure(f"gate/{name}", value)

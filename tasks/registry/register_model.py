@@ -5,83 +5,33 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fourstage.errors import RecipeError
+from tasks.registry.versions import (
+    CHALLENGER,
+    EVALUATION_TAG,
+    MODEL_TAG,
+    SMOKE_TAG,
+    aliases,
+    find_version,
+    registered_name,
+    version,
+)
 from tasks.store.ancestry import Ancestry, BrokenLineage, join
-from tasks.tracking.connection import Tracking, answered, every, made_once
-from tasks.tracking.logged_files import FILES
+from tasks.store.registry_memory import CHAMPION, METRICS_TAG, Version
+from tasks.tracking.connection import Tracking, answered, made_once
 from tasks.tracking.published import find_model, model_tags, upload, write_ancestry
-from tasks.tracking.runs import KEY
+from tasks.tracking.tags import FILES, KEY
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.entities.model_registry import ModelVersion
 
-CHAMPION = "champion"
-CHALLENGER = "challenger"
-PREVIOUS = "previous"
-SMOKE = "-smoke"
-SMOKE_TAG = "fourstage.smoke"
-METRICS_TAG = "fourstage.metrics"
-MODEL_TAG = "fourstage.model_id"
-EVALUATION_TAG = "fourstage.evaluation_key"
 MODEL_CODE = Path(__file__).with_name("text_model.py")
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
 EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # nobody's text
-
-
-@dataclass(frozen=True)
-class Version:
-    """A version in the registry.
-
-    Attributes:
-        name: The registered model.
-        number: The version, from 1.
-        key: Key of the package it holds.
-        model_id: Its logged model, ``m-…``.
-        run_id: The lifecycle's run that registered it.
-        aliases: Aliases that point to it now.
-        tags: Its tags.
-        created: Whether the call made it.
-    """
-
-    name: str
-    number: int
-    key: str
-    model_id: str | None
-    run_id: str | None
-    aliases: tuple[str, ...]
-    tags: Mapping[str, str]
-    created: bool = False
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Metrics of its evaluation."""
-        return json.loads(self.tags.get(METRICS_TAG, "{}"))
-
-    def to_json(self) -> dict[str, Any]:
-        """As ``run --json`` prints it."""
-        return {"name": self.name, "version": self.number, "aliases": list(self.aliases)}
-
-
-def registered_name(name: str, smoke: bool) -> str:
-    """Name a version is registered under; no smoke run can reach the real one.
-
-    Raises:
-        RecipeError: If a real run asks for a name that belongs to smoke runs.
-    """
-    if smoke:
-        return name if name.endswith(SMOKE) else name + SMOKE
-    if name.endswith(SMOKE):
-        raise RecipeError(
-            f"promote.model: {name!r} ends in {SMOKE!r}, which belongs to --smoke runs;"
-            " choose another name."
-        )
-    return name
 
 
 @answered
@@ -139,59 +89,6 @@ def register(
             client.set_registered_model_alias(name, CHALLENGER, found.version)
     registered = version(tracking, name, int(found.version))
     return Version(**{**registered.__dict__, "created": created})
-
-
-@answered
-def find_version(tracking: Tracking, name: str, key: str) -> ModelVersion | None:
-    """The first version of a model that holds a package's key and has a listing of its files."""
-    found = tracking.client.search_model_versions(f"tags.`{KEY}` = '{key}'")
-    ours = [each for each in found if each.name == name and FILES in each.tags]
-    return min(ours, key=lambda candidate: int(candidate.version), default=None)
-
-
-@answered
-def version(tracking: Tracking, name: str, number: int) -> Version:
-    """A version with its aliases, which MLflow's own searches leave out."""
-    found = tracking.client.get_model_version(name, str(number))
-    pointing = (alias for alias, there in aliases(tracking, name).items() if there == number)
-    return Version(
-        name=name,
-        number=int(found.version),
-        key=found.tags.get(KEY, ""),
-        # Open-source MLflow does not keep the model a version was made of.
-        model_id=found.tags.get(MODEL_TAG),
-        run_id=found.run_id,
-        aliases=tuple(sorted(pointing)),
-        tags=dict(found.tags),
-    )
-
-
-@answered
-def aliases(tracking: Tracking, name: str) -> dict[str, int]:
-    """Version each alias of a model points to."""
-    found = tracking.client.get_registered_model(name).aliases
-    return {alias: int(number) for alias, number in found.items()}
-
-
-@answered
-def registered_names(tracking: Tracking) -> list[str]:
-    """Names of all registered models."""
-    return [model.name for model in every(tracking.client.search_registered_models)]
-
-
-def lost_champion(pointing: Mapping[str, int]) -> int | None:
-    """The previous champion's number where the champion's alias was taken away."""
-    return None if CHAMPION in pointing else pointing.get(PREVIOUS)
-
-
-@answered
-def without_champion(tracking: Tracking) -> dict[str, int]:
-    """The previous champion's number of each model whose champion was taken away, by its name."""
-    found = {
-        model.name: lost_champion(model.aliases)
-        for model in every(tracking.client.search_registered_models)
-    }
-    return {name: int(previous) for name, previous in found.items() if previous is not None}
 
 
 def save_text_model(

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import EnvironmentFault, RecipeError, located
@@ -111,3 +112,28 @@ def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[t
         raise EnvironmentFault(f"{uri}: neither the store nor MLflow has the weights of its stage")
     with located(uri), verified(tracking, stage.model_id) as folder:
         yield folder, folder / TOKENIZER
+
+
+def by_number(recipe: Any) -> tuple[Any, dict[str, Path]]:
+    """The registered version that a recipe starts from, looked up where it names one.
+
+    Args:
+        recipe: As `load_recipe` returns it.
+
+    Returns:
+        The recipe, which names the version by its number instead of an alias, so that what it made
+        says which it was; and where the version's files lie, by that address.
+
+    Raises:
+        RecipeError: There is no such version, or nothing of it was pre-trained.
+        EnvironmentFault: Its weights are nowhere, or MLflow does not answer.
+    """
+    first, *later = recipe.stages
+    if first.init is None or not first.init.startswith("models:/"):
+        return recipe, {}
+    from tasks.registry.stage_files import pretrained_stage
+
+    with located(f"{recipe.where}: stages[0].init"):
+        address, folder = pretrained_stage(first.init)
+    first = first.model_copy(update={"init": address})
+    return recipe.model_copy(update={"stages": (first, *later)}), {address: folder}

@@ -7,15 +7,15 @@ import tempfile
 from pathlib import Path
 
 from tasks.registry.lineage import trace
-from tasks.registry.register_model import Version
 from tasks.reports.model_card import model_card
 from tasks.reports.score_plots import answers_of
-from tasks.steps.evaluate_model import PREDICTIONS
 from tasks.store.ancestry import Ancestry
 from tasks.store.artifacts import Artifact
 from tasks.store.model_facts import ModelFacts, facts_of
+from tasks.store.predictions import PREDICTIONS
+from tasks.store.registry_memory import Version
 from tasks.tracking.connection import Tracking, answered
-from tasks.tracking.runs import NOTE
+from tasks.tracking.tags import NOTE
 
 CARD = "model_card.md"
 VERSIONS = "mlflow.modelVersions"  # where a logged model's page finds its versions

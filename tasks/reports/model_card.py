@@ -12,10 +12,10 @@ from typing import Any
 
 from fourstage.errors import listed
 from models.evaluation.baseline import CHEAP
-from tasks.reports.cards import StageRow, brackets, markdown_table, stage_table
 from tasks.reports.score_plots import Answers, LabelScore, label_scores
-from tasks.steps.start import made_as
-from tasks.store.ancestry import Manifest
+from tasks.reports.stage_table import StageRow, brackets, stage_table
+from tasks.reports.tables import markdown_table
+from tasks.store.ancestry import Manifest, made_as
 from tasks.store.model_facts import ModelFacts
 
 CONFIDENCE = 0.95

@@ -14,8 +14,9 @@ from rich.measure import Measurement
 from fourstage.terminal import at_terminal, columns, say, terminal
 from fourstage.text_width import padded, width, wrapped
 from models.evaluation.baseline import CHEAP
-from tasks.reports.cards import StageRow, brackets, left_out, stage_table_for_terminal
-from tasks.steps.start import made_as
+from tasks.reports.cards import left_out
+from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
+from tasks.store.ancestry import made_as
 from tasks.store.artifacts import Artifact
 from tasks.store.steps import Step
 
@@ -102,7 +103,7 @@ def outcome(summary: Mapping[str, Any]) -> str:
 
 
 def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
-    from tasks.run.summary import stage_rows
+    from tasks.reports.stage_table import stage_rows
 
     metric = next((s["task_metric"]["name"] for s in summary["stages"] if s.get("task_metric")), "")
     rows = stage_rows(summary)

@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from fourstage.terminal import say
-from tasks.planning.plan import stage_settings
+from tasks.planning.layout import stage_settings
 from tasks.run.work import Work
-from tasks.steps.durable import store
-from tasks.store.artifacts import Artifact
+from tasks.store.artifacts import Artifact, store
 from tasks.store.history import last_artifacts
 
 STAYS = "never"

@@ -18,16 +18,13 @@ from tasks.registry.promote_model import (
     promote,
     rollback,
 )
-from tasks.registry.register_model import (
-    Version,
-    register,
-)
-from tasks.registry.registry_memory import remember_versions
+from tasks.registry.register_model import register
 from tasks.registry.version_card import keep_card
+from tasks.registry.versions import remember_versions
 from tasks.run.work import Work
-from tasks.steps.durable import store
 from tasks.store.ancestry import gather
-from tasks.store.artifacts import Artifact
+from tasks.store.artifacts import Artifact, store
+from tasks.store.registry_memory import Version
 from tasks.tracking.connection import Tracking
 from tasks.tracking.record_results import record_results
 

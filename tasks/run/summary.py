@@ -1,4 +1,4 @@
-"""What a run of a recipe came to, as plain JSON: what ``run --json`` prints and people read."""
+"""What a run of a recipe came to, as plain JSON and on its page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from models.recipe.schema import STAGE_KINDS
-from tasks.reports.cards import StageRow
+from tasks.orchestration.posting import post
+from tasks.orchestration.run_log import log
+from tasks.registry.gate import Check, Gate
+from tasks.registry.gate_report import OUTCOMES, gate_report
+from tasks.registry.pages import show_lineage
 from tasks.reports.learned import beyond_pretraining, little_learned
+from tasks.reports.narration import outcome
+from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.work import Work
-from tasks.steps.start import made_as
-from tasks.steps.tokenize_corpus import unigram_losses
+from tasks.steps.tokens import unigram_losses
+from tasks.store.ancestry import made_as
 
 CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
 
@@ -59,23 +65,6 @@ def summarise(work: Work) -> dict[str, Any]:
         "notes": [] if work.smoke else _of_pretraining(work, stages),
         "lifecycle_run": work.lifecycle_run,
     }
-
-
-def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
-    """The closing table's lines."""
-    return [
-        StageRow(
-            stage=stage["stage"],
-            status=stage["status"],
-            steps=stage.get("steps"),
-            tokens_per_second=stage.get("tokens_per_second"),
-            heldout=stage.get("heldout_loss", {}),
-            errors=stage.get("heldout_error", {}),
-            metric=(stage.get("task_metric") or {}).get("value"),
-            gained=stage.get("gained", {}),
-        )
-        for stage in summary["stages"]
-    ]
 
 
 def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
@@ -131,3 +120,31 @@ def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:
             now[metric["name"]] = metric["value"]
         stage["gained"] = {name: now[name] - before[name] for name in now if name in before}
         before = now
+
+
+def show_summary(work: Work) -> dict[str, Any]:
+    """Post the closing table and, on the lifecycle's own page, what its parts posted on theirs.
+
+    Returns:
+        The whole run as plain JSON.
+    """
+    summary = summarise(work)
+    metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else ""
+    rows = stage_rows(summary)
+    parts = ["## What each stage bought", stage_table(rows, metric), brackets(rows, metric)]
+    parts += [f"> {note}" for note in summary["notes"]]
+    recipe = work.plan.recipe.name
+    post(recipe, "stages", "\n\n".join(parts), "What each stage bought")
+    for card, (page, about) in work.pages.items():
+        post(recipe, card, page, about)
+    if summary["gate"] and summary["model"]:
+        decision, model = summary["gate"], summary["model"]
+        checks = tuple(Check(**check) for check in decision["checks"])
+        warnings = tuple(decision["warnings"])
+        champion = decision["champion_version"]
+        gate = Gate(model["name"], model["version"], champion, checks, warnings)
+        word = OUTCOMES[decision["decision"]]
+        post(gate.name, "gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
+        show_lineage(work.tracking, model["name"], model["version"])
+    log(outcome(summary))
+    return summary

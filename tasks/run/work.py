@@ -23,13 +23,16 @@ from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 from fourstage.space import taken
 from fourstage.terminal import say
 from tasks.orchestration.naming import flow_tags
-from tasks.orchestration.orphans import close_orphans, end_embedded_servers
-from tasks.planning.plan import Plan, plan_recipe
+from tasks.orchestration.orphans import end_embedded_servers
+from tasks.orchestration.posting import post
+from tasks.planning.layout import Plan
+from tasks.planning.plan import plan_recipe
 from tasks.reports.narration import doing, tell_step
 from tasks.run.contract_trend import record_contract
-from tasks.steps.durable import perform, store
-from tasks.steps.evaluate_model import evaluate_model, measure_stage
+from tasks.steps.durable import perform
+from tasks.steps.evaluate_model import evaluate_model
 from tasks.steps.fit_baseline import fit_baseline
+from tasks.steps.measure_stage import measure_stage
 from tasks.steps.package_model import package_model
 from tasks.steps.prepare_corpus import prepare_corpus, prepare_dataset
 from tasks.steps.probe_network import probe_network
@@ -37,9 +40,10 @@ from tasks.steps.tokenize_corpus import tokenize_corpus, tokenize_dataset
 from tasks.steps.train_stage import train_stage
 from tasks.steps.train_tokenizer import train_tokenizer
 from tasks.steps.validate_data import validate_data
-from tasks.store.artifacts import Artifact
+from tasks.store.artifacts import Artifact, store
 from tasks.store.steps import Bound, Step, bind, made_by_other_code
 from tasks.tracking.connection import Tracking, connect
+from tasks.tracking.orphans import close_orphans
 from tasks.tracking.record_results import record_results
 from tasks.tracking.runs import experiment_of, finish_run, set_tags, start_lifecycle
 
@@ -188,6 +192,11 @@ class Work:
                 " Finished steps are kept; raise the limit where it is too small for what is left,"
                 " then run the same command again."
             )
+
+    def post(self, card: str, page: str, about: str) -> None:
+        """Show a card on Prefect's page of this flow, and at the end on the lifecycle's."""
+        self.pages[card] = (page, about)
+        post(self.plan.recipe.name, card, page, about)
 
     @cached_property
     def stages(self) -> list[tuple[Any, Artifact, Artifact]]:

@@ -21,22 +21,15 @@ from prefect.context import TaskRunContext
 from prefect.utilities.annotations import quote
 
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import home
 from fourstage.space import FULL, taken, too_many_open_files
 from fourstage.terminal import say
-from tasks.store.artifacts import Artifact, Findings, Missing, Store
+from tasks.store.artifacts import Artifact, Findings, Missing, store
 from tasks.store.provenance import git_state
 from tasks.store.steps import Bound
 
 Work = Callable[..., Findings]
 
 _results: dict[str, dict[str, str]] = {}  # the very objects: Prefect knows them by their identity
-
-
-@cache
-def store() -> Store:
-    """The store of this process's home."""
-    return Store(home(), say=say)
 
 
 def durable(**options: Any) -> Callable[[Work], Task]:

@@ -1,10 +1,9 @@
-"""Measure a network after each stage, and a fine-tuned model on the rows the gate decides on."""
+"""Score a fine-tuned model beside its rivals, on its split and on the rows the gate decides on."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,82 +11,13 @@ import numpy as np
 
 from tasks.steps.answers import rivals_of, texts_of
 from tasks.steps.durable import durable
-from tasks.steps.tokenize_corpus import DOCUMENTS, ROWS, a_character, load_tokenizer
+from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings, Input
+from tasks.store.predictions import GATE_PREDICTIONS, PREDICTIONS
 from tasks.store.steps import Bound
 
-PREDICTIONS = "predictions.parquet"
-GATE_PREDICTIONS = "gate-predictions.parquet"
 LATENCY_CALLS = 100
 GATE = ("split", "rows", "metrics", "baseline", "slices")  # what it reads of its rows' scores
-
-
-@durable()
-def measure_stage(step: Bound, folder: Path) -> Findings:
-    """Held-out loss on every corpus of the recipe, and what the network knows of the labels.
-
-    Before the finetune stage the task metric is a linear probe's on frozen features; after it, the
-    fine-tuned model's own, both on the dev rows.
-    """
-    from corpora.shards import TokenisedCorpus, TokenisedRows
-    from models.evaluation.classification import evaluate
-    from models.evaluation.heldout import heldout_losses
-    from models.evaluation.predict import predict
-    from models.evaluation.probe import probe
-
-    settings, folders = step.step.settings, step.step.given["folders"]
-    stage, tokenizer = step.inputs["stage"], load_tokenizer(step.inputs["tokenizer"])
-    tokens = {
-        role.removeprefix("tokens "): artifact
-        for role, artifact in step.inputs.items()
-        if role.startswith("tokens ")
-    }
-    # Without any pre-training there is no head that could guess a token.
-    objective = settings["objective"]
-    measurable = f"heads/{objective}.safetensors" in stage.outputs
-    heldout = {
-        name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
-        for name, artifact in tokens.items()
-        if measurable and artifact.facts["tokens"].get("heldout")
-    }
-    losses: Mapping[str, Mapping[str, float]] = {}
-    if heldout:
-        losses = heldout_losses(
-            stage.folder,
-            tokenizer,
-            heldout,
-            objective=objective,
-            sequence_length=settings["sequence_length"],
-            folders=folders,
-        )
-    loss = {name: scores["loss"] for name, scores in losses.items()}
-    found: dict[str, Any] = {
-        "heldout_loss": loss,
-        "heldout_error": {n: scores["error"] for n, scores in losses.items() if "error" in scores},
-        "heldout_loss_a_character": a_character(loss, tokens),
-        "heldout_accuracy": {name: scores["accuracy"] for name, scores in losses.items()},
-    }
-    if settings["dataset"]:
-        rows = tokens[settings["dataset"]]
-        dev = TokenisedRows(rows.path(ROWS), "dev")
-        num_labels, metric = len(rows.facts["labels"]), settings["metric"]
-        if settings["stage"] == "finetune":
-            said = predict(stage.folder, tokenizer, dev, folders=folders)
-            score = evaluate(dev.labels, said.label_ids, num_labels, [metric])
-        else:
-            train = TokenisedRows(rows.path(ROWS), "train")
-            said = probe(
-                stage.folder,
-                tokenizer,
-                train,
-                dev,
-                markings=rows.facts["markings"],
-                folders=folders,
-            )
-            score = evaluate(dev.labels, said, num_labels, [metric])
-        found["task_metric"] = {"name": metric, "value": score[metric]}
-    (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
-    return Findings(found)
 
 
 @durable()

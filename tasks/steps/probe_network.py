@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tasks.steps.answers import rivals_of, texts_of
 from tasks.steps.durable import durable
-from tasks.steps.evaluate_model import PREDICTIONS
-from tasks.steps.tokenize_corpus import ROWS, load_tokenizer
+from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings
+from tasks.store.predictions import PREDICTIONS
 from tasks.store.steps import Bound
 
 

@@ -19,13 +19,13 @@ from tasks.orchestration.naming import card_key, flow_tags
 from tasks.store.steps import Bound
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.runs import (
-    RECIPE,
     ensure_experiment,
     finish_run,
     log_history,
     stage_run,
     system_metrics,
 )
+from tasks.tracking.tags import RECIPE
 
 UPDATE_SECONDS = 3  # a request to Prefect's API costs about 20 ms
 

@@ -14,7 +14,7 @@ from models.stage_format import HISTORY, METRICS, NETWORK
 from tasks.steps.durable import durable
 from tasks.steps.progress import StageReport
 from tasks.steps.start import brought_network, has_start
-from tasks.steps.tokenize_corpus import load_tokenizer
+from tasks.steps.tokens import load_tokenizer
 from tasks.steps.training_job import training_job
 from tasks.store.artifacts import NOTES, Findings
 from tasks.store.steps import Bound

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from models.catalogue import TEACHER
-from tasks.steps.tokenize_corpus import DOCUMENTS, ROWS, load_tokenizer
+from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer
 from tasks.store.steps import Bound
 
 

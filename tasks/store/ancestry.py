@@ -281,3 +281,10 @@ def join(first: Ancestry, second: Ancestry) -> Ancestry:
 
 def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
+
+
+def made_as(artifact: Artifact | Manifest) -> str:
+    """How an artifact came to be: ``trained``, ``imported`` or ``made``."""
+    if artifact.kind != "stage":
+        return "made"
+    return "imported" if "init" in artifact.notes else "trained"

@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
 from fourstage.digests import DigestCache, digest, write_atomically
 from fourstage.errors import EnvironmentFault
+from fourstage.settings import home
+from fourstage.terminal import say
 
 MANIFEST = "manifest.json"
 UNFINISHED = "checkpoints"  # removed when an entry is finished
@@ -314,3 +316,9 @@ def content_digest(kind: str, outputs: Mapping[str, str], facts: Mapping[str, An
 
 def _is_output(name: str) -> bool:
     return not name.startswith(NOTES)
+
+
+@cache
+def store() -> Store:
+    """The store of this process's home."""
+    return Store(home(), say=say)

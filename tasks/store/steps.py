@@ -41,6 +41,12 @@ VERSIONS = {
     "package": TENSOR,
 }
 LOADING = "models.tokenizers.loading"  # reads the tokenizer a step was handed
+TOKENISING = (
+    "tasks.steps.tokenize_corpus",
+    "tasks.steps.tokens",
+    "tasks.store.kept",
+    "corpora.shards",
+)
 # Beside the task's own file, which decides what goes into the work, all that the work can reach.
 CODE = {
     "corpus": ("tasks.steps.prepare_corpus", "corpora.preparation"),
@@ -48,11 +54,12 @@ CODE = {
     "contract": ("data_contracts.check",),  # how a report is worded decides nothing
     "baseline": ("tasks.steps.fit_baseline", "tasks.store.kept", "models.evaluation.baseline"),
     "tokenizer": ("tasks.steps.train_tokenizer", "tasks.store.kept"),
-    "tokens": ("tasks.steps.tokenize_corpus", "tasks.store.kept", "corpora.shards"),
-    "rows": ("tasks.steps.tokenize_corpus", "tasks.store.kept", "corpora.shards"),
+    "tokens": TOKENISING,
+    "rows": TOKENISING,
     "stage": ("tasks.steps.training_job", "models.training.gradient", LOADING),
     "measurement": (
-        "tasks.steps.evaluate_model",
+        "tasks.steps.measure_stage",
+        "tasks.steps.tokens",
         "models.evaluation.heldout",
         "corpora.shards",
         LOADING,
@@ -60,6 +67,7 @@ CODE = {
     "evaluation": (
         "tasks.steps.evaluate_model",
         "tasks.steps.answers",
+        "tasks.store.predictions",
         "models.evaluation.predict",
         LOADING,
     ),

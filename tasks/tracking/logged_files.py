@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 from fourstage.digests import hash_file
 from fourstage.errors import ContractViolation, EnvironmentFault
 from tasks.tracking.connection import Tracking, answered
+from tasks.tracking.tags import FILES
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
 
 LISTING = "lineage/files.json"
-FILES = "fourstage.files"  # tag: digest of the listing
 
 
 class FilesLost(EnvironmentFault):

@@ -15,15 +15,9 @@ from tasks.store.ancestry import FILE, Ancestry, Manifest
 from tasks.store.artifacts import NOTES
 from tasks.tracking.connection import Tracking, answered, made_once
 from tasks.tracking.datasets import dataset_input
-from tasks.tracking.logged_files import FILES, list_files
+from tasks.tracking.logged_files import list_files
 from tasks.tracking.run_descriptions import stage_note
 from tasks.tracking.runs import (
-    DIGEST,
-    HOME,
-    KEY,
-    KIND,
-    NOTE,
-    STAGE,
     ensure_experiment,
     experiment_ids,
     finish_run,
@@ -34,6 +28,7 @@ from tasks.tracking.runs import (
     set_tags,
     stage_run,
 )
+from tasks.tracking.tags import DIGEST, FILES, HOME, KEY, KIND, NOTE, STAGE
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.steps.durable import store
-from tasks.steps.evaluate_model import PREDICTIONS
 from tasks.store.ancestry import gather, join
-from tasks.store.artifacts import Artifact
+from tasks.store.artifacts import Artifact, store
 from tasks.store.model_facts import ModelFacts, facts_of
+from tasks.store.predictions import PREDICTIONS
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.datasets import dataset_input
 from tasks.tracking.published import stages_of
 from tasks.tracking.run_descriptions import lifecycle_note
 from tasks.tracking.run_metrics import figures, log_figures
 from tasks.tracking.run_parameters import log_parameters, parameters
-from tasks.tracking.runs import NOTE, set_tags
+from tasks.tracking.runs import set_tags
+from tasks.tracking.tags import NOTE
 
 PLACE = "evaluation"  # folder of the run's artifacts
 

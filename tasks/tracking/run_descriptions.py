@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tasks.orchestration.naming import FLOW_PAGE
-from tasks.steps.start import made_as
-from tasks.store.ancestry import Ancestry, Manifest
-from tasks.tracking.runs import RECIPE
+from tasks.store.ancestry import Ancestry, Manifest, made_as
+from tasks.tracking.tags import RECIPE
 
 if TYPE_CHECKING:
     from mlflow.entities import LoggedModel, Run

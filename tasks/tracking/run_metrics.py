@@ -23,8 +23,6 @@ from tasks.tracking.runs import BATCH, metric_name
 if TYPE_CHECKING:
     from mlflow.entities import Metric
 
-    from tasks.registry.gate import Gate
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -99,13 +97,6 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
         yield Figure(f"latency_ms/{percentile}", milliseconds)
     if (size := found.get("size_mb")) is not None:
         yield Figure("size_mb", size)
-
-
-def gate_figures(gate: Gate) -> Iterator[Figure]:
-    """How far a version was from its champion and from what was asked."""
-    for check in gate.checks:
-        for name, value in check.figures.items():
-            yield Figure(f"gate/{name}", value)
 
 
 @answered

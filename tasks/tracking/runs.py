@@ -13,21 +13,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from tasks.orchestration.orphans import identity
+from tasks.orchestration.processes import identity
 from tasks.store.provenance import git_state
 from tasks.tracking.connection import Tracking, answered, every, made_once
+from tasks.tracking.tags import DIGEST, HOME, KEY, KIND, RECIPE, REQUEST, STAGE
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-KEY = "fourstage.key"  # the tag by which runs, models and versions are found again
-KIND = "fourstage.kind"  # "lifecycle" or "stage"
-DIGEST = "fourstage.digest"  # of the outputs; with the key it says which weights a thing holds
-HOME = "fourstage.home"  # the home that opened a run or began to upload a model
-STAGE = "fourstage.stage"
-RECIPE = "fourstage.recipe"
-NOTE = "mlflow.note.content"  # what a run's page shows as its description
-REQUEST = "fourstage.request"  # told from all others where its answer is lost
 BATCH = 1000  # metrics in one request, MLflow's limit
 PARAM_BATCH = 100
 NAME_LENGTH = 250  # characters of a metric's or parameter's name, MLflow's limit

@@ -138,6 +138,37 @@ def test_each_framework_lives_in_its_room(library, allowed):
     assert [name for name in ours if not name.startswith(allowed)] == []
 
 
+def ours(path: Path) -> set[Path]:
+    """The files of ours that a file imports, wherever in it."""
+    found: set[Path] = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            place = REPOSITORY.joinpath(*name.split("."))
+            folder = place if place.is_dir() else place.parent
+            candidates = (
+                place.with_suffix(".py"),
+                folder.with_suffix(".py"),
+                folder / "__init__.py",
+            )
+            found |= set([file for file in candidates if file.is_file()][:1])
+    return found - {path}
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    rooms = [path for path in PYTHON if name_of(path).split("/")[0] in ROOMS]
+    left = {path: ours(path) & set(rooms) for path in rooms}
+    assert sum(map(len, left.values())) > 1000
+    while ends := [path for path, imports in left.items() if not imports]:
+        left = {path: imports - set(ends) for path, imports in left.items() if imports}
+    assert sorted(map(name_of, left)) == [], "these are in circles, or import what is"
+
+
 def test_no_flow_shadows_another_module():
     taken = set(sys.stdlib_module_names) | set(ROOMS) | set(HEAVY)
     flows = {path.stem for path in (REPOSITORY / "flows").glob("*.py")} - {"__init__"}

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpora.archives import contents
-from corpora.snapshot import FileState
+from corpora.file_state import FileState
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare
 

@@ -180,8 +180,9 @@ def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
     client, tmp_path: Path
 ):
     """A container's name is gone with it, so that nobody can look for its process any more."""
-    from tasks.orchestration.orphans import FLOW_RUN, HOST, close_orphans
+    from tasks.orchestration.processes import FLOW_RUN, HOST
     from tasks.tracking.connection import connect
+    from tasks.tracking.orphans import close_orphans
     from tasks.tracking.runs import ensure_experiment, stage_run, start_lifecycle
 
     tracking = connect(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)

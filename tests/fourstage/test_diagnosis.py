@@ -14,7 +14,7 @@ import pytest
 from fourstage.command import main
 from fourstage.command.diagnosis import diagnose
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY
-from tasks.orchestration.orphans import STARTED, identity
+from tasks.orchestration.processes import STARTED, identity
 from tests.answering import answering
 
 
@@ -146,7 +146,7 @@ def test_a_data_folder_that_is_not_there_is_a_warning(monkeypatch, tmp_path):
 
 
 def test_a_champion_that_was_taken_away_is_a_warning(tmp_path):
-    from tasks.registry.register_model import without_champion
+    from tasks.registry.versions import without_champion
     from tasks.tracking.connection import connect
 
     assert finding("champions").found == "no model is registered here"

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corpora.archives import contents
+from corpora.file_state import FileState
 from corpora.readers import Raw, formats, reader
-from corpora.snapshot import FileState
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError

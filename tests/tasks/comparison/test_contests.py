@@ -11,10 +11,10 @@ import pytest
 from fourstage.errors import RecipeError
 from models.evaluation.baseline import CHEAP
 from tasks.comparison.contests import PROBE_MEAN, contests_of
-from tasks.comparison.entries import Run
+from tasks.comparison.participants import Run
 from tasks.planning.plan import plan_recipe
-from tasks.steps.evaluate_model import PREDICTIONS
 from tasks.store.artifacts import Artifact
+from tasks.store.predictions import PREDICTIONS
 from tests.flows.own_project import Project, recipe, row, stages
 
 ROWS = 40

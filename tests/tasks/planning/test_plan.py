@@ -8,7 +8,8 @@ import pytest
 
 from fourstage.digests import digest
 from fourstage.errors import RecipeError
-from tasks.planning.plan import Plan, plan_recipe
+from tasks.planning.layout import Plan
+from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact
 from tasks.store.steps import bind
 from tests.flows.own_project import Project, recipe, row, stages

@@ -13,9 +13,9 @@ import pytest
 
 from tasks.planning.plan import plan_recipe
 from tasks.planning.references import Reference, find_reference
-from tasks.registry.register_model import Version
 from tasks.store.artifacts import Artifact, Findings, Store
 from tasks.store.history import remember
+from tasks.store.registry_memory import Version
 from tests.flows.own_project import FIELDS, Project, recipe
 
 RECIPE = SimpleNamespace(name="mine", model="mine")

@@ -9,7 +9,7 @@ import pytest
 
 from fourstage.errors import RecipeError, UnknownNameError
 from tasks.registry.gate import Evidence, Predictions, decide
-from tasks.reports.cards import gate_report
+from tasks.registry.gate_report import gate_report
 
 NAMES = ("alpha", "beta", "gamma")
 ROWS = 600

@@ -35,8 +35,10 @@ from tasks.registry.promote_model import (
     rollback,
     unreadable,
 )
-from tasks.registry.register_model import Version, aliases, register, registered_name
+from tasks.registry.register_model import register
+from tasks.registry.versions import aliases, registered_name
 from tasks.store.ancestry import Ancestry, BrokenLineage, gather
+from tasks.store.registry_memory import Version
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
 from tasks.tracking.published import ensure_published, find_published, point_to, publish_stage

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from fourstage.errors import EnvironmentFault
-from tasks.orchestration.orphans import HOST, PROCESS, STARTED, close_orphans, identity
+from tasks.orchestration.processes import HOST, PROCESS, STARTED, identity
 from tasks.tracking.connection import Tracking, connect, every
+from tasks.tracking.orphans import close_orphans
 from tasks.tracking.runs import (
     ensure_experiment,
     finish_run,

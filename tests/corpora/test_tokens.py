@@ -1,4 +1,4 @@
-"""What a corpus step writes beside the ids: words, phrases and entities of the original text."""
+"""What is written of a text beside its ids: words, phrases and entities of the original text."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from corpora.pieces import Pieces
 from corpora.preparation import prepare_dataset
 from corpora.prepared import PreparedRow, prepared_rows
 from corpora.shards import TokenisedCorpus
 from corpora.snapshot import take_snapshot
+from corpora.tokens import tokenize
 from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
+from corpora.unlabelled import unlabelled
 from data_contracts.sources import load_source
 from models import features as keys
+from models.evaluation.unigram import unigram_loss
 from models.inputs.rows import mark_ids, window_start
 from models.inputs.windows import window_index, windows
 from models.protocols import Context
 from models.tokenizers import wordpiece
 from models.tokenizers.byte_bpe import learn
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
-from tasks.steps.tokenize_corpus import Pieces, tokenize, unlabelled
 
 ROWS = (keys.TOKEN_IDS, keys.PADDING_MASK)
 # Neither 京 nor "york" is in the vocabulary: unknown tokens must take nothing out of step.
@@ -29,8 +32,9 @@ TOKENIZER = WordPiece([*SPECIAL_TOKENS, "new", "in", ".", "。", *"我在北大�
 
 
 def written(folder: Path, pieces: Pieces, text: str) -> tuple[dict, np.ndarray]:
-    facts = tokenize(folder, TOKENIZER, pieces, [("a", text, "train")])
-    return facts, TokenisedCorpus(folder / "documents.arrow").document(0)[2]
+    files = folder / "documents.arrow", folder / "profile.parquet"
+    facts, _ = tokenize(*files, pieces, [("a", text, "train")])
+    return facts, TokenisedCorpus(files[0]).document(0)[2]
 
 
 def test_without_units_a_chinese_character_is_a_word(tmp_path: Path):
@@ -48,10 +52,9 @@ def test_a_segmenter_makes_words_whatever_is_unknown(tmp_path: Path):
 def test_a_line_is_a_sentence_where_the_source_says_so(tmp_path: Path):
     text = "in. New in.\n\nnew"
     for lines, lengths in ((False, [2, 3, 1]), (True, [5, 1])):
-        folder = tmp_path / str(lines)
-        folder.mkdir()
-        tokenize(folder, TOKENIZER, Pieces(TOKENIZER, "en", lines=lines), [("a", text, "train")])
-        assert TokenisedCorpus(folder / "documents.arrow").document(0)[1].tolist() == lengths
+        files = tmp_path / f"{lines}.arrow", tmp_path / f"{lines}.parquet"
+        tokenize(*files, Pieces(TOKENIZER, "en", lines=lines), [("a", text, "train")])
+        assert TokenisedCorpus(files[0]).document(0)[1].tolist() == lengths
 
 
 def test_names_are_read_as_the_tokenizer_reads_text(tmp_path: Path):
@@ -142,14 +145,15 @@ def test_case_is_found_in_bytes():
 
 def test_what_is_told_of_the_tokens(tmp_path: Path):
     documents = [("a", "new. new york", "train"), ("b", "in", "heldout"), ("c", "new.", "heldout")]
-    facts = tokenize(tmp_path, TOKENIZER, Pieces(TOKENIZER, "en"), documents)
+    files = tmp_path / "documents.arrow", tmp_path / "profile.parquet"
+    facts, often = tokenize(*files, Pieces(TOKENIZER, "en"), documents)
     assert facts["tokens"] == {"heldout": 3, "train": 4}
     assert facts["unknown_share"] == 1 / 7
-    assert facts["unigram_loss"] == pytest.approx(
+    assert unigram_loss(often["train"], often["heldout"]) == pytest.approx(
         -np.log([1, 3, 2]).mean() + np.log(4 + TOKENIZER.vocabulary_size)
     )
-    pieces, unheard = Pieces(TOKENIZER, "en"), documents[:1]
-    assert tokenize(tmp_path, TOKENIZER, pieces, unheard)["unigram_loss"] is None
+    _, often = tokenize(*files, Pieces(TOKENIZER, "en"), documents[:1])
+    assert unigram_loss(often["train"], often["heldout"]) is None
 
 
 def test_labelled_rows_give_each_text_once():
@@ -198,8 +202,9 @@ def test_hardly_a_window_of_chemprot_says_a_thing_twice(chemprot: ChemProt, tmp_
     """
     tokenizer = chemprot.tokenizer
     found = unlabelled(chemprot.rows, chemprot.markings)
-    tokenize(tmp_path, tokenizer, Pieces(tokenizer, "en"), [d for d in found if d[2] == "train"])
-    corpus = TokenisedCorpus(tmp_path / "documents.arrow")
+    files = tmp_path / "documents.arrow", tmp_path / "profile.parquet"
+    tokenize(*files, Pieces(tokenizer, "en"), [d for d in found if d[2] == "train"])
+    corpus = TokenisedCorpus(files[0])
     batch = windows(corpus, window_index(corpus, 128).entries, Context(tokenizer, 128))
     twice = [said_twice(row[mask > 0]) for row, mask in zip(*map(batch.get, ROWS), strict=True)]
     assert np.concatenate(twice).mean() < 0.08

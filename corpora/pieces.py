@@ -1,0 +1,97 @@
+"""Texts cut into sentences, sentences into tokens, and what starts at each token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpora.gazetteer import Gazetteer, read_gazetteer
+from corpora.sentences import split_lines, split_sentences
+from corpora.units import case_starts, unit_starts, word_starts
+from corpora.words import word_numbers
+
+
+class Pieces:
+    """Texts cut into sentences, sentences into tokens, and what starts at each token.
+
+    Args:
+        tokenizer: The recipe's.
+        language: Of the texts; decides where sentences end.
+        segmenter: Finds words where blanks do not; None for the tokenizer's own.
+        gazetteer: File of phrases and entities; None for none.
+        case: Whether to say which words began with a capital.
+        lines: Whether each line is a sentence, whatever the language's rules say.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        language: str,
+        segmenter: str | None = None,
+        gazetteer: Path | None = None,
+        case: bool = False,
+        lines: bool = False,
+    ):
+        self.tokenizer = tokenizer
+        self.language = language
+        self.segmenter = segmenter
+        self.case = case
+        self.lines = lines
+        self.gazetteer = None
+        if gazetteer is not None:
+            names = read_gazetteer(gazetteer)
+            # As the tokenizer reads texts, so that case and accents count where they do there.
+            normal = tokenizer.encode_with_places([name for name, _ in names])
+            self.gazetteer = Gazetteer(
+                (text.strip(), kind) for (text, *_), (_, kind) in zip(normal, names, strict=True)
+            )
+
+    def of(self, texts: Sequence[str]) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
+        """(ids, unit starts) of each sentence of each text."""
+        sentences = [_with_blanks(text, self._sentences(text)) for text in texts]
+        encoded = iter(self._encoded([part for parts in sentences for part in parts]))
+        return ([next(encoded) for _ in parts] for parts in sentences)
+
+    def _sentences(self, text: str) -> list[str]:
+        return split_lines(text) if self.lines else split_sentences(text, self.language)
+
+    def _encoded(self, sentences: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        tokenizer = self.tokenizer
+        if self.segmenter is None and self.gazetteer is None and not self.case:
+            return [(ids, tokenizer.unit_starts(ids)) for ids in tokenizer.encode(sentences)]
+        placed = tokenizer.encode_with_places(sentences)
+        numbers: list[np.ndarray | None] = [None] * len(placed)
+        if self.segmenter is not None:
+            numbers = list(word_numbers([text for text, *_ in placed], self.segmenter))
+        as_written = [text for text, *_ in placed]
+        if self.case and tokenizer.lowercase:
+            as_written = tokenizer.with_case(sentences)
+        found = []
+        for (text, ids, starts, ends), number, written in zip(
+            placed, numbers, as_written, strict=True
+        ):
+            basic = tokenizer.unit_starts(ids)
+            words = basic if number is None else word_starts(basic, starts, number)
+            if self.gazetteer is not None:
+                names = self.gazetteer.matches(text)
+                words = unit_starts(basic, words, starts, ends, names)
+            if self.case:
+                words = words.astype(np.uint8) + case_starts(basic, starts, written)
+            found.append((ids, words))
+        return found
+
+
+def _with_blanks(text: str, sentences: Sequence[str]) -> list[str]:
+    """Sentences with the blanks before them: byte-level BPE spells a word after a blank otherwise.
+
+    Joined, they have the tokens of the whole text but where a sign begins a sentence behind
+    another one with no blank between. To WordPiece blanks are nothing.
+    """
+    parts, end = [], 0
+    for sentence in sentences:
+        start, end = end, text.index(sentence, end) + len(sentence)
+        parts.append(text[start:end])
+    return parts

@@ -1,0 +1,95 @@
+"""The recipes of a comparison, run at their seeds with budgets that make them equal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fourstage.terminal import say
+from tasks.comparison.participants import SCORES, Entry, Run, pretraining_stages
+from tasks.planning.plan import plan_recipe
+from tasks.run.work import work_on
+from tasks.store.artifacts import Artifact, store
+from tasks.store.steps import look_ahead
+
+TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
+
+
+def run_entry(entry: Entry, seed: int) -> Run:
+    """Finish a recipe at a seed; one that is finished costs only look-ups."""
+    found = _finished(entry, seed)
+    if found is None:
+        say(f"{entry.name} at seed {seed}")
+        with work_on(entry.recipe, entry.overrides, entry.smoke, seed) as work:
+            work.make_all(*SCORES)
+        found = _finished(entry, seed)
+    assert found is not None, "an evaluation that was just made"
+    return found
+
+
+def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
+    """The entry with pre-training that uses as much as the first recipe's did.
+
+    Each stage keeps its share of the recipe's own budget. Budgets are counted in the tokens that
+    are really read. For equal time a few updates of each stage measure the recipe's speed first.
+
+    Args:
+        entry: Any but the first.
+        first: The first recipe, finished.
+        equal: ``tokens``, ``time`` or None for budgets as written.
+    """
+    if equal is None or entry.smoke:
+        return entry
+    with work_on(entry.recipe, entry.overrides, entry.smoke, entry.seeds[0]) as work:
+        stages = pretraining_stages(work.plan.recipe)
+        made = {step.name: work.make(step.name) for step in work.plan.of_kind("tokens", "rows")}
+    if not stages:
+        return entry
+    written = {stage.name: _tokens_as_written(stage, made) for stage in stages}
+    before = pretraining_stages(first.plan.recipe)
+    if equal == "tokens":
+        left = first.spent("tokens", before)
+        tokens = {name: left * amount / sum(written.values()) for name, amount in written.items()}
+    else:
+        speed = _speeds(entry, [stage.name for stage in stages])
+        seconds = {name: amount / speed[name] for name, amount in written.items()}
+        factor = first.spent("seconds", before) / sum(seconds.values())
+        tokens = {name: amount * factor for name, amount in written.items()}
+    scaled = tuple(
+        f"stages.{name}.budget.tokens={max(1, round(amount))}" for name, amount in tokens.items()
+    )
+    return replace(entry, overrides=entry.overrides + scaled)
+
+
+def _finished(entry: Entry, seed: int) -> Run | None:
+    plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
+    made = {
+        prospect.step.name: prospect.found
+        for prospect in look_ahead(list(plan.steps.values()), store())
+        if isinstance(prospect.found, Artifact)
+    }
+    scores = [step.name for step in plan.of_kind(*SCORES)]
+    return Run(plan, seed, made) if all(name in made for name in scores) else None
+
+
+def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:
+    """About what a stage's own budget reads; exact enough to share a total out."""
+    amount = stage.budget.amount
+    if stage.budget.unit == "tokens":
+        return amount
+    if stage.budget.unit == "steps":
+        return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
+    # A pass lasts until the corpus that takes longest has been read once.
+    return amount * max(
+        made[f"tokens {name}"].facts["tokens"]["train"] / share
+        for name, share in stage.corpora.items()
+    )
+
+
+def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
+    """Tokens a second of each pre-training stage, from a few updates that the store remembers."""
+    short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
+    with work_on(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0]) as work:
+        made = {name: work.make(f"stage {name}") for name in stages}
+    return {name: artifact.notes["tokens_per_second"] for name, artifact in made.items()}

@@ -1,0 +1,102 @@
+"""A recipe that takes part in a comparison, and what it made at a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.planning.layout import Plan
+from tasks.store.artifacts import Artifact
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A recipe that takes part.
+
+    Attributes:
+        name: The recipe's own name; unique in the comparison.
+        recipe: Name or path, as given.
+        overrides: ``a.b=c`` settings, those that equalise its budgets among them.
+        smoke: Whether it is run at size tiny on embedded data.
+        seeds: It is run at each.
+        seeds_from: Name of the first stage that differs between seeds.
+        together: How many seeds share the stages before it.
+    """
+
+    name: str
+    recipe: str
+    overrides: tuple[str, ...]
+    smoke: bool
+    seeds: tuple[int, ...]
+    seeds_from: str
+    together: int
+
+
+SCORES = ("probe", "evaluation")  # kinds of the steps that a comparison reads
+
+
+@dataclass(frozen=True)
+class Run:
+    """A recipe finished at one seed.
+
+    Attributes:
+        plan: Its steps.
+        seed: The seed.
+        made: Artifacts by step name.
+    """
+
+    plan: Plan
+    seed: int
+    made: Mapping[str, Artifact]
+
+    @property
+    def scores(self) -> Mapping[str, Any]:
+        """Of the fine-tuned model; empty where there is none."""
+        evaluation = self.made.get("evaluation")
+        return evaluation.facts if evaluation else {}
+
+    @property
+    def probes(self) -> dict[str, Artifact]:
+        """By dataset, what the pre-trained network knew of it."""
+        steps = [step.name for step in self.plan.of_kind("probe")]
+        return {name.removeprefix("probe "): self.made[name] for name in steps}
+
+    @property
+    def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
+        """Each stage of the last network with its artifact and its measurement."""
+        return [
+            (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
+            for stage in self.plan.recipe.last_network
+        ]
+
+    @property
+    def last_guess(self) -> tuple[str, dict[str, float]]:
+        """The last pre-training stage that learned what is measured and, by corpus, its loss.
+
+        A stage that learns something else (replaced tokens) leaves a head behind that no longer
+        fits the network. Empty where there is none.
+        """
+        guessed = [
+            (stage.name, dict(found.facts["heldout_loss"]))
+            for stage, _, found in self.stages
+            if stage.kind != "finetune"
+            and (self.plan.recipe.measured_by in stage.objectives or stage.init)
+        ]
+        return guessed[-1] if guessed else ("", {})
+
+    def spent(self, what: str, stages: Iterable[Any] | None = None) -> float:
+        """Sum of ``steps``, ``tokens`` or ``seconds`` over stages.
+
+        Args:
+            what: One of the three.
+            stages: All of the recipe where None, the teachers' among them.
+        """
+        counted = self.plan.recipe.stages if stages is None else stages
+        made = (self.made[f"stage {stage.name}"] for stage in counted)
+        return sum((stage.notes if what == "seconds" else stage.facts)[what] for stage in made)
+
+
+def pretraining_stages(recipe: Any) -> list[Any]:
+    """The stages before the labels that trained the last network."""
+    return [s for s in recipe.last_network if s.kind != "finetune" and s.init is None]

@@ -1,0 +1,433 @@
+"""The steps of a resolved recipe: what each is made from, with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fourstage.digests import hash_file
+from fourstage.errors import RecipeError
+from models.catalogue import TEACHER
+from models.stage_format import CONFIG, NETWORK
+from tasks.planning.references import find_reference
+from tasks.steps.start import READER
+from tasks.store.code import module_file
+from tasks.store.steps import Step
+from tasks.tracking.runs import experiment_of
+
+HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe ready to run.
+
+    Attributes:
+        recipe: Every value explicit (`models.recipe.ResolvedRecipe`).
+        steps: By name, every step after those it is made from.
+        folders: Project folders that were searched first.
+    """
+
+    recipe: Any
+    steps: dict[str, Step]
+    folders: tuple[Path, ...]
+
+    def of_kind(self, *kinds: str) -> list[Step]:
+        """Steps of some kinds, in order."""
+        return [step for step in self.steps.values() if step.kind in kinds]
+
+
+def stage_settings(stage: Any) -> dict[str, Any]:
+    """What of a resolved stage, on this machine, enters its key."""
+    from models.recipe import stage_spec
+
+    return {**stage_spec(stage), **_teachers(stage), **arithmetic(stage.precision)}
+
+
+def _teachers(stage: Any) -> dict[str, Any]:
+    """Digests of the folders that a stage learns from: a folder's name says nothing of it.
+
+    A teacher that is a stage of the recipe is an input of the step instead.
+    """
+    found = {}
+    for name, settings in stage.objectives.items():
+        if TEACHER in settings and name not in stage.teachers:
+            folder = Path(settings[TEACHER])
+            files = [folder / CONFIG, *sorted(folder.rglob("*.safetensors"))]
+            if folder / NETWORK not in files or not files[0].is_file():
+                raise RecipeError(
+                    f"objectives.{name}.{TEACHER}: expected the folder of a finished stage, got "
+                    f"{settings[TEACHER]!r}"
+                )
+            found[name] = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
+    return {"teachers": found} if found else {}
+
+
+class Layout:
+    """Writes down the steps, each one after its inputs."""
+
+    def __init__(
+        self,
+        recipe: Any,
+        sources: Mapping[str, Any],
+        snapshots: Mapping[str, Any],
+        suites: Mapping[str, Any],
+        folders: tuple[Path, ...],
+    ):
+        self.recipe = recipe
+        self.sources = sources
+        self.snapshots = snapshots
+        self.suites = suites
+        self.folders = folders
+        self._steps: dict[str, Step] = {}
+
+    def steps(self) -> dict[str, Step]:
+        """All steps in order."""
+        datasets = [name for name, source in self.sources.items() if source.is_dataset]
+        for name in datasets:
+            self._dataset(name)
+        for name in self.sources:
+            if name not in datasets:
+                self._corpus(name, datasets)
+        self._tokenizer()
+        used = self._used()
+        for name in used:
+            self._tokens(name)
+        before: str | None = None
+        for stage in self.recipe.stages:
+            before = self._stage(stage, before)
+            self._measurement(stage, used)
+        if self.recipe.pretrained is not None:
+            for name in self.recipe.probes:
+                self._probe(self.recipe.pretrained, name)
+        if self.recipe.finetune is not None:
+            self._evaluation(self.recipe.finetune)
+        return self._steps
+
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        settings: Mapping[str, Any],
+        inputs: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> str:
+        for needed in (inputs or {}).values():
+            assert needed in self._steps, f"{name} before {needed}"
+        self._steps[name] = Step(name, kind, settings, inputs or {}, **more)
+        return name
+
+    def _dataset(self, name: str) -> None:
+        finetune = self.recipe.finetune
+        # A dataset listed to be decontaminated against is read for its evaluation rows alone.
+        if finetune is not None and finetune.dataset == name:
+            overlap = finetune.overlap
+        else:
+            overlap = "drop_from_train" if name in self.recipe.probes else "report"
+        settings = {**self._source(name), "overlap": overlap}
+        self._add(f"dataset {name}", "dataset", settings, **self._reading(name))
+        allowed = overlap == "report"
+        self._contract(name, f"dataset {name}", overlap_free=0.0 if allowed else 1.0)
+
+    def _corpus(self, name: str, datasets: Sequence[str]) -> None:
+        settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
+        inputs = {f"evaluation {other}": f"dataset {other}" for other in datasets}
+        self._add(f"corpus {name}", "corpus", settings, inputs, **self._reading(name))
+        self._contract(name, f"corpus {name}")
+
+    def _contract(self, name: str, data: str, **parameters: float) -> None:
+        suite, given = self.suites[name], {}
+        if suite.reads_reference:
+            given["reference"] = find_reference(self.recipe, f"contract {name}")
+        self._promises(f"contract {name}", suite, data, parameters, given)
+
+    def _promises(
+        self,
+        name: str,
+        suite: Any,
+        data: str,
+        parameters: Mapping[str, float] | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        settings = {
+            "suite": _suite_digest(suite),
+            "subject": data,  # stands in the report, which is an output
+            "parameters": dict(parameters or {}),
+        }
+        given = {"suite": suite, **(given or {})}
+        if reference := given.get("reference"):
+            settings["reference"] = reference.digest
+        self._add(name, "contract", settings, {"data": data}, given=given)
+
+    def _tokenizer(self) -> None:
+        spec = self.recipe.tokenizer
+        if self.recipe.start is not None:
+            settings, given = self._start()
+            settings |= {"add_words": spec.add_words} if spec.add_words else {}
+            parts = self._reads_start()
+        else:
+            given, parts = {}, (self._scheme(),)
+            settings = {
+                "scheme": spec.scheme,
+                "vocabulary_size": spec.vocabulary_size,
+                "lowercase": spec.lowercase,
+            }
+        inputs = {}
+        for name in spec.learn_from:
+            inputs[f"text {name}"] = self._data(name)
+            inputs[f"contract {name}"] = f"contract {name}"
+        self._add("tokenizer", "tokenizer", settings, inputs, parts=parts, given=given)
+
+    def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What of a network that was trained elsewhere enters keys, and where it lies."""
+        from models.interchange.start import start_files
+
+        start = self.recipe.start
+        return {"start": start_files(start)}, {"start": start}
+
+    def _reads_start(self) -> tuple[Path, ...]:
+        names = module_file("models.interchange.families.bert").with_name
+        named = names(f"{self.recipe.family}.py")  # of a network published elsewhere
+        return (module_file(READER), self._scheme(), *([named] if named.is_file() else []))
+
+    def _tokens(self, name: str) -> None:
+        source = self.sources[name]
+        units, given = self._units(source.language)
+        if source.sentences != "rules":
+            units["sentences"] = source.sentences
+        if source.markings:
+            units["markings"] = list(source.markings)
+        self._add(
+            f"tokens {name}",
+            "rows" if source.is_dataset else "tokens",
+            {"language": source.language, **units},
+            {"data": self._data(name), "contract": f"contract {name}", "tokenizer": "tokenizer"},
+            parts=(self._scheme(),),
+            given=given,
+        )
+        self._contract_of_tokens(name)
+
+    def _units(self, language: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What of segmenter and gazetteer enters the key of tokens, and where the file lies."""
+        from corpora.gazetteer import find_gazetteer
+        from corpora.words import LANGUAGES, segmenter_settings
+
+        said = self.recipe.units
+        settings: dict[str, Any] = {}
+        given: dict[str, Any] = {}
+        if said.segmenter and language in LANGUAGES:
+            settings["segmenter"] = segmenter_settings(said.segmenter)
+        if said.gazetteer:
+            given["gazetteer"] = find_gazetteer(said.gazetteer, self.folders)
+            settings["gazetteer"] = hash_file(given["gazetteer"])
+        if self._reads_case():
+            settings["case"] = True
+        return settings, given
+
+    def _reads_case(self) -> bool:
+        """Whether an objective asks which words began with a capital."""
+        from models.catalogue import literals
+
+        return any(
+            literals("objectives", name, self.folders).get("READS_CASE")
+            for stage in self.recipe.stages
+            for name in stage.objectives
+        )
+
+    def _contract_of_tokens(self, name: str) -> None:
+        self._promises(f"contract tokens {name}", self.suites["tokens"], f"tokens {name}")
+
+    def _stage(self, stage: Any, before: str | None) -> str:
+        given = {
+            "stage": stage,
+            "recipe": self.recipe.name,
+            "experiment": experiment_of(self.recipe),
+            "folders": self.folders,
+        }
+        if stage.init is not None:
+            settings, more = self._start()
+            return self._add(
+                f"stage {stage.name}",
+                "stage",
+                {"stage": stage.kind, "name": stage.name, **settings},
+                {"tokenizer": "tokenizer"},
+                parts=self._reads_start(),
+                given=given | more,
+            )
+        read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
+        inputs = {"tokenizer": "tokenizer"}
+        if before is not None and not stage.starts_network:
+            inputs["stage before"] = before
+        for objective, teacher in stage.teachers.items():
+            inputs[f"teacher of {objective}"] = f"stage {teacher}"
+        for name in read:
+            inputs[f"tokens {name}"] = f"tokens {name}"
+            inputs[f"contract {name}"] = f"contract tokens {name}"
+        return self._add(
+            f"stage {stage.name}",
+            "stage",
+            stage_settings(stage),
+            inputs,
+            parts=self._parts(stage),
+            given=given,
+        )
+
+    def _measurement(self, stage: Any, used: Sequence[str]) -> None:
+        """What the stage's network knows of every corpus of the recipe, and of the labels."""
+        inputs = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
+        inputs |= {f"tokens {name}": f"tokens {name}" for name in used}
+        finetune = self.recipe.finetune
+        objective = self.recipe.measured_by
+        settings = {
+            "stage": stage.kind,
+            "objective": objective,
+            "dataset": finetune.dataset if finetune else None,
+            "metric": self.recipe.metrics[0] if self.recipe.metrics else None,
+            "sequence_length": self._measured_length(),
+            **arithmetic(stage.precision),
+        }
+        self._add(
+            f"measurement {stage.name}",
+            "measurement",
+            settings,
+            inputs,
+            parts=self._parts(stage, [objective] if objective else []),
+            given={"folders": self.folders},
+        )
+
+    def _measured_length(self) -> int:
+        """Tokens a held-out window has after every stage: one length, which each stage trained."""
+        stages = [stage for stage in self.recipe.stages if stage.init is None]
+        if not stages:  # nothing is trained here, so only the network has a length of its own
+            (taken,) = self.recipe.stages
+            return taken.network.get("max_sequence_length", taken.sequence_length)
+        pretrained = [stage.sequence_length for stage in stages if stage.head is None]
+        return min(pretrained or [stage.sequence_length for stage in stages])
+
+    def _evaluation(self, stage: Any) -> None:
+        made = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
+        parts = self._parts(stage)
+        pairs = {"pairs": has_pairs(self.sources[stage.dataset])}
+        self._add("package", "package", pairs, made, parts=parts, given={"folders": self.folders})
+        self._add(
+            "evaluation",
+            "evaluation",
+            {
+                "metrics": list(self.recipe.metrics),
+                "split": self.recipe.evaluation_split,
+                "gate_split": self.recipe.gate_split if self.recipe.model else None,
+                "markings": list(self.sources[stage.dataset].markings),
+                "slices": list(self.recipe.slices),
+                "forgetting_on": list(self.recipe.forgetting_on),
+                **arithmetic(stage.precision),
+            },
+            {
+                **made,
+                **{
+                    f"measurement {s.name}": f"measurement {s.name}"
+                    for s in self.recipe.last_network
+                },
+                "package": "package",
+                "rows": f"tokens {stage.dataset}",
+                "dataset": f"dataset {stage.dataset}",
+                "baseline": self._baseline(stage.dataset),
+            },
+            parts=parts,
+            given={"folders": self.folders},
+        )
+
+    def _probe(self, stage: Any, name: str) -> None:
+        """What the pre-trained network knows of a dataset that it was not trained on."""
+        if f"tokens {name}" not in self._steps:
+            self._tokens(name)
+        self._add(
+            f"probe {name}",
+            "probe",
+            {
+                "metric": self.recipe.probes[name],
+                "split": self.recipe.evaluation_split,
+                "markings": list(self.sources[name].markings),
+                **arithmetic("float32"),
+            },
+            {
+                "stage": f"stage {stage.name}",
+                "tokenizer": "tokenizer",
+                "rows": f"tokens {name}",
+                "dataset": f"dataset {name}",
+                "baseline": self._baseline(name),
+            },
+            parts=self._parts(stage),
+            given={"folders": self.folders},
+        )
+
+    def _baseline(self, name: str) -> str:
+        """The cheap rivals of a dataset; what they need of the recipe is its first metric."""
+        source, finetune = self.sources[name], self.recipe.finetune
+        labelled = finetune is not None and finetune.dataset == name
+        metric = self.recipe.metrics[0] if labelled else self.recipe.probes[name]
+        return self._add(
+            f"baseline {name}",
+            "baseline",
+            {"metric": metric, "markings": list(source.markings)},
+            {"data": f"dataset {name}", "contract": f"contract {name}"},
+        )
+
+    def _used(self) -> list[str]:
+        """Sources that are tokenised: read by a stage, or measured after each."""
+        names = [name for stage in self.recipe.stages for name in stage.corpora]
+        names += [stage.dataset for stage in self.recipe.stages if stage.dataset]
+        return list(dict.fromkeys([*names, *self.recipe.forgetting_on]))
+
+    def _data(self, name: str) -> str:
+        return f"{'dataset' if self.sources[name].is_dataset else 'corpus'} {name}"
+
+    def _source(self, name: str) -> dict[str, Any]:
+        return {"source": self.sources[name].settings(), "snapshot": self.snapshots[name].digest}
+
+    def _reading(self, name: str) -> dict[str, Any]:
+        from corpora.readers import reader_files
+
+        source, snapshot = self.sources[name], self.snapshots[name]
+        return {
+            "parts": tuple(reader_files(source, [file.name for file in snapshot.files])),
+            "given": {"source": source, "snapshot": snapshot},
+        }
+
+    def _parts(self, stage: Any, also: Sequence[str] = ()) -> tuple[Path, ...]:
+        """The files that a stage names, and those of other objectives."""
+        from models.catalogue import file_of
+
+        taught_by = [s.family for s in self.recipe.stages if s.name in stage.teachers.values()]
+        kinds = [("families", family) for family in dict.fromkeys([stage.family, *taught_by])]
+        kinds += [("objectives", name) for name in dict.fromkeys([*stage.objectives, *also])]
+        kinds += [("heads", stage.head)] if stage.head else []
+        return (self._scheme(), *(file_of(kind, name, self.folders) for kind, name in kinds))
+
+    def _scheme(self) -> Path:
+        """The file of the tokenizer's scheme; it is loaded by name, which no import shows."""
+        return module_file(f"models.tokenizers.{self.recipe.tokenizer.scheme}")
+
+
+def has_pairs(source: Any) -> bool:
+    """Whether the rows of a dataset have two texts."""
+    return source.fields.text_pair is not None
+
+
+def arithmetic(precision: str) -> dict[str, str]:
+    """Backend and precision as this machine resolves them; both change bits and enter the key."""
+    import os
+
+    from models.training.precision import resolve_precision
+
+    return {
+        "backend": os.environ.get("KERAS_BACKEND", "tensorflow"),
+        "precision": resolve_precision(precision),
+    }
+
+
+def _suite_digest(suite: Any) -> str:
+    from data_contracts.suite import suite_digest
+
+    return suite_digest(suite)

@@ -1,0 +1,98 @@
+"""Versions in MLflow's registry: found, named, pointed to by aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from fourstage.errors import RecipeError
+from tasks.store.registry_memory import CHAMPION, Version, remember
+from tasks.tracking.connection import Tracking, answered, every
+from tasks.tracking.tags import FILES, KEY
+
+if TYPE_CHECKING:
+    from mlflow.entities.model_registry import ModelVersion
+
+
+CHALLENGER = "challenger"
+PREVIOUS = "previous"
+SMOKE = "-smoke"
+SMOKE_TAG = "fourstage.smoke"
+MODEL_TAG = "fourstage.model_id"
+EVALUATION_TAG = "fourstage.evaluation_key"
+
+
+def registered_name(name: str, smoke: bool) -> str:
+    """Name a version is registered under; no smoke run can reach the real one.
+
+    Raises:
+        RecipeError: If a real run asks for a name that belongs to smoke runs.
+    """
+    if smoke:
+        return name if name.endswith(SMOKE) else name + SMOKE
+    if name.endswith(SMOKE):
+        raise RecipeError(
+            f"promote.model: {name!r} ends in {SMOKE!r}, which belongs to --smoke runs;"
+            " choose another name."
+        )
+    return name
+
+
+@answered
+def find_version(tracking: Tracking, name: str, key: str) -> ModelVersion | None:
+    """The first version of a model that holds a package's key and has a listing of its files."""
+    found = tracking.client.search_model_versions(f"tags.`{KEY}` = '{key}'")
+    ours = [each for each in found if each.name == name and FILES in each.tags]
+    return min(ours, key=lambda candidate: int(candidate.version), default=None)
+
+
+@answered
+def version(tracking: Tracking, name: str, number: int) -> Version:
+    """A version with its aliases, which MLflow's own searches leave out."""
+    found = tracking.client.get_model_version(name, str(number))
+    pointing = (alias for alias, there in aliases(tracking, name).items() if there == number)
+    return Version(
+        name=name,
+        number=int(found.version),
+        key=found.tags.get(KEY, ""),
+        # Open-source MLflow does not keep the model a version was made of.
+        model_id=found.tags.get(MODEL_TAG),
+        run_id=found.run_id,
+        aliases=tuple(sorted(pointing)),
+        tags=dict(found.tags),
+    )
+
+
+@answered
+def aliases(tracking: Tracking, name: str) -> dict[str, int]:
+    """Version each alias of a model points to."""
+    found = tracking.client.get_registered_model(name).aliases
+    return {alias: int(number) for alias, number in found.items()}
+
+
+@answered
+def registered_names(tracking: Tracking) -> list[str]:
+    """Names of all registered models."""
+    return [model.name for model in every(tracking.client.search_registered_models)]
+
+
+def lost_champion(pointing: Mapping[str, int]) -> int | None:
+    """The previous champion's number where the champion's alias was taken away."""
+    return None if CHAMPION in pointing else pointing.get(PREVIOUS)
+
+
+@answered
+def without_champion(tracking: Tracking) -> dict[str, int]:
+    """The previous champion's number of each model whose champion was taken away, by its name."""
+    found = {
+        model.name: lost_champion(model.aliases)
+        for model in every(tracking.client.search_registered_models)
+    }
+    return {name: int(previous) for name, previous in found.items() if previous is not None}
+
+
+@answered
+def remember_versions(tracking: Tracking, name: str) -> None:
+    """Let the home remember a model's versions with their aliases, as they are now."""
+    found = tracking.client.search_model_versions(f"name = '{name}'")
+    remember(tracking.folder, name, (version(tracking, name, int(each.version)) for each in found))

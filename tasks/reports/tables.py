@@ -1,0 +1,17 @@
+"""Tables as Markdown, and numbers in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; bars inside cells are escaped."""
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines += [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in r) for r in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """A number with its thousands set apart; a dash where there is none."""
+    return "–" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,37 @@
+"""Promotions and contracts that Prefect's server is told of, so that somebody hears of them."""
+
+from __future__ import annotations
+
+from fourstage.errors import GateRefused
+from tasks.orchestration.events import announce
+from tasks.registry.promote_model import Promotion
+from tasks.run.work import Work
+
+
+def announce_promotion(outcome: Promotion | GateRefused) -> None:
+    """``fourstage.promoted`` where a model has a new champion."""
+    if isinstance(outcome, Promotion) and outcome.changed:
+        champion = outcome.champion
+        announce(
+            "fourstage.promoted",
+            "model",
+            champion.name,
+            version=champion.number,
+            replaced=outcome.replaced,
+        )
+
+
+def announce_amber(work: Work) -> None:
+    """``fourstage.contract.amber`` for each contract that has just been found so."""
+    for name, artifact in work.made.items():
+        facts = artifact.facts
+        fresh = artifact.kind == "contract" and work.status[name] == "made"
+        if fresh and facts["verdict"] == "amber":
+            announce(
+                "fourstage.contract.amber",
+                "contract",
+                name.removeprefix("contract "),
+                recipe=work.plan.recipe.name,
+                read=facts["read"],
+                quarantined=facts["quarantined"],
+            )

@@ -1,0 +1,48 @@
+"""Tokenised text as later steps read it: its files, its tokenizer, losses without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tasks.store.artifacts import Artifact, Input
+
+DOCUMENTS = "documents.arrow"
+ROWS = "rows.arrow"
+PROFILE = "profile.parquet"
+HELDOUT = "heldout"
+
+
+def load_tokenizer(artifact: Input) -> Any:
+    """The tokenizer of an artifact."""
+    from models.tokenizers import loading
+
+    return loading.load_tokenizer(artifact.folder)
+
+
+def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict[str, float]:
+    """By corpus, nats a held-out token by frequencies alone; not of what has no held-out text.
+
+    Args:
+        made: Artifacts by step name.
+        corpora: Names of corpora and datasets.
+    """
+    tokens = {name: made.get(f"tokens {name}") for name in corpora}
+    losses = {name: found.facts["unigram_loss"] for name, found in tokens.items() if found}
+    return {name: loss for name, loss in losses.items() if loss is not None}
+
+
+def a_character(
+    losses: Mapping[str, float], made: Mapping[str, Artifact | Input]
+) -> dict[str, float]:
+    """By corpus, nats a character: unlike those a token they compare over tokenizers.
+
+    Args:
+        losses: Nats a held-out token.
+        made: Tokenised corpora by name.
+    """
+    found = {}
+    for name, loss in losses.items():
+        facts = made[name].facts
+        found[name] = loss * facts["tokens"][HELDOUT] / facts["characters"][HELDOUT]
+    return found
