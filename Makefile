@@ -51,7 +51,7 @@ bench: .venv/ready .venv-bench/ready ## speed of training beside plain Keras and
 	touch $@
 
 schema: .venv/ready ## write recipes/schema.json anew
-	$(BIN)/python -m models.recipe
+	$(BIN)/python -m fourstage.recipe
 
 lock: ## write both locks anew; needs uv
 	uv pip compile --universal --python-version 3.11 --no-header --no-annotate --quiet pyproject.toml -o requirements.lock

@@ -81,7 +81,7 @@ def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
 
 def recipes(folders: list[Path]) -> list[dict[str, Any]]:
     """Every recipe and the first sentence about it."""
-    from models.recipe import recipe_names
+    from fourstage.recipe.loading import recipe_names
 
     return [
         {"name": name, "about": _first_sentence(path), "path": str(path)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fourstage.settings import search_folders
 
 if TYPE_CHECKING:
-    from models.recipe import ResolvedRecipe
+    from fourstage.recipe.resolved import ResolvedRecipe
 
 
 def resolved_recipe(name: str, options: Namespace) -> ResolvedRecipe:
@@ -26,7 +26,9 @@ def resolved_recipe(name: str, options: Namespace) -> ResolvedRecipe:
         RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
     from data_contracts.sources import load_source, source_names
-    from models.recipe import SourceFacts, find_recipe, load_recipe, resolve
+    from fourstage.recipe.ledger import SourceFacts
+    from fourstage.recipe.loading import find_recipe, load_recipe
+    from fourstage.recipe.resolution import resolve
     from tasks.registry.stage_files import by_number
 
     folders = search_folders(find_recipe(name))

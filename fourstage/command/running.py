@@ -225,7 +225,7 @@ def handle_show(options: Namespace) -> int:
 
 
 def _print_resolved(options: Namespace) -> int:
-    from models.recipe import as_recipe
+    from fourstage.recipe.resolved import as_recipe
 
     resolved = resolved_recipe(options.recipe, options)
     if options.json:

@@ -25,7 +25,7 @@ class Plan:
     """A recipe ready to run.
 
     Attributes:
-        recipe: Every value explicit (`models.recipe.ResolvedRecipe`).
+        recipe: Every value explicit (`fourstage.recipe.resolved.ResolvedRecipe`).
         steps: By name, every step after those it is made from.
         folders: Project folders that were searched first.
     """
@@ -41,7 +41,7 @@ class Plan:
 
 def stage_settings(stage: Any) -> dict[str, Any]:
     """What of a resolved stage, on this machine, enters its key."""
-    from models.recipe import stage_spec
+    from fourstage.recipe.resolved import stage_spec
 
     return {**stage_spec(stage), **_teachers(stage), **arithmetic(stage.precision)}
 

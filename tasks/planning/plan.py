@@ -29,7 +29,9 @@ def plan_recipe(
     from corpora.snapshot import take_snapshot
     from data_contracts.sources import load_source, source_names
     from data_contracts.suite import joined, load_suite
-    from models.recipe import SourceFacts, find_recipe, load_recipe, resolve
+    from fourstage.recipe.ledger import SourceFacts
+    from fourstage.recipe.loading import find_recipe, load_recipe
+    from fourstage.recipe.resolution import resolve
 
     folders = tuple(search_folders(find_recipe(recipe)))
     loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from models.recipe.schema import STAGE_KINDS
+from fourstage.recipe.schema import STAGE_KINDS
 from tasks.orchestration.posting import post
 from tasks.orchestration.run_log import log
 from tasks.registry.gate import Check, Gate

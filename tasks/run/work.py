@@ -304,6 +304,6 @@ def raise_if_broken(contract: Artifact) -> None:
 def _as_yaml(plan: Plan) -> str:
     import yaml
 
-    from models.recipe import as_recipe
+    from fourstage.recipe.resolved import as_recipe
 
     return yaml.safe_dump(as_recipe(plan.recipe), sort_keys=False, allow_unicode=True)

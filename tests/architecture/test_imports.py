@@ -33,7 +33,7 @@ LIGHT = (
     "fourstage.command",
     "data_contracts",
     "corpora",
-    "models.recipe",
+    "fourstage.recipe",
     "models.catalogue",
 )
 
@@ -100,7 +100,7 @@ def imported(path: Path) -> set[str]:
 
 
 def test_science_text_and_promises_need_neither_prefect_nor_mlflow():
-    names = modules("models", "corpora", "data_contracts")
+    names = modules("models", "corpora", "data_contracts", "fourstage.recipe")
     assert len(names) > 50
     out = run(
         "import importlib, sys\n"

@@ -30,11 +30,12 @@ def parser(name: str, folder: Path) -> tuple[Callable[[Path], object], str, list
     from corpora.gazetteer import read_gazetteer
     from data_contracts.sources import read_source
     from data_contracts.suite import read_suite
+    from fourstage.recipe.loading import load_recipe
+    from fourstage.recipe.resolution import resolve
     from fourstage.settings import REPOSITORY
     from fourstage.strict_yaml import read_document
     from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
     from models.interchange.weight_files import WeightFiles
-    from models.recipe import load_recipe, resolve
     from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 
     def genuine(pattern: str) -> list[bytes]:

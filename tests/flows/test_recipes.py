@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from models.recipe import load_recipe, recipe_names, resolve
+from fourstage.recipe.loading import load_recipe, recipe_names
+from fourstage.recipe.resolution import resolve
 from tests.flows.own_project import Project, recipe, stages
 from tests.flows.person import Person
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fourstage.command.inventory import FILE, matrix, papers, written
+from fourstage.recipe.loading import recipe_names
 from models import catalogue
-from models.recipe import recipe_names
 
 
 def test_the_tables_of_families_and_papers_are_current():

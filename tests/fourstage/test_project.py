@@ -13,8 +13,10 @@ from fourstage.command import main
 from fourstage.command.example_data import CHAPTERS
 from fourstage.command.first_recipe import LEAST_GENERAL
 from fourstage.command.project import FOLDERS
+from fourstage.recipe.ledger import SourceFacts
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
 from fourstage.settings import search_folders
-from models.recipe import SourceFacts, load_recipe, resolve
 from tests.corpora.made_up import chinese, documents
 
 

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from fourstage.digests import digest
+from fourstage.recipe.resolved import NEUTRAL
 from fourstage.settings import REPOSITORY
-from models.recipe.resolved import NEUTRAL
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact, Findings, Input, Store
 from tasks.store.code import closure, module_file
@@ -285,7 +285,7 @@ def attributes(file: str, of: str, function: str | None = None) -> set[str]:
 
 def test_what_training_reads_of_a_stage_is_in_its_key():
     read = attributes("tasks/steps/training_job.py", "stage")
-    keyed = attributes("models/recipe/resolved.py", "stage", "stage_spec") | set(NEUTRAL)
+    keyed = attributes("fourstage/recipe/resolved.py", "stage", "stage_spec") | set(NEUTRAL)
     assert {"optimizer", "seed"} <= read
     assert read - keyed == set(COVERED_OTHERWISE)
 

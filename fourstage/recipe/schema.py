@@ -1,9 +1,9 @@
 """Every key a recipe may have, with its type, its range and what it means.
 
 The schema is whole from the first day: a key whose machinery comes later is here already and
-refused by `models.recipe.support`, because a key added later would be one that old recipes could
+refused by `fourstage.recipe.support`, because a key added later would be one that old recipes could
 not have named. A key that is absent is ``None`` here and gets its value in
-`models.recipe.resolution`.
+`fourstage.recipe.resolution`.
 """
 
 from __future__ import annotations

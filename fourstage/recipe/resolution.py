@@ -8,17 +8,22 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import UnknownNameError
+from fourstage.recipe import defaults, gate
+from fourstage.recipe.ledger import Ledger, SourceFacts
+from fourstage.recipe.messages import raise_all
+from fourstage.recipe.networks import Network, resolve_network
+from fourstage.recipe.resolved import (
+    ResolvedRecipe,
+    ResolvedStage,
+    ResolvedTokenizer,
+    ResolvedUnits,
+)
+from fourstage.recipe.schema import STAGE_KINDS, Recipe
+from fourstage.recipe.stages import StageResolution
+from fourstage.recipe.start import resolve_start
+from fourstage.recipe.support import check_supported
 from fourstage.settings import search_folders
 from models import catalogue
-from models.recipe import defaults, gate
-from models.recipe.ledger import Ledger, SourceFacts
-from models.recipe.messages import raise_all
-from models.recipe.networks import Network, resolve_network
-from models.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer, ResolvedUnits
-from models.recipe.schema import STAGE_KINDS, Recipe
-from models.recipe.stages import StageResolution
-from models.recipe.start import resolve_start
-from models.recipe.support import check_supported
 from models.tokenizers.byte_bpe import SMALLEST
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from models.recipe.__main__ import SCHEMA, schema_text
-from models.recipe.schema import Recipe
+from fourstage.recipe.__main__ import SCHEMA, schema_text
+from fourstage.recipe.schema import Recipe
 
 
 def test_the_checked_in_schema_is_that_of_the_code():
-    assert SCHEMA.read_text(encoding="utf-8") == schema_text(), "run: python -m models.recipe"
+    assert SCHEMA.read_text(encoding="utf-8") == schema_text(), "run: python -m fourstage.recipe"
 
 
 def test_it_names_every_key_and_allows_no_other():

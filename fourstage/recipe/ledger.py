@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from models.recipe import gate, part_settings, parts
-from models.recipe.paths import path_text
-from models.recipe.schema import Recipe
+from fourstage.recipe import gate, part_settings, parts
+from fourstage.recipe.paths import path_text
+from fourstage.recipe.schema import Recipe
 from models.signatures import Setting, settings_of
 
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from fourstage.errors import RecipeError, UnknownNameError, look_alikes
+from fourstage.recipe.paths import Path, path_text
+from fourstage.recipe.schema import Part, Recipe
 from fourstage.strict_yaml import kind_of
-from models.recipe.paths import Path, path_text
-from models.recipe.schema import Part, Recipe
 
 _NUMBER_WITHOUT_POINT = re.compile(r"([-+]?\d+)[eE]([-+]?)(\d+)\Z")
 _LONGEST = re.compile(r"\{0,(\d+)\}\$\Z")  # of a pattern: how many may follow the first one

@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import RecipeError
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.support import check_supported
 from fourstage.settings import REPOSITORY
-from models.recipe import check_supported, load_recipe, resolve
 
 FOLDERS = (REPOSITORY / "recipes", Path(__file__).parent / "fixtures" / "recipes")
 GENUINE = sorted(path for folder in FOLDERS for path in folder.rglob("*.yaml"))

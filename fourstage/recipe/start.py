@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import located
+from fourstage.recipe.ledger import Ledger
+from fourstage.recipe.networks import Network, resolve_network
+from fourstage.recipe.resolved import ResolvedTokenizer
+from fourstage.recipe.schema import Stage
 from models.interchange.published import FOLDER, published_folder
-from models.recipe.ledger import Ledger
-from models.recipe.networks import Network, resolve_network
-from models.recipe.resolved import ResolvedTokenizer
-from models.recipe.schema import Stage
 
 MORE = ("learn_from", "add_words")  # say nothing of the tokenizer that is there
 ALLOWED = frozenset({"stage", "name", "init"})  # the keys of a stage that is not trained

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from models.recipe.schema import Promote, Requirement
+from fourstage.recipe.schema import Promote, Requirement
 
 TEST = {"confidence": 0.95, "resamples": 2000, "seed": 17}
 RULES: Mapping[str, tuple[str, ...]] = {

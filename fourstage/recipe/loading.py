@@ -10,14 +10,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.recipe import parts
+from fourstage.recipe.messages import faults_of, raise_all, source_of
+from fourstage.recipe.paths import Path as Place
+from fourstage.recipe.paths import parse_path, path_text
+from fourstage.recipe.schema import Recipe
+from fourstage.recipe.smoke import shrink
 from fourstage.settings import REPOSITORY, current_folder, search_folders
 from fourstage.strict_yaml import Document, kind_of, parse_document, read_document
-from models.recipe import parts
-from models.recipe.messages import faults_of, raise_all, source_of
-from models.recipe.paths import Path as Place
-from models.recipe.paths import parse_path, path_text
-from models.recipe.schema import Recipe
-from models.recipe.smoke import shrink
 
 # Of these a value of the parent holds where the child's mapping has none; anything else is
 # replaced.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fourstage.recipe.loading import load_recipe, recipe_names
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.smoke import EMBEDDED
 from fourstage.settings import REPOSITORY
-from models.recipe import load_recipe, recipe_names, resolve
-from models.recipe.smoke import EMBEDDED
 
 
 @pytest.mark.parametrize("name", sorted(recipe_names([])))

@@ -13,13 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.recipe import defaults, parts
+from fourstage.recipe.ledger import Ledger
+from fourstage.recipe.networks import Network, resolve_network
+from fourstage.recipe.resolved import (
+    ResolvedBudget,
+    ResolvedOptimizer,
+    ResolvedPhase,
+    ResolvedStage,
+)
+from fourstage.recipe.schema import STAGE_KINDS, Stage
 from fourstage.strict_yaml import kind_of
 from models import catalogue
-from models.recipe import defaults, parts
-from models.recipe.ledger import Ledger
-from models.recipe.networks import Network, resolve_network
-from models.recipe.resolved import ResolvedBudget, ResolvedOptimizer, ResolvedPhase, ResolvedStage
-from models.recipe.schema import STAGE_KINDS, Stage
 
 
 class StageResolution:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from fourstage.digests import write_atomically
+from fourstage.recipe.schema import Recipe
 from fourstage.settings import REPOSITORY
-from models.recipe.schema import Recipe
 
 SCHEMA = REPOSITORY / "recipes" / "schema.json"
 

@@ -15,13 +15,15 @@ import pytest
 from pydantic import ValidationError
 
 from fourstage.errors import RecipeError
-from fourstage.settings import REPOSITORY
-from models.recipe import SourceFacts, as_recipe, resolve
-from models.recipe.schema import (
+from fourstage.recipe.ledger import SourceFacts
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.resolved import as_recipe
+from fourstage.recipe.schema import (
     Decode,
     Recipe,
     Stage,
 )
+from fourstage.settings import REPOSITORY
 
 SCHEMA = Recipe.model_json_schema()
 SOURCES = {
@@ -340,13 +342,13 @@ def test_every_key_of_the_schema_is_tried():
     left = {
         key for key in schema_keys(SCHEMA) if not any(path[: len(key)] == key for path in tried)
     }
-    assert left == {("extends",)}  # tests/models/test_recipe_loading.py
+    assert left == {("extends",)}  # tests/fourstage/recipe/test_loading.py
 
 
 def test_whatever_is_resolved_is_read_by_who_runs_a_recipe():
     """Its name occurs in their code; where it does not, it does nothing, whatever it is."""
     files = [file for folder in READERS for file in (REPOSITORY / folder).rglob("*.py")]
-    files = [file for file in files if REPOSITORY / "models" / "recipe" not in file.parents]
+    files = [file for file in files if REPOSITORY / "fourstage" / "recipe" not in file.parents]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text("utf-8")))]
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     names |= {node.value for node in nodes if isinstance(node, ast.Constant)}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import UnknownNameError
+from fourstage.recipe import part_settings, parts
+from fourstage.recipe.ledger import Ledger
 from models import catalogue
-from models.recipe import part_settings, parts
-from models.recipe.ledger import Ledger
 from models.signatures import settings_of
 
 

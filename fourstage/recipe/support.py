@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from models.recipe import parts
-from models.recipe.messages import raise_all
-from models.recipe.schema import Recipe, Stage
+from fourstage.recipe import parts
+from fourstage.recipe.messages import raise_all
+from fourstage.recipe.schema import Recipe, Stage
 from models.tokenizers.loading import CLASSES
 
 OPTIMIZERS = ("adamw",)

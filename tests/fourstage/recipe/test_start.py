@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.resolved import as_recipe
 from models.families.bert import Bert
 from models.interchange.huggingface import save_network
-from models.recipe import as_recipe, load_recipe, resolve
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

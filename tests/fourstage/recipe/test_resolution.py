@@ -11,7 +11,10 @@ import yaml
 
 from fourstage.digests import digest
 from fourstage.errors import RecipeError
-from models.recipe import SourceFacts, as_recipe, load_recipe, resolve, stage_spec
+from fourstage.recipe.ledger import SourceFacts
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.resolved import as_recipe, stage_spec
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GOLDEN = FIXTURES / "recipes" / "golden.yaml"
@@ -282,8 +285,8 @@ def test_another_seed_is_that_of_all_stages():
 def test_stage_specs_are_those_of_the_file(golden):
     """If this fails, every stored stage of every user would be trained again.
 
-    A new key of the schema belongs into `models.recipe.resolved.NEUTRAL`; the file is changed only
-    when the meaning of an old key changes.
+    A new key of the schema belongs into `fourstage.recipe.resolved.NEUTRAL`; the file is changed
+    only when the meaning of an old key changes.
     """
     specs = {stage.name: stage_spec(stage) for stage in golden.stages}
     assert specs == json.loads(SPECS.read_text(encoding="utf-8"))

@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from fourstage.errors import RecipeError
-from models.recipe import as_recipe, load_recipe, resolve, stage_spec
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.resolved import as_recipe, stage_spec
 
 TAUGHT = """
 name: taught

@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.recipe.loading import load_recipe, recipe_names
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.support import check_supported
 from fourstage.settings import REPOSITORY
-from models.recipe import check_supported, load_recipe, recipe_names, resolve
 
 QUICKSTART = (REPOSITORY / "recipes" / "quickstart.yaml").read_text(encoding="utf-8")
 FIXTURES = Path(__file__).parent / "fixtures" / "recipes"
