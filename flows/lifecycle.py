@@ -18,7 +18,7 @@ from tasks.orchestration.failures import ended, says_what_next
 from tasks.orchestration.naming import named
 from tasks.registry.fresh_process import get_ready
 from tasks.run.refresh import go_on_with_new_text, keep_what_stays
-from tasks.run.registry import register_model
+from tasks.run.registration import register_model
 from tasks.run.summary import show_summary
 from tasks.run.work import work_on
 from tasks.store.history import remember

@@ -11,8 +11,8 @@ from tasks.orchestration.naming import named
 from tasks.registry.decision import challenger_of
 from tasks.registry.pages import show_gate, show_lineage, show_no_challenger
 from tasks.registry.promote_model import Approval
+from tasks.registry.promotion import hold_gate, promote_model
 from tasks.run.announcements import announce_promotion
-from tasks.run.registry import hold_gate, promote_model
 from tasks.tracking.connection import connect
 
 

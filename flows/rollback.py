@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import State
 from tasks.orchestration.failures import ended, says_what_next
 from tasks.orchestration.naming import named
 from tasks.registry.pages import show_rollback
-from tasks.run.registry import roll_back
+from tasks.registry.promotion import roll_back
 from tasks.tracking.connection import connect
 
 

@@ -44,7 +44,7 @@ def compare_runs(
     picture = plot(table)
     _keep(folder, table, picture)
     _publish(connect(), folder, table)
-    show_comparison(table, picture)
+    _show(table, picture)
     return table
 
 
@@ -84,7 +84,7 @@ def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None
     finish_run(tracking, run_id)
 
 
-def show_comparison(table: Mapping[str, Any], picture: bytes) -> None:
+def _show(table: Mapping[str, Any], picture: bytes) -> None:
     """Post who is better than whom."""
     recipes = "-".join(recipe["name"] for recipe in table["recipes"])
     post(recipes, "comparison", markdown(table, data_address(picture)), "Recipes over seeds")

@@ -67,6 +67,34 @@ def summarise(work: Work) -> dict[str, Any]:
     }
 
 
+def show_summary(work: Work) -> dict[str, Any]:
+    """Post the closing table and, on the lifecycle's own page, what its parts posted on theirs.
+
+    Returns:
+        The whole run as plain JSON.
+    """
+    summary = summarise(work)
+    metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else ""
+    rows = stage_rows(summary)
+    parts = ["## What each stage bought", stage_table(rows, metric), brackets(rows, metric)]
+    parts += [f"> {note}" for note in summary["notes"]]
+    recipe = work.plan.recipe.name
+    post(recipe, "stages", "\n\n".join(parts), "What each stage bought")
+    for card, (page, about) in work.pages.items():
+        post(recipe, card, page, about)
+    if summary["gate"] and summary["model"]:
+        decision, model = summary["gate"], summary["model"]
+        checks = tuple(Check(**check) for check in decision["checks"])
+        warnings = tuple(decision["warnings"])
+        champion = decision["champion_version"]
+        gate = Gate(model["name"], model["version"], champion, checks, warnings)
+        word = OUTCOMES[decision["decision"]]
+        post(gate.name, "gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
+        show_lineage(work.tracking, model["name"], model["version"])
+    log(outcome(summary))
+    return summary
+
+
 def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
     facts, notes, losses = made.facts, made.notes, measured.facts["heldout_loss"]
     return {
@@ -120,31 +148,3 @@ def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:
             now[metric["name"]] = metric["value"]
         stage["gained"] = {name: now[name] - before[name] for name in now if name in before}
         before = now
-
-
-def show_summary(work: Work) -> dict[str, Any]:
-    """Post the closing table and, on the lifecycle's own page, what its parts posted on theirs.
-
-    Returns:
-        The whole run as plain JSON.
-    """
-    summary = summarise(work)
-    metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else ""
-    rows = stage_rows(summary)
-    parts = ["## What each stage bought", stage_table(rows, metric), brackets(rows, metric)]
-    parts += [f"> {note}" for note in summary["notes"]]
-    recipe = work.plan.recipe.name
-    post(recipe, "stages", "\n\n".join(parts), "What each stage bought")
-    for card, (page, about) in work.pages.items():
-        post(recipe, card, page, about)
-    if summary["gate"] and summary["model"]:
-        decision, model = summary["gate"], summary["model"]
-        checks = tuple(Check(**check) for check in decision["checks"])
-        warnings = tuple(decision["warnings"])
-        champion = decision["champion_version"]
-        gate = Gate(model["name"], model["version"], champion, checks, warnings)
-        word = OUTCOMES[decision["decision"]]
-        post(gate.name, "gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
-        show_lineage(work.tracking, model["name"], model["version"])
-    log(outcome(summary))
-    return summary
