@@ -13,7 +13,6 @@ from tasks.tracking.tags import FILES, KEY
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
-
 CHALLENGER = "challenger"
 PREVIOUS = "previous"
 SMOKE = "-smoke"
