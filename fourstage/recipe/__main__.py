@@ -1,4 +1,4 @@
-"""Write ``recipes/schema.json``: editors complete and check a recipe with it."""
+"""Writes ``recipes/schema.json``, with which editors complete and check recipes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCHEMA = REPOSITORY / "recipes" / "schema.json"
 
 
 def schema_text() -> str:
-    """The JSON schema of a recipe, as it is checked in."""
+    """The JSON schema of a recipe, as checked in."""
     schema = Recipe.model_json_schema(by_alias=True)
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "A recipe of Fourstage"

@@ -1,15 +1,15 @@
-"""What a stage does where its recipe says nothing; each kind has its own values, all printed.
+"""The defaults of a stage, by kind of stage.
 
 The starting point is the table of Gururangan et al. 2020 (arXiv 2004.10964, tables 13 and 14):
 AdamW with β .9/.98, ε 1e-6, decay .01, warm-up .06; 12,500 steps at batch 2,048 and 5e-4 for the
 domain, 100 epochs at batch 256 and 1e-4 for the task, 2e-5 at batch 16 for fine-tuning. That is a
-network of 125 M weights on a TPU. Here networks have 4–30 M weights, which bear higher rates, on
-two cores, which bear small batches:
+network of 125 M weights on a TPU. Here networks have 4–30 M weights, which tolerate higher rates,
+on two cores, which can only afford small batches:
 
-* batches of 32, and the peak rate of the domain halved (a batch 64 times smaller gives noisier
-  gradients, and half the rate also spares what the general stage learned);
-* 20 epochs for the task instead of 100: with masks drawn anew each epoch the loss of small networks
-  is flat from about there;
+* batches of 32, and half the peak rate for the domain (a batch 64 times smaller gives noisier
+  gradients, and half the rate also preserves more of what the general stage learned);
+* 20 epochs for the task instead of 100: with new masks in each epoch the loss of small networks is
+  flat from about there;
 * fine-tuning at 5e-5, the upper end of BERT's grid (2e-5 to 5e-5), 3 epochs, warm-up .1, β₂ .999.
 """
 

@@ -1,4 +1,4 @@
-"""What the gate may ask of a model version, checked before anything is trained for it."""
+"""What the gate may require of a model version, checked before anything is trained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLICE_RULES = ("at_least", "at_most")
 
 @dataclass(frozen=True)
 class Computed:
-    """What a recipe measures, so that a gate can ask for it."""
+    """What a recipe measures, and so what its gate can require."""
 
     metrics: Sequence[str]
     slices: Sequence[str]
@@ -36,14 +36,14 @@ def metric_names() -> tuple[str, ...]:
 
 
 def slice_names() -> tuple[str, ...]:
-    """The groups of rows that can have a score of their own."""
+    """The groups of rows that can have their own score."""
     from models.evaluation.slices import SLICES
 
     return tuple(SLICES)
 
 
 def explicit(promote: Promote) -> dict[str, dict[str, Any]]:
-    """The gate with every value said, in the form that the gate reads."""
+    """The gate with every value explicit, in the form that the gate reads."""
     require = {name: _explicit(rule) for name, rule in (promote.require or {}).items()}
     if promote.require_slices:
         require["slices"] = {
@@ -63,11 +63,11 @@ def _explicit(rule: Requirement) -> dict[str, Any]:
 
 
 def faults(where: str, promote: Promote, computed: Computed) -> list[RecipeError]:
-    """What a gate asks for and nothing would compute, or no version can meet.
+    """Requirements that nothing computes or that no version can meet.
 
     Args:
-        where: How messages call the recipe.
-        promote: The recipe's own words.
+        where: Name of the recipe in messages.
+        promote: The key ``promote`` of the recipe.
         computed: What the recipe measures.
     """
     found: list[RecipeError] = []

@@ -1,4 +1,4 @@
-"""What resolving a recipe gathers on its way: faults, notes, and where each value came from."""
+"""Collects faults, notes and the origin of each value while a recipe is resolved."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from models.signatures import Setting, settings_of
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What a recipe has to know of a source.
+    """What a recipe has to know about a source.
 
     Attributes:
-        labelled: Whether it is a dataset; else it is a corpus.
+        labelled: Whether it is a dataset; otherwise it is a corpus.
     """
 
     labelled: bool
@@ -29,8 +29,8 @@ class Ledger:
     """Faults, notes and origins of one recipe, and the look-ups that may add to them.
 
     Args:
-        recipe: As it was given.
-        sources: Every known source, with what is known of those the recipe uses; None: unchecked.
+        recipe: The recipe as given.
+        sources: Every known source, with facts about those the recipe uses; None for unchecked.
         folders: Project folders searched before the built-in ones.
         registered: Folder of each registered version that `init` names, by address.
     """
@@ -55,11 +55,11 @@ class Ledger:
         }
 
     def fault(self, place: str, message: str) -> None:
-        """Note what is wrong at a place."""
+        """Record what is wrong at a place."""
         self.faults.append(RecipeError(f"{self.recipe.where}: {place}: {message}"))
 
     def said(self, source: str) -> str:
-        """What a reader calls the file or option a value came from."""
+        """The name, for people, of the file or option that a value came from."""
         if source == self.recipe.where:
             return "recipe"
         if source in ("--set", "smoke"):
@@ -71,14 +71,14 @@ class Ledger:
         return [stage.name or stage.stage for stage in self.recipe.stages]
 
     def value(self, path: str, said: Any, default: Any, kind: str) -> Any:
-        """The value given, or the default of the kind of stage."""
+        """The given value, or the default of the kind of stage."""
         if said is None:
             self.origins[path] = f"default for {kind}"
             return default
         return said
 
     def inherited(self, path: str, said: Any, before: tuple[Any, str] | None, default: Any) -> Any:
-        """The value given, or that of the stage before, or the first stage's default."""
+        """The given value, or that of the stage before, or the default for the first stage."""
         if said is not None:
             return said
         if before is not None:
@@ -103,7 +103,7 @@ class Ledger:
     def settings(
         self, path: str, said: Mapping[str, Any], known: Mapping[str, Setting], kind: str
     ) -> None:
-        """Check the names, types and ranges of a part's settings."""
+        """Check names, types and ranges of a part's settings."""
         where = self.recipe.where
         for key, value in said.items():
             if key not in known:

@@ -19,10 +19,9 @@ from fourstage.recipe.smoke import shrink
 from fourstage.settings import REPOSITORY, current_folder, search_folders
 from fourstage.strict_yaml import Document, kind_of, parse_document, read_document
 
-# Of these a value of the parent holds where the child's mapping has none; anything else is
-# replaced.
+# These are merged: keys that the child lacks keep the parent's value. All others are replaced.
 MERGED = frozenset({"tokenizer", "units", "limits", "evaluate", "promote"})
-# A key of a stage that says the same as another one and so takes its place.
+# Keys of a stage that are alternatives to others and replace them.
 INSTEAD_OF = {
     "sequence_length": ("phases",),
     "phases": ("sequence_length",),
@@ -44,11 +43,11 @@ def load_recipe(
         path: A file, or the name of a recipe such as ``quickstart`` or ``papers/bert``.
         overrides: ``path=value`` as given to ``--set``, the value in YAML.
         smoke: Whether to shrink it to a few steps of a tiny network on embedded text.
-        folders: Project folders searched before the built-in ones; those of the recipe's own file
-            unless given.
+        folders: Project folders searched before the built-in ones; by default those of the
+            recipe's own file.
 
     Raises:
-        RecipeError: Everything that is wrong with it, a line each.
+        RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
     file = find_recipe(path, folders)
     folders = search_folders(file) if folders is None else folders
@@ -84,7 +83,7 @@ def recipe_folders(folders: Sequence[Path]) -> list[Path]:
 
 
 def recipe_names(folders: Sequence[Path]) -> dict[str, Path]:
-    """Every recipe that can be named, with its file; the project's own hide built-in ones."""
+    """Every recipe name with its file; the project's own recipes hide built-in ones."""
     found: dict[str, Path] = {}
     for folder in recipe_folders(folders):
         for file in sorted(each for each in folder.rglob("*.yaml") if each.is_file()):
@@ -96,7 +95,7 @@ def find_recipe(path: Path | str, folders: Sequence[Path] | None = None) -> Path
     """The file of a recipe given by path or by name.
 
     Raises:
-        UnknownNameError: There is neither such a file nor such a recipe.
+        UnknownNameError: Neither such a file nor such a recipe exists.
     """
     text = str(path)
     if "\0" in text:
@@ -117,7 +116,7 @@ def find_recipe(path: Path | str, folders: Sequence[Path] | None = None) -> Path
 
 
 def _display(file: Path) -> str:
-    """The path as short as it can be said from here."""
+    """The shortest form of the path from here."""
     absolute = file.absolute()
     for folder in (current_folder(), REPOSITORY):
         if absolute.is_relative_to(folder):
@@ -128,7 +127,7 @@ def _display(file: Path) -> str:
 def _extended(
     document: Document, where: dict[Place, str], folders: Sequence[Path]
 ) -> tuple[dict[str, Any], dict[Place, str]]:
-    """The recipe's values over those of the recipe it extends."""
+    """The recipe's values, on top of those of the recipe it extends."""
     child = _mapping(document, where[()])
     name = child.get("extends")
     if name is None:
@@ -164,11 +163,10 @@ def _mapping(document: Document, where: str) -> dict[str, Any]:
 def _merged(
     parent: dict[str, Any], child: dict[str, Any], source: str, where: dict[Place, str]
 ) -> dict[str, Any]:
-    """The child over the parent.
+    """The child merged into the parent.
 
-    A key of the child replaces the parent's; of `MERGED` mappings and of stages, key by key. If the
-    child lists stages, its list decides which there are, and each continues the parent's of its
-    name.
+    A key of the child replaces the parent's; `MERGED` mappings and stages are merged key by key. If
+    the child lists stages, only these exist, and each extends the parent's stage of the same name.
     """
     parent = copy.deepcopy(parent)
     result: dict[str, Any] = dict(child)
@@ -218,7 +216,7 @@ def _override(
     where: dict[Place, str],
     spellings: dict[Place, str],
 ) -> None:
-    """Put one ``--set`` into the recipe; the schema checks what comes out."""
+    """Apply one ``--set`` to the recipe; the schema checks the result."""
     option = f"--set {override[:80]}"
     name, equals, text = override.partition("=")
     if not equals:
@@ -253,7 +251,7 @@ def _override(
 
 
 def _step(holder: Any, key: str | int, path: Place, option: str) -> Any:
-    """One key down; a mapping that is not there yet is made, for the schema to judge."""
+    """Go one key down; a missing mapping is created, for the schema to check."""
     if isinstance(holder, list) and isinstance(key, int):
         if key >= len(holder):
             raise RecipeError(
@@ -290,14 +288,14 @@ def _is_stage(path: Place) -> bool:
 
 
 def _drop_left_out(value: dict[str, Any]) -> None:
-    """``--set stages.task=`` leaves that stage out."""
+    """Remove stages set to nothing: ``--set stages.task=`` leaves that stage out."""
     stages = value.get("stages")
     if isinstance(stages, list) and None in stages and len(stages) > stages.count(None):
         value["stages"] = [stage for stage in stages if stage is not None]
 
 
 def _nothings(value: Any, path: Place, where: Mapping[Place, str]) -> list[RecipeError]:
-    """A key with nothing behind it is a slip, not a default."""
+    """Faults for keys without a value, which are a mistake, not a default."""
     if value is None:
         return [
             RecipeError(
@@ -315,7 +313,7 @@ def _nothings(value: Any, path: Place, where: Mapping[Place, str]) -> list[Recip
 def _unknown_names(
     value: Mapping[str, Any], where: Mapping[Place, str], folders: Sequence[Path]
 ) -> list[RecipeError]:
-    """Families, objectives and heads that nothing answers to."""
+    """Faults for unknown families, objectives and heads."""
     found: list[RecipeError | None] = []
 
     def check(path: Place, name: Any, kind: str) -> None:
@@ -338,7 +336,7 @@ def _unknown_names(
 
 
 def _without_echo(faults: Sequence[RecipeError]) -> list[RecipeError]:
-    """Drop what the schema says of a key that has nothing behind it; that was said already."""
+    """Drop the schema's faults for keys without a value, which are reported already."""
     empty = {str(f).split(": nothing stands here")[0] for f in faults if "nothing stands" in str(f)}
     return [
         fault
@@ -349,7 +347,7 @@ def _without_echo(faults: Sequence[RecipeError]) -> list[RecipeError]:
 
 
 def _changed(before: Any, after: Any, path: Place = ()) -> dict[Place, str]:
-    """Places that the smoke version has otherwise."""
+    """Places where the smoke version differs."""
     if before == after:
         return {}
     if isinstance(before, dict) and isinstance(after, dict):
@@ -362,7 +360,7 @@ def _changed(before: Any, after: Any, path: Place = ()) -> dict[Place, str]:
 
 
 def _origins(value: Any, where: Mapping[Place, str], path: Place = ()) -> dict[Place, str]:
-    """Where each single value came from."""
+    """The origin of each single value."""
     if isinstance(value, dict) and value:
         children: list[tuple[str | int, Any]] = list(value.items())
     elif isinstance(value, list) and value:

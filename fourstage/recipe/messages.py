@@ -1,4 +1,4 @@
-"""Every fault of a recipe as one line: where, what was expected, what came, what to do."""
+"""The message for each fault of a recipe: where, what was expected, what came, what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fourstage.recipe.schema import Part, Recipe
 from fourstage.strict_yaml import kind_of
 
 _NUMBER_WITHOUT_POINT = re.compile(r"([-+]?\d+)[eE]([-+]?)(\d+)\Z")
-_LONGEST = re.compile(r"\{0,(\d+)\}\$\Z")  # of a pattern: how many may follow the first one
+_LONGEST = re.compile(r"\{0,(\d+)\}\$\Z")  # how many characters a pattern allows after the first
 _LIMITS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -43,10 +43,10 @@ _PATTERNS = {
 
 
 def raise_all(faults: Sequence[RecipeError | str]) -> None:
-    """Raise every fault found, all at once; one alone is raised as it is.
+    """Raise all faults as one error; a single one is raised as it is.
 
     Raises:
-        RecipeError: If there is any fault.
+        RecipeError: There is a fault.
     """
     unique = list({str(fault): fault for fault in faults}.values())
     if not unique:
@@ -63,19 +63,19 @@ def faults_of(
     where: Mapping[Path, str],
     spellings: Mapping[Path, str],
 ) -> list[RecipeError]:
-    """The faults the schema found.
+    """The faults found by the schema.
 
     Args:
-        error: What pydantic says.
-        value: The recipe as it was given.
-        where: Which file or option a path came from; the empty path is the recipe's own file.
-        spellings: Words that YAML read as true or false, as they were written.
+        error: The error of pydantic.
+        value: The recipe as given.
+        where: The file or option that each path came from; the empty path is the recipe's own file.
+        spellings: The original words that YAML read as true or false.
     """
     return [_fault(details, value, where, spellings) for details in error.errors(include_url=False)]
 
 
 def source_of(path: Path, where: Mapping[Path, str]) -> str:
-    """The file or option that gave the value at `path`, or gave something inside it."""
+    """The file or option that set the value at `path`, or something inside it."""
     if path in where:
         return where[path]
     inside = {place for given, place in where.items() if given[: len(path)] == path}
@@ -173,7 +173,7 @@ def _is_number(text: str) -> bool:
 
 
 def _unit_hint(key: str, part: type[Part]) -> str:
-    """Keys often written one level too high."""
+    """A hint for keys that are often written one level too high."""
     if part.a_key_of == "a stage" and key in ("steps", "epochs", "tokens"):
         return f"A budget is written `budget: {{{key}: …}}`."
     if part.a_key_of == "a stage" and key in ("learning_rate", "peak_learning_rate", "warmup"):
@@ -182,15 +182,15 @@ def _unit_hint(key: str, part: type[Part]) -> str:
 
 
 def keys_of(part: type[BaseModel]) -> list[str]:
-    """The keys as they are written."""
+    """The keys as written in a recipe."""
     return [field.alias or name for name, field in part.model_fields.items()]
 
 
 def _follow(loc: Sequence[str | int], value: Any) -> tuple[Path, type[Part], Any]:
-    """Walk along pydantic's place, leaving out its names of union members.
+    """Follow the location of pydantic, without its names of union members.
 
     Returns:
-        The path that exists in the recipe, the part that holds its last key, what stands there.
+        The path in the recipe, the part that has its last key, and the value there.
     """
     path: list[str | int] = []
     part: type[Part] = Recipe

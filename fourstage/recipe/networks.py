@@ -1,4 +1,4 @@
-"""A network's arguments from the name of its family and its size."""
+"""Resolves a network's arguments from its family and size."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Network:
 
     Attributes:
         family: Name of its file.
-        arguments: All its arguments but the size of the vocabulary and the dtype.
-        defaults: Those its file has by default.
+        arguments: All its arguments except vocabulary size and dtype.
+        defaults: The default arguments in its file.
     """
 
     family: str
@@ -31,13 +31,13 @@ class Network:
 def resolve_network(
     ledger: Ledger, family: str, size: str | Mapping[str, Any], place: str
 ) -> Network:
-    """Every argument of a network explicit.
+    """A network with every argument explicit.
 
     Args:
-        ledger: Takes faults and origins.
+        ledger: Collects faults and origins.
         family: Name of its file.
         size: Name of a size in that file, or the network's own arguments.
-        place: Where the size stands, such as ``size`` or ``stages[1].size``.
+        place: Path of the size, such as ``size`` or ``stages[1].size``.
     """
     known = settings_of(parts.file_of("families", family, ledger.folders))
     sizes = catalogue.literals("families", family, ledger.folders).get("SIZES", {})

@@ -1,4 +1,4 @@
-"""Do a part's settings fit what its constructor declares?"""
+"""Checks a part's settings against its constructor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from models.signatures import Setting
 
 
 def as_declared(said: Mapping[str, Any], known: Mapping[str, Setting]) -> dict[str, Any]:
-    """Known settings, whole numbers as floats where the file wants those: 1 and 1.0 are one key."""
+    """The known settings, with whole numbers as floats where declared, so 1 and 1.0 share a key."""
     return {
         name: float(value)
         if type(value) is int and "float" in known[name].types and "int" not in known[name].types

@@ -1,4 +1,4 @@
-"""Which families, objectives and heads there are, and which are still to come."""
+"""The families, objectives and heads that exist, and those that are planned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from models import catalogue
 
 ARTICLES = catalogue.KINDS
 
-# Names that are part of the design. Whichever has a file is available; the others are refused as
+# Names that are part of the design. Those with a file are available; the others are refused as
 # "not supported yet" rather than as unknown.
 PLANNED = {
     "families": (
@@ -36,17 +36,17 @@ PLANNED = {
 
 
 def available(kind: str, folders: Sequence[Path]) -> list[str]:
-    """Names with a file, the project's own first searched."""
+    """Names with a file; the project's own are searched first."""
     return list(catalogue.names(kind, folders))
 
 
 def file_of(kind: str, name: str, folders: Sequence[Path]) -> Path:
-    """The file of a name that is available; the project's own hides a built-in one."""
+    """The file of an available name; the project's own hides a built-in one."""
     return catalogue.file_of(kind, name, folders)
 
 
 def unknown(where: str, name: str, kind: str, folders: Sequence[Path]) -> UnknownNameError | None:
-    """The fault of a name that has no file and is not planned either."""
+    """The fault of a name that neither has a file nor is planned."""
     there = available(kind, folders)
     if name in there or name in PLANNED[kind]:
         return None

@@ -26,7 +26,7 @@ def parse_path(text: str, where: str) -> Path:
     """The keys and indices of ``stages[0].budget.steps``.
 
     Raises:
-        RecipeError: It isn't a path.
+        RecipeError: The text is not a path.
     """
     path: list[str | int] = []
     at = 0

@@ -1,4 +1,4 @@
-"""From a recipe to its resolved form: every value explicit, whatever can't be refused."""
+"""Resolves a recipe: makes every value explicit, and refuses what cannot run."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def resolve(
     seed: int | None = None,
     registered: Mapping[str, Path] | None = None,
 ) -> ResolvedRecipe:
-    """Make every value explicit and refuse what can't be, before any work.
+    """Make every value explicit and refuse what cannot run, before any work.
 
     Args:
-        recipe: As `load_recipe` returns it.
-        sources: Every known source by name, with what is known of those the recipe uses; None
-            leaves the names of sources unchecked.
-        folders: Project folders searched before the built-in ones; those of the recipe's file
-            unless given.
-        seed: In place of the recipe's; where it has several, of the stages they differ in.
-        registered: Where the files lie of each registered version it starts from, by address.
+        recipe: A recipe from `load_recipe`.
+        sources: Every known source by name, with facts about those the recipe uses; None leaves the
+            names of sources unchecked.
+        folders: Project folders searched before the built-in ones; by default those of the recipe's
+            file.
+        seed: A seed instead of the recipe's; if it has several, for the stages that differ by seed.
+        registered: Folders of the registered versions that it starts from, by address.
 
     Raises:
-        RecipeError: Everything that is wrong, a line each.
+        RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
     folders = search_folders(recipe.path) if folders is None else folders
     check_supported(recipe, folders)
@@ -54,7 +54,7 @@ def resolve(
 
 
 class _Resolution:
-    """What is said once for the whole recipe."""
+    """Resolves what applies to the whole recipe."""
 
     def __init__(self, ledger: Ledger):
         self.ledger = ledger
@@ -117,7 +117,7 @@ class _Resolution:
         )
 
     def _measured_by(self, stages: Sequence[ResolvedStage], heads: Iterable[str]) -> str | None:
-        """The first objective that says how it is measured: one for all stages, so they compare."""
+        """The first measurable objective; one for all stages, so that they can be compared."""
         named = (name for stage in stages for name in stage.objectives)
         for name in (*named, *heads):
             literals = catalogue.literals("objectives", name, self.ledger.folders)
@@ -126,7 +126,7 @@ class _Resolution:
         return None
 
     def _network(self) -> Network:
-        """The one that the recipe describes, with random weights."""
+        """The network that the recipe describes, with random weights."""
         recipe = self.ledger.recipe
         if recipe.size is None:
             self.ledger.fault("size", "the key is missing: the name of a size, or a mapping")
@@ -134,7 +134,7 @@ class _Resolution:
         return resolve_network(self.ledger, recipe.family, recipe.size, "size")
 
     def _seeds(self, seed: int | None) -> tuple[int, tuple[int, ...], str | None]:
-        """The seed of the first stages, all seeds of the last ones, and where these begin."""
+        """The seed of the shared stages, all seeds, and the first stage that differs by seed."""
         recipe = self.ledger.recipe
         if recipe.seed is not None and recipe.seeds is not None:
             self.ledger.fault("seeds", "expected seed or seeds, got both")
@@ -193,7 +193,7 @@ class _Resolution:
     def _brought(
         self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]
     ) -> ResolvedTokenizer:
-        """The tokenizer that comes with a network, and the text it gets more words from."""
+        """The tokenizer that comes with a network, and the text from which words are added."""
         said = self.ledger.recipe.tokenizer
         if said is None or said.add_words is None:
             return tokenizer
@@ -204,7 +204,7 @@ class _Resolution:
         return replace(tokenizer, learn_from=self._learn_from(stages), add_words=said.add_words)
 
     def _learn_from(self, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
-        """Names of the texts that pieces are learned from."""
+        """Names of the texts from which the vocabulary is learned."""
         said = self.ledger.recipe.tokenizer
         if said is not None and said.learn_from is not None:
             for i, name in enumerate(said.learn_from):
@@ -221,7 +221,7 @@ class _Resolution:
         return found
 
     def _tasks(self, stages: Sequence[ResolvedStage]) -> None:
-        """A network that reads task ids has one for each objective that takes turns on it."""
+        """Check that a network with task ids has one for each objective that takes turns."""
         tasks: dict[str, None] = {}
         for stage in stages:
             if stage.starts_network:
@@ -239,7 +239,7 @@ class _Resolution:
                 return
 
     def _units(self, stages: Sequence[ResolvedStage]) -> ResolvedUnits:
-        """Segmenter and gazetteer; a stage that masks phrases or entities needs the latter."""
+        """Segmenter and gazetteer; a stage that masks phrases or entities needs a gazetteer."""
         said = self.ledger.recipe.units
         units = ResolvedUnits(said and said.segmenter, said and said.gazetteer)
         for stage in stages:

@@ -1,8 +1,7 @@
-"""Every key a recipe may have, with its type, its range and what it means.
+"""Every key of a recipe, with its type, its range and its meaning.
 
-The schema is whole from the first day: a key whose machinery comes later is here already and
-refused by `fourstage.recipe.support`, because a key added later would be one that old recipes could
-not have named. A key that is absent is ``None`` here and gets its value in
+The schema is complete: a key that is not supported yet is already here, and refused by
+`fourstage.recipe.support`. An absent key is ``None`` here and gets its value in
 `fourstage.recipe.resolution`.
 """
 
@@ -45,7 +44,7 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Settings of parts are checked against the part's own file; here only that they are plain."""
+    """Check that settings of parts are plain; the rest is checked against the part's own file."""
     if isinstance(value, (str, bool, int)) or (isinstance(value, float) and isfinite(value)):
         return value
     if depth < 3 and isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -64,7 +63,7 @@ def _is_mapping(value: Any) -> str:
 
 
 class Part(BaseModel):
-    """A mapping in a recipe: no unknown key, no type turned into another, never changed."""
+    """A mapping in a recipe: no unknown keys, no type coercion, immutable."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -97,13 +96,13 @@ class Tokenizer(Part):
     scheme: (
         Literal["wordpiece", "byte_bpe", "sentencepiece", "byte_pair", "words", "characters"] | None
     ) = None
-    """How words are cut; ``wordpiece`` unless said otherwise."""
+    """How words are split; default ``wordpiece``."""
     vocabulary_size: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
-    """Number of token ids, the special ones counted."""
+    """Number of token ids, including special ones."""
     lowercase: bool | None = None
     """Whether case and accents are folded; ``byte_bpe`` keeps them."""
     learn_from: Annotated[Texts, Field(min_length=1)] | None = None
-    """Corpora the vocabulary is learned from; those of all stages unless said otherwise."""
+    """Corpora from which the vocabulary is learned; by default those of all stages."""
     add_words: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Whole words of `learn_from` to add to the vocabulary that comes with `init`."""
 
@@ -114,9 +113,9 @@ class Units(Part):
     a_key_of = "units"
 
     segmenter: Literal["rjieba"] | None = None
-    """Cuts text without blanks (Chinese) into words; each character is one unless said so."""
+    """Splits text without spaces (Chinese) into words; by default each character is a word."""
     gazetteer: str | None = None
-    """File of names, one a line: ``name<TAB>phrase`` or ``name<TAB>entity``."""
+    """File of names, one per line: ``name<TAB>phrase`` or ``name<TAB>entity``."""
 
 
 class Seeds(Part):
@@ -129,8 +128,8 @@ class Seeds(Part):
     from_: Annotated[str, Field(alias="from")] = "finetune"
     """Name of the first stage that differs."""
     together: Count | None = None
-    """So many values, one after the other, share the stages before `from`, which take the first of
-    them for their seed; all of them unless said otherwise."""
+    """How many consecutive values share the stages before `from`, which use the first of them as
+    their seed; by default all."""
 
 
 class Phase(Part):
@@ -142,7 +141,7 @@ class Phase(Part):
     share: Positive
     """Part of the budget, relative to the other phases."""
     batch_size: Count | None = None
-    """Examples a step in this phase; the stage's unless said otherwise."""
+    """Examples per step in this phase; by default the stage's."""
 
 
 class Budget(Part):
@@ -154,9 +153,9 @@ class Budget(Part):
     steps: Count | None = None
     """Optimizer updates."""
     tokens: Count | None = None
-    """Tokens read, padding not counted."""
+    """Tokens read, without padding."""
     epochs: Positive | None = None
-    """Passes over the data; a part of one is allowed."""
+    """Passes over the data; fractions are allowed."""
 
 
 class OptimizerGroup(Part):
@@ -179,20 +178,20 @@ class OptimizerSettings(Part):
     peak_learning_rate: Annotated[float, Field(gt=0, le=10)] | None = None
     """Learning rate at the end of the warm-up."""
     warmup: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Share of the steps in which the learning rate rises from zero."""
+    """Share of the steps during which the learning rate rises from zero."""
     decay: Literal["linear", "cosine", "constant", "inverse_square_root"] | None = None
-    """What the learning rate does after the warm-up."""
+    """Learning-rate schedule after the warm-up."""
     weight_decay: Share | None = None
-    """Decoupled; LayerNorms and biases are left out."""
+    """Decoupled weight decay; LayerNorms and biases are excluded."""
     beta_1: Annotated[float, Field(ge=0, lt=1)] | None = None
     beta_2: Annotated[float, Field(ge=0, lt=1)] | None = None
     epsilon: Annotated[float, Field(gt=0, lt=1)] | None = None
     bias_correction: Literal["moments", "rate", "none"] | None = None
-    """Of moments that begin at zero: ``moments`` as in Adam's paper and torch, ``rate`` as in
-    TensorFlow and fairseq, ``none`` as in Google's code of BERT; they differ where gradients are
-    near epsilon."""
+    """Bias correction of moments that start at zero: ``moments`` as in Adam's paper and torch,
+    ``rate`` as in TensorFlow and fairseq, ``none`` as in Google's code of BERT; they differ where
+    gradients are near epsilon."""
     clip_norm: Annotated[float, Field(ge=0)] | None = None
-    """Largest norm of the whole gradient; 0 does not clip."""
+    """Largest norm of the whole gradient; 0 for no clipping."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None
     """Factor on the learning rate for each layer further from the output."""
     groups: Annotated[tuple[OptimizerGroup, ...], Field(strict=False)] | None = None
@@ -212,7 +211,7 @@ class Optimizer(Part):
 
 
 class Penalty(Part):
-    """Strength of a pull towards the weights at the start of the stage."""
+    """Strength of a penalty that pulls towards the weights at the start of the stage."""
 
     a_key_of = "a penalty"
 
@@ -241,7 +240,7 @@ class Annealing(Part):
 
 
 class Remedies(Part):
-    """What is done against forgetting what earlier stages learned."""
+    """Remedies against forgetting what earlier stages learned."""
 
     a_key_of = "remedies"
 
@@ -278,12 +277,12 @@ class Window(Part):
 
 
 class Stop(Part):
-    """End before the budget where the held-out metric no longer gets better."""
+    """End before the budget if the held-out metric no longer improves."""
 
     a_key_of = "stop"
 
     patience: Count
-    """Evaluations in a row without a new best."""
+    """Consecutive evaluations without a new best."""
     metric: str | None = None
 
 
@@ -308,7 +307,7 @@ class Decode(Part):
     top_k: Count | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     no_repeat: Count | None = None
-    """Length of the runs of tokens that may not occur twice."""
+    """Length of token sequences that must not repeat."""
 
 
 Size = Annotated[
@@ -324,17 +323,17 @@ class Stage(Part):
 
     stage: Literal["general", "domain", "task", "finetune"]
     name: StageName | None = None
-    """Unique; the kind of the stage unless said otherwise."""
+    """Unique name; by default the kind of the stage."""
     family: str | None = None
-    """With a family or size of its own a stage starts a new network; later stages inherit it."""
+    """With its own family or size a stage starts a new network; later stages inherit it."""
     size: Size | None = None
-    """Of the new network: a name in the family's file, or the network's own arguments."""
+    """Size of the new network: a name in the family's file, or the network's own arguments."""
     init: Initial | None = None
-    """In place of training stage general: ``hf:owner/name@commit``, ``folder:path``, or
-    ``models:/name@alias`` (or ``models:/name/3``) for what a registered version was pre-trained
-    to."""
+    """A network to use instead of training stage general: ``hf:owner/name@commit``,
+    ``folder:path``, or ``models:/name@alias`` (or ``models:/name/3``) for a registered version as
+    it was before fine-tuning."""
     corpora: Weights | None = None
-    """A source's name and its share of the tokens."""
+    """Share of the tokens by name of the source."""
     dataset: str | None = None
     """Labelled source of the finetune stage."""
     overlap: Literal["drop_from_train", "refuse", "report"] | None = None
@@ -348,7 +347,7 @@ class Stage(Part):
     """The head of the finetune stage with its settings."""
     sequence_length: Length | None = None
     phases: Annotated[tuple[Phase, ...], Field(strict=False, min_length=1)] | None = None
-    """Sequence lengths one after the other, one optimizer through all."""
+    """Sequence lengths in order, with one optimizer throughout."""
     lengths: Lengths | None = None
     long_rows: (
         Annotated[
@@ -360,52 +359,52 @@ class Stage(Part):
     ) = None
     """What happens to rows longer than a sequence: ``head`` keeps their beginning."""
     batch_size: Annotated[int, Field(gt=0, le=1 << 20)] | None = None
-    """Examples a step, that is an optimizer update."""
+    """Examples per step, that is, per optimizer update."""
     micro_batches: Annotated[int, Field(gt=0, le=1 << 16)] | None = None
-    """Parts a batch is cut into to save memory; their gradients are added up."""
+    """Parts into which a batch is split to save memory; their gradients are accumulated."""
     budget: Budget | None = None
     optimizer: Optimizer | None = None
     precision: Literal["auto", "float32", "bfloat16"] | None = None
-    """Of the matrix products; ``auto`` takes bfloat16 where the processor is faster so."""
+    """Precision of the matrix products; ``auto`` chooses bfloat16 where it is faster."""
     remedies: Remedies | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None
-    """What new data do to a finished stage."""
+    """What happens to a finished stage when there are new data."""
     stop: Stop | None = None
     select: Select | None = None
     decode: Decode | None = None
 
     @property
     def starts_network(self) -> bool:
-        """Whether it trains another network than the stage before."""
+        """Whether it trains a different network from the stage before."""
         return self.family is not None or self.size is not None
 
 
 class Limits(Part):
-    """What a run may use up; it stops with a checkpoint, or before it starts."""
+    """What a run may use; it stops with a checkpoint, or before it starts."""
 
     a_key_of = "limits"
 
     minutes: Positive | None = None
-    """Of one run; the stage under way writes a checkpoint."""
+    """Minutes of one run; the current stage then writes a checkpoint."""
     disk_gb: Positive | None = None
-    """Gigabytes (10⁹ bytes) that what one run makes may take in the store."""
+    """Gigabytes (10⁹ bytes) that the results of one run may take in the store."""
 
 
 class Evaluate(Part):
-    """What is measured on the last stage, and on the way."""
+    """What is measured on the last stage and along the way."""
 
     a_key_of = "evaluate"
 
     metrics: Annotated[Texts, Field(min_length=1)] | None = None
     split: Literal["dev", "test"] | None = None
-    """The rows that scores are reported on; left out, ``test``."""
+    """The rows on which scores are reported; default ``test``."""
     slices: Texts | None = None
-    """Groups of rows with a score of their own."""
+    """Groups of rows with their own score."""
     forgetting_on: Texts | None = None
     """Corpora whose held-out loss is measured after every stage."""
     probes: Annotated[dict[str, str], Field(min_length=1)] | None = None
-    """Datasets on which a linear probe tells what the network knows after pre-training, each with
-    its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
+    """Datasets on which a linear probe measures what the network knows after pre-training, each
+    with its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
 
 
 class Comparison(Part):
@@ -414,7 +413,7 @@ class Comparison(Part):
     a_key_of = "not_below_champion_by"
 
     margin: Annotated[float, Field(ge=0, le=1)]
-    """Largest loss that counts as not worse."""
+    """Largest loss of score that counts as not worse."""
     confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
     resamples: Annotated[int, Field(ge=100, le=1_000_000)] | None = None
     seed: Seed | None = None
@@ -428,7 +427,7 @@ class Requirement(Part):
     at_least: float | None = None
     at_most: float | None = None
     above: Literal["cheap_baseline"] | None = None
-    """TF-IDF of words and characters with a linear SVM, by more than chance explains."""
+    """Lead over TF-IDF of words and characters with a linear SVM, beyond chance."""
     not_below_champion_by: (
         Annotated[
             Annotated[float, Field(ge=0, le=1), Tag("text")]
@@ -437,7 +436,7 @@ class Requirement(Part):
         ]
         | None
     ) = None
-    """Margin against the champion, or the whole test."""
+    """Margin against the champion, or the settings of the test."""
     p50_at_most: Positive | None = None
     p95_at_most: Positive | None = None
 
@@ -453,7 +452,7 @@ class Requirement(Part):
 
 
 class Promote(Part):
-    """Under which name the last stage is registered, and what the gate asks of it."""
+    """The name under which the last stage is registered, and the requirements of the gate."""
 
     a_key_of = "promote"
 
@@ -461,29 +460,29 @@ class Promote(Part):
     require: dict[str, Requirement] | None = None
     """By metric, or ``forgetting``, ``latency_ms``, ``size_mb``."""
     require_slices: dict[str, dict[str, Requirement]] | None = None
-    """Floors of slices: ``{length: {macro_f1: {at_least: 0.4}}}``."""
+    """Requirements by slice: ``{length: {macro_f1: {at_least: 0.4}}}``."""
     split: Literal["dev", "test"] | None = None
-    """The rows the gate decides on; left out, ``dev``, so that ``test`` chooses nothing."""
+    """The rows on which the gate decides; default ``dev``, so that ``test`` chooses nothing."""
     approve: Literal["by_hand"] | None = None
-    """Whether somebody has to agree, after the gate; left out, the gate alone decides."""
+    """Whether somebody has to approve after the gate; by default the gate alone decides."""
 
 
 class Recipe(Part):
-    """One YAML that says everything about a run.
+    """One YAML file that describes a whole run.
 
     Attributes:
         path: The file it was read from.
-        origins: Where each value came from, by path: a file, ``--set`` or ``smoke``.
+        origins: The origin of each value, by path: a file, ``--set`` or ``smoke``.
     """
 
     name: RunName
-    """Names the experiment; lower-case letters, digits, ``.``, ``_`` and ``-``."""
+    """Name of the recipe; lower-case letters, digits, ``.``, ``_`` and ``-``."""
     extends: str | None = None
-    """Another recipe, such as ``papers/bert``, whose values hold where this one has none."""
+    """Another recipe, such as ``papers/bert``, whose values apply unless this one has its own."""
     family: str
     """Network: the name of a file in ``models/families``."""
     size: Size | None = None
-    """Name of a size in the family's file, or the network's own arguments; left out with `init`."""
+    """Name of a size in the family's file, or the network's own arguments; omit with `init`."""
     tokenizer: Tokenizer | None = None
     units: Units | None = None
     seed: Seed | None = None
@@ -501,7 +500,7 @@ class Recipe(Part):
 
     @property
     def source_names(self) -> tuple[str, ...]:
-        """Every source it names, each once."""
+        """The distinct sources that it names."""
         names: list[str] = [*(self.decontaminate or ())]
         names += (self.tokenizer and self.tokenizer.learn_from) or ()
         names += (self.evaluate and self.evaluate.forgetting_on) or ()
@@ -517,10 +516,10 @@ class Recipe(Part):
 
     @property
     def where(self) -> str:
-        """How messages call the recipe."""
+        """The name of the recipe in messages."""
         return self._where
 
     @property
     def origins(self) -> dict[tuple[str | int, ...], str]:
-        """Where each given value came from, by its path of keys and indices."""
+        """The origin of each given value, by its path of keys and indices."""
         return self._origins

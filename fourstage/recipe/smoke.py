@@ -1,8 +1,8 @@
-"""The same recipe at size tiny, a few steps a stage, on text that every machine has.
+"""The smoke version of a recipe: size tiny, a few steps per stage, on text every machine has.
 
-Structure stays: stages, objectives, head, phases, tokenizer scheme, metrics. What makes a run long
-or needs a download goes. The result is registered under another name and can never touch the real
-one.
+The structure stays: stages, objectives, head, phases, tokenizer scheme, metrics. Whatever makes a
+run long or needs a download is replaced. The result is registered under another name and can never
+touch the real one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
             dict.fromkeys(name if name in EMBEDDED else GENERAL for name in names)
         )
     if probes := small.get("evaluate", {}).get("probes"):
-        # Foreign ones fall together; the first one's metric counts.
+        # All non-embedded datasets map to the same one; the metric of the first counts.
         embedded = {n if n in EMBEDDED else DATASET: m for n, m in reversed(probes.items())}
         small["evaluate"]["probes"] = embedded
     if "promote" in small:
@@ -56,12 +56,12 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
 
 
 def smoke_name(name: str) -> str:
-    """``<name>-smoke``, cut so that it still is a name."""
+    """``<name>-smoke``, shortened if necessary to stay a valid name."""
     return name if name.endswith("-smoke") else f"{name[:94]}-smoke"
 
 
 def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, Any]:
-    """A stage that would take its network from elsewhere, trained as the stages after it are."""
+    """A stage whose network would come from elsewhere, trained like the stages after it instead."""
     if "init" not in stage:
         return stage
     objectives = next((each["objectives"] for each in stages if "objectives" in each), None)
@@ -104,7 +104,7 @@ def _stage(stage: dict[str, Any]) -> dict[str, Any]:
 
 
 def _corpora(corpora: dict[str, float], kind: str) -> dict[str, float]:
-    """Shares on embedded text: the largest foreign corpus becomes the stage's own."""
+    """Shares of embedded text, which replaces the largest of the other corpora."""
     own = {"general": GENERAL, "domain": DOMAIN, "task": DATASET}.get(kind, GENERAL)
     foreign = [name for name in corpora if name not in EMBEDDED]
     largest = max(foreign, key=lambda name: corpora[name], default=None)
@@ -121,7 +121,7 @@ def _corpora(corpora: dict[str, float], kind: str) -> dict[str, float]:
 
 
 def _renamed(names: list[str], stages: list[dict[str, Any]]) -> list[str]:
-    """Embedded corpora in place of foreign ones the vocabulary is learned from."""
+    """Embedded corpora in place of the others from which the vocabulary is learned."""
     used = [name for stage in stages for name in stage.get("corpora", {}) if name != DATASET]
     kept = [name for name in names if name in EMBEDDED]
     return list(dict.fromkeys([*kept, *(used if len(kept) < len(names) else [])])) or [GENERAL]

@@ -1,4 +1,4 @@
-"""What a recipe takes over from the network it starts from: ``init`` of its first stage."""
+"""What a recipe takes from the network that it starts from: ``init`` of its first stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fourstage.recipe.resolved import ResolvedTokenizer
 from fourstage.recipe.schema import Stage
 from models.interchange.published import FOLDER, published_folder
 
-MORE = ("learn_from", "add_words")  # say nothing of the tokenizer that is there
+MORE = ("learn_from", "add_words")  # keys that do not contradict the existing tokenizer
 ALLOWED = frozenset({"stage", "name", "init"})  # the keys of a stage that is not trained
 
 
@@ -23,10 +23,10 @@ class Start:
     """A network that was trained elsewhere.
 
     Attributes:
-        folder: Where its files lie.
+        folder: The folder with its files.
         network: Its family and arguments.
-        heads: Names of the objectives whose heads it brings.
-        tokenizer: The one it was trained with.
+        heads: Names of the objectives whose heads come with it.
+        tokenizer: The tokenizer it was trained with.
     """
 
     folder: Path
@@ -36,12 +36,12 @@ class Start:
 
 
 def resolve_start(ledger: Ledger) -> Start | None:
-    """Look at the network the first stage starts from, where it says so.
+    """Inspect the network that the first stage starts from, if any.
 
     Raises:
-        RecipeError: It can't be read, or is none of ours.
-        ContractViolation: A file of it is not what it claims to be.
-        EnvironmentFault: The hub cannot be reached and the files are not here.
+        RecipeError: It cannot be read, or is not supported.
+        ContractViolation: One of its files is invalid.
+        EnvironmentFault: The hub cannot be reached and the files are not cached.
     """
     stages = ledger.recipe.stages
     for i, stage in enumerate(stages):
@@ -68,7 +68,7 @@ def resolve_start(ledger: Ledger) -> Start | None:
 
 
 def _found(address: str, folders: Iterable[Path]) -> str:
-    """A folder's address with the path found in the recipe's own folders first."""
+    """The address of a folder, with the path searched in the recipe's own folders first."""
     if not address.startswith(FOLDER):
         return address
     said = address.removeprefix(FOLDER)
@@ -92,7 +92,7 @@ def _check(ledger: Ledger, i: int, stage: Stage) -> None:
 
 
 def _agrees(ledger: Ledger, network: Network, tokenizer: ResolvedTokenizer) -> None:
-    """What the recipe says of network and tokenizer must be what the files say."""
+    """Check that the recipe's network and tokenizer agree with the files."""
     recipe = ledger.recipe
     if recipe.family != network.family:
         ledger.fault("family", f"{recipe.family!r}, but `init` is a {network.family}")

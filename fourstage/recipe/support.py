@@ -1,6 +1,6 @@
-"""What a recipe may say but no machinery does yet: refused before any work, never ignored.
+"""Refuses, before any work, keys of the schema that are not implemented yet.
 
-When a piece of machinery arrives, its line here goes.
+When one is implemented, its line here is removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ REMEDIES = ("layer_decay",)
 
 
 def check_supported(recipe: Recipe, folders: Sequence[Path] = ()) -> None:
-    """Refuse what is part of the schema and has no machinery yet.
+    """Refuse what is part of the schema but not implemented yet.
 
     Raises:
         RecipeError: One line for each, "not supported yet: …".
