@@ -116,20 +116,24 @@ def training(folder: Path) -> Callable[[], Any]:
     from models.catalogue import literals
     from models.tokenizers.wordpiece import WordPiece
     from models.training.gradient import train
-    from models.training.job import Budget, Phase, TrainingJob
+    from models.training.job import TrainingJob
+    from models.training.stage import Budget, Optimizer, Phase, StageSettings
 
     def work() -> None:
         path = folder / "tokens" / "documents.arrow"
-        job = TrainingJob(
-            stage="general",
+        stage = StageSettings(
+            kind="general",
             family="bert",
             network=literals("families", "bert")["SIZES"]["tiny"],
-            tokenizer=WordPiece.load(folder / "tokenizer"),
-            phases=[Phase(128)],
+            phases=(Phase(128),),
             batch_size=16,
             budget=Budget("steps", STEPS),
-            optimizer={"adamw": {}},
+            optimizer=Optimizer("adamw", {}),
             objectives={"masked_lm": {}, "next_sentence": {}},
+        )
+        job = TrainingJob(
+            stage,
+            WordPiece.load(folder / "tokenizer"),
             corpora={"made-up": (TokenisedCorpus(path, "train"), 1.0)},
         )
         train(job, folder / "stage")

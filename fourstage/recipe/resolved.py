@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from models.catalogue import TEACHER
+from models.training.stage import StageSettings
 
 # A key added to the schema later goes here with the value that means "as before", so that the keys
 # of recipes written before it stay what they were. Never change or remove a line.
@@ -23,42 +24,6 @@ NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
     "layer_decay": 1.0,
     "groups": [],
 }
-
-
-@dataclass(frozen=True)
-class ResolvedPhase:
-    """A part of the budget at one sequence length.
-
-    Attributes:
-        sequence_length: Tokens a row, special ones counted.
-        share: Part of the budget, 0-1; a stage's phases sum to 1.
-        batch_size: Examples a step.
-    """
-
-    sequence_length: int
-    share: float
-    batch_size: int
-
-
-@dataclass(frozen=True)
-class ResolvedBudget:
-    """How long a stage trains.
-
-    Attributes:
-        unit: ``steps``, ``tokens`` or ``epochs``.
-        amount: Whole for steps and tokens.
-    """
-
-    unit: str
-    amount: float
-
-
-@dataclass(frozen=True)
-class ResolvedOptimizer:
-    """An optimizer's name and all its settings."""
-
-    name: str
-    settings: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -90,36 +55,20 @@ class ResolvedUnits:
     gazetteer: str | None = None
 
 
-@dataclass(frozen=True)
-class ResolvedStage:
-    """One trained part, nothing left to guess.
+@dataclass(frozen=True, kw_only=True)
+class ResolvedStage(StageSettings):
+    """One trained part of a recipe, nothing left to guess.
 
     Attributes:
         index: Place in the recipe's list.
         name: Unique in the recipe.
-        kind: ``general``, ``domain``, ``task`` or ``finetune``.
-        family: Name of the network's file.
-        network: The network's arguments but the size of the vocabulary and the dtype.
         corpora: Share of tokens by source name, summing to 1; empty for ``finetune``. A dataset
             here means the text of its training rows.
-        dataset: Labelled source; ``finetune`` only.
         overlap: What happens to training rows that are evaluation rows; ``finetune`` only.
-        objectives: Settings by objective; empty for ``finetune``.
-        weights: Factor of each objective in the loss.
-        head: Name of the head; ``finetune`` only.
-        head_settings: Its settings.
-        phases: Sequence lengths one after the other; at least one.
         long_rows: ``head`` keeps the beginning of a row longer than a sequence.
-        batch_size: Examples a step.
-        micro_batches: Parts of a batch whose gradients are added up.
-        precision: ``auto``, ``float32`` or ``bfloat16``.
         refresh: What new data do: ``never``, ``on_change`` or ``continue``.
-        stop: ``{"patience": n, "metric": name}`` or None.
-        select: ``{"metric": name, "split": name}`` or None.
-        seed: Of everything random in the stage.
         part_defaults: Defaults in the files of the network (``network``), the objectives (by name)
             and the head (by name).
-        alternate: Whether objectives take turns, `weights` being their shares of the updates.
         starts_network: Whether it has a family or size of its own, and so random weights instead of
             those of the stage before.
         teachers: The earlier stage that an objective learns from, by objective.
@@ -128,37 +77,14 @@ class ResolvedStage:
 
     index: int
     name: str
-    kind: str
-    family: str
-    network: Mapping[str, Any]
     corpora: Mapping[str, float]
-    dataset: str | None
     overlap: str | None
-    objectives: Mapping[str, Mapping[str, Any]]
-    weights: Mapping[str, float]
-    head: str | None
-    head_settings: Mapping[str, Any]
-    phases: tuple[ResolvedPhase, ...]
     long_rows: str
-    batch_size: int
-    micro_batches: int
-    budget: ResolvedBudget
-    optimizer: ResolvedOptimizer
-    precision: str
     refresh: str
-    stop: Mapping[str, Any] | None
-    select: Mapping[str, Any] | None
-    seed: int
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    alternate: bool = False
     starts_network: bool = False
     teachers: Mapping[str, str] = field(default_factory=dict)
     init: str | None = None
-
-    @property
-    def sequence_length(self) -> int:
-        """The longest of its phases."""
-        return max(phase.sequence_length for phase in self.phases)
 
 
 @dataclass(frozen=True)

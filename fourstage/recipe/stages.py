@@ -16,15 +16,11 @@ from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe import defaults, parts
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import Network, resolve_network
-from fourstage.recipe.resolved import (
-    ResolvedBudget,
-    ResolvedOptimizer,
-    ResolvedPhase,
-    ResolvedStage,
-)
+from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Stage
 from fourstage.strict_yaml import kind_of
 from models import catalogue
+from models.training.stage import Budget, Optimizer, Phase
 
 
 class StageResolution:
@@ -294,16 +290,14 @@ class StageResolution:
         stage: Stage,
         before: ResolvedStage | None,
         batch_size: int,
-    ) -> tuple[ResolvedPhase, ...]:
+    ) -> tuple[Phase, ...]:
         if stage.phases is not None and stage.sequence_length is not None:
             self.ledger.fault(f"{at}.phases", "expected sequence_length or phases, got both")
         longest = self.network.arguments.get("max_sequence_length")
         if stage.phases is not None:
             total = sum(phase.share for phase in stage.phases)
             phases = tuple(
-                ResolvedPhase(
-                    phase.sequence_length, phase.share / total, phase.batch_size or batch_size
-                )
+                Phase(phase.sequence_length, phase.share / total, phase.batch_size or batch_size)
                 for phase in stage.phases
             )
             for k, phase in enumerate(stage.phases):
@@ -320,7 +314,7 @@ class StageResolution:
                 f"{at}.sequence_length", "recipe"
             )
         self._room(f"{at}.sequence_length", length, longest)
-        return (ResolvedPhase(length, 1.0, batch_size),)
+        return (Phase(length, 1.0, batch_size),)
 
     def _room(self, path: str, length: int, longest: Any) -> None:
         if isinstance(longest, int) and length > longest:
@@ -330,17 +324,17 @@ class StageResolution:
                 f"({longest}); shorten it, or give `size` as a mapping with max_sequence_length",
             )
 
-    def _budget(self, at: str, stage: Stage) -> ResolvedBudget:
+    def _budget(self, at: str, stage: Stage) -> Budget:
         if stage.init is not None:
-            return ResolvedBudget("steps", 0)
+            return Budget("steps", 0)
         if stage.budget is None:
             unit, amount = defaults.STAGES[stage.stage].budget
             self.ledger.origins[f"{at}.budget"] = f"default for {stage.stage}"
-            return ResolvedBudget(unit, amount)
+            return Budget(unit, amount)
         unit, amount = next(iter(stage.budget.model_dump(exclude_none=True).items()))
-        return ResolvedBudget(unit, amount)
+        return Budget(unit, amount)
 
-    def _optimizer(self, at: str, stage: Stage) -> ResolvedOptimizer:
+    def _optimizer(self, at: str, stage: Stage) -> Optimizer:
         default = defaults.STAGES[stage.stage].adamw
         said: dict[str, Any] = {}
         if stage.optimizer is not None and stage.optimizer.adamw is not None:
@@ -357,7 +351,7 @@ class StageResolution:
         for key in default:
             if key not in said:
                 self.ledger.origins[f"{at}.optimizer.adamw.{key}"] = f"default for {stage.stage}"
-        return ResolvedOptimizer("adamw", {**default, **said})
+        return Optimizer("adamw", {**default, **said})
 
     def _watch(self, path: str, said: Any, kind: str) -> dict[str, Any] | None:
         """`stop` or `select`, its metric checked; text has its held-out loss, rows have metrics."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from fourstage.errors import RecipeError
 from models.inputs.turns import Turns
-from models.training.job import Budget, Phase
+from models.training.stage import Budget, Phase
 
 
 @dataclass(frozen=True)

@@ -44,15 +44,14 @@ from models.training.assembly import (
 )
 from models.training.duration import Duration, duration
 from models.training.interruption import Interruption
-from models.training.job import Budget, Outcome, Phase, Report, Silence, TrainingJob
+from models.training.job import Outcome, Report, Silence, TrainingJob
 from models.training.optimizer import LayerwiseAdamW, make_optimizer
 from models.training.precision import resolve_precision
 from models.training.selection import make_selection
+from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, total_loss
 from models.training.traced_model import jit_compile
 from models.training.trained_stage import load_before, tasks_before, write_stage
-
-__all__ = ["Budget", "Outcome", "Phase", "Report", "Silence", "TrainingJob", "train"]
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"  # how many rows of the history the report has been handed
@@ -79,7 +78,7 @@ def train(job: TrainingJob, folder: Path, report: Report | None = None) -> Outco
         EnvironmentFault: The loss is not finite, or there is no space.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _seeded(job.seed), Interruption(job.deadline_seconds) as interruption:
+    with _seeded(job.stage.seed), Interruption(job.deadline_seconds) as interruption:
         return _Run(job, folder, report or Silence(), interruption).run()
 
 
@@ -130,46 +129,50 @@ class _Run:
     def __init__(self, job: TrainingJob, folder: Path, report: Report, interruption: Interruption):
         _check(job)
         self.job = job
+        self.stage = job.stage
         self.folder = folder
         self.checkpoints = folder / CHECKPOINTS
         self.report = report
         self.interruption = interruption
-        self.precision = resolve_precision(job.precision)
+        self.precision = resolve_precision(self.stage.precision)
 
-        contexts = [self._context(phase.sequence_length) for phase in job.phases]
+        contexts = [self._context(phase.sequence_length) for phase in self.stage.phases]
         per_phase = [
-            build_objectives(job.objectives, job.head, context, job.folders) for context in contexts
+            build_objectives(self.stage.objectives, self.stage.heads, context, job.folders)
+            for context in contexts
         ]
         self.network = build_network(
-            job.family,
-            job.network,
+            self.stage.family,
+            self.stage.network,
             vocabulary_size=job.tokenizer.vocabulary_size,
             precision=self.precision,
             folders=job.folders,
         )
-        check_lengths(job.family, self.network, job.sequence_length)
+        check_lengths(self.stage.family, self.network, self.stage.sequence_length)
         self.objectives = per_phase[-1]
         self.context = contexts[-1]
         self.scorers = {
             name: objective.attach(self.network) for name, objective in self.objectives.items()
         }
         self.groups = self._groups()
-        self.tasks = number_tasks(tasks_before(job), () if job.head is not None else self.groups)
-        check_tasks(job.family, self.network, self.tasks)
+        self.tasks = number_tasks(
+            tasks_before(job), () if self.stage.head is not None else self.groups
+        )
+        check_tasks(self.stage.family, self.network, self.tasks)
         self.feeds: list[Turns] = [
             self._feed(number, phase, context, objectives)
             for number, (phase, context, objectives) in enumerate(
-                zip(job.phases, contexts, per_phase, strict=True)
+                zip(self.stage.phases, contexts, per_phase, strict=True)
             )
         ]
-        self.duration: Duration = duration(job.phases, job.budget, self.feeds)
-        self.model = StageModel(self.network, self.scorers, job.weights)
+        self.duration: Duration = duration(self.stage.phases, self.stage.budget, self.feeds)
+        self.model = StageModel(self.network, self.scorers, self.stage.weights)
         self.models = {name: self._model(name) for name in self.groups}
         self.optimizer: LayerwiseAdamW = make_optimizer(
-            job.optimizer,
+            {self.stage.optimizer.name: self.stage.optimizer.settings},
             total_steps=self.duration.total,
-            accumulation=job.accumulation,
-            layer_decay=job.remedies.get("layer_decay"),
+            accumulation=self.stage.micro_batches,
+            layer_decay=self.stage.remedies.get("layer_decay"),
         )
         self.loss_weights = {name: LossWeights(model) for name, model in self.models.items()}
         for name, model in self.models.items():
@@ -187,7 +190,7 @@ class _Run:
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
         """{whose turn it is: the objectives that score then}; one turn unless they alternate."""
-        if self.job.alternate:
+        if self.stage.alternate:
             return catalogue.turns(list(self.objectives), self.job.folders)
         chooser = max(self.objectives, key=lambda name: self.objectives[name].chooses)
         return {chooser: tuple(self.objectives)}
@@ -198,7 +201,9 @@ class _Run:
         """The batches of a phase."""
         job = self.job
         data = (
-            {job.dataset: (job.rows["train"], 1.0)} if job.head is not None else dict(job.corpora)
+            {(self.stage.dataset or "rows"): (job.rows["train"], 1.0)}
+            if self.stage.head is not None
+            else dict(job.corpora)
         )
         return Turns(
             {
@@ -206,27 +211,32 @@ class _Run:
                     data,
                     [objectives[each] for each in group],
                     context,
-                    phase.batch_size or job.batch_size,
-                    grain_seed(job.seed, "phase", number, *([name] if job.alternate else [])),
+                    phase.batch_size or self.stage.batch_size,
+                    grain_seed(
+                        self.stage.seed, "phase", number, *([name] if self.stage.alternate else [])
+                    ),
                     task=self.tasks.get(name, 0),
                 )
                 for name, group in self.groups.items()
             },
-            {name: job.weights.get(name, 1.0) if job.alternate else 1.0 for name in self.groups},
+            {
+                name: self.stage.weights.get(name, 1.0) if self.stage.alternate else 1.0
+                for name in self.groups
+            },
         )
 
     def _model(self, name: str) -> StageModel:
         """What is trained in a turn: the network and the turn's scorers."""
-        if not self.job.alternate:
+        if not self.stage.alternate:
             return self.model
         # The weight of who leads a turn says how often it comes.
-        factors = {**self.job.weights, name: 1.0}
+        factors = {**self.stage.weights, name: 1.0}
         return StageModel(self.network, self.scorers, factors, self.groups[name])
 
     def _context(self, sequence_length: int) -> Context:
         job = self.job
         weights: tuple[float, ...] | None = None
-        if job.head is not None:
+        if self.stage.head is not None:
             labels = job.rows["train"].labels
             counts = np.bincount(labels[labels >= 0], minlength=len(job.label_names))
             # A label that no training row has cannot be weighted, and has no row to weigh.
@@ -271,7 +281,7 @@ class _Run:
         except _StopHereError:
             self._checkpoint()
             raise Interrupted(
-                f"{self.job.stage}: stopped by {self.interruption.cause} at step {state.step:,} of"
+                f"{self.stage.kind}: stopped by {self.interruption.cause} at step {state.step:,} of"
                 f" {total:,}; the checkpoint is written, run the same command to go on",
                 self.interruption.signal_number,
             ) from None
@@ -307,7 +317,7 @@ class _Run:
 
     def _rest(self, turn: str) -> None:
         """Let what the turn's loss does not reach rest: other heads, a pooler that nobody reads."""
-        if not self.job.alternate:
+        if not self.stage.alternate:
             return
         group = self.groups[turn]
         resting = [scorer for name, scorer in self.scorers.items() if name not in group]
@@ -319,10 +329,10 @@ class _Run:
 
     def _parts(self, turn: str, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
         """The batch, cut along its rows where memory has to be saved."""
-        if self.job.accumulation == 1:
+        if self.stage.micro_batches == 1:
             yield dict(batch)
         else:
-            yield from self.loss_weights[turn].parts(batch, self.job.accumulation)
+            yield from self.loss_weights[turn].parts(batch, self.stage.micro_batches)
 
     def _log(self, total: int) -> None:
         state = self.state
@@ -363,7 +373,7 @@ class _Run:
 
     def _updates(self) -> dict[str, float]:
         """Updates of each turn so far, where there are several."""
-        if not self.job.alternate:
+        if not self.stage.alternate:
             return {}
         counts = self._counts()
         return {f"{name}/updates": float(sum(c[name] for c in counts)) for name in self.groups}
@@ -375,7 +385,7 @@ class _Run:
         kept, _ = checkpoint.newest(self.checkpoints)
         good = f"the checkpoint of step {kept.step:,} is kept" if kept else "no checkpoint was due"
         raise EnvironmentFault(
-            f"{self.job.stage}: the loss is {loss} at step {self.state.step:,}, expected a finite"
+            f"{self.stage.kind}: the loss is {loss} at step {self.state.step:,}, expected a finite"
             f" number; {good}. Lower optimizer.adamw.peak_learning_rate, lengthen its warmup, or"
             " set precision: float32"
         )
@@ -399,7 +409,7 @@ class _Run:
     @property
     def evaluate_every(self) -> int:
         """Updates between evaluations: a pass where the budget is in passes, else a tenth of it."""
-        if self.job.budget.unit == "epochs":
+        if self.stage.budget.unit == "epochs":
             return min(self.duration.steps_in_pass, self.duration.total)
         return max(10, self.duration.total // 10)
 
@@ -423,7 +433,7 @@ class _Run:
             checkpoint.write(self.checkpoints, state.step, arrays, {}, series=BEST)
         else:
             state.without_best += 1
-        patience = (self.job.stop or {}).get("patience")
+        patience = (self.stage.stop or {}).get("patience")
         state.stopped = patience is not None and state.without_best >= patience
 
     # Checkpoints
@@ -520,7 +530,7 @@ class _Run:
                 "stopped_early": state.stopped,
                 "evaluations": state.evaluations,
             }
-        turns = self._counts() if self.job.alternate else []
+        turns = self._counts() if self.stage.alternate else []
         if turns:
             metrics["turns"] = turns
         passes: dict[str, float] = {}
@@ -545,22 +555,25 @@ class _Run:
 
 def _check(job: TrainingJob) -> None:
     """What can be refused before anything is built."""
-    if job.head is not None and "train" not in job.rows:
-        raise ContractViolation(f"{job.stage}: the dataset has no training rows")
-    if job.head is None and not job.corpora:
-        raise RecipeError(f"{job.stage}: no corpora to train on")
-    for phase in job.phases:
-        rows = phase.batch_size or job.batch_size
-        if rows % job.accumulation:
+    stage = job.stage
+    if stage.head is not None and "train" not in job.rows:
+        raise ContractViolation(f"{stage.kind}: the dataset has no training rows")
+    if stage.head is None and not job.corpora:
+        raise RecipeError(f"{stage.kind}: no corpora to train on")
+    for phase in stage.phases:
+        rows = phase.batch_size or stage.batch_size
+        if rows % stage.micro_batches:
             raise RecipeError(
-                f"{job.stage}: micro_batches: a batch of {rows} rows cannot be cut into"
-                f" {job.accumulation} equal parts"
+                f"{stage.kind}: micro_batches: a batch of {rows} rows cannot be cut into"
+                f" {stage.micro_batches} equal parts"
             )
     surplus = sorted(
-        name for name, value in job.remedies.items() if value is not None and name != "layer_decay"
+        name
+        for name, value in stage.remedies.items()
+        if value is not None and name != "layer_decay"
     )
     if surplus:
-        raise RecipeError(f"{job.stage}: remedies: not supported yet: {', '.join(surplus)}")
+        raise RecipeError(f"{stage.kind}: remedies: not supported yet: {', '.join(surplus)}")
 
 
 def _array(variable: Any) -> np.ndarray:

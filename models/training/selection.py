@@ -55,25 +55,25 @@ def make_selection(
     Raises:
         RecipeError: The metric does not exist or has nothing to be taken on.
     """
-    if not job.select and not job.stop:
+    if not job.stage.select and not job.stage.stop:
         return None
-    metric = (job.select or {}).get("metric") or (job.stop or {}).get("metric")
-    if job.head is None:
+    metric = (job.stage.select or {}).get("metric") or (job.stage.stop or {}).get("metric")
+    if job.stage.head is None:
         if metric not in (None, "loss", HELDOUT_LOSS):
             raise RecipeError(
-                f"{job.stage}: select.metric: a stage without a head is selected by its"
+                f"{job.stage.kind}: select.metric: a stage without a head is selected by its"
                 f" held-out loss ({HELDOUT_LOSS}), got {metric!r}"
             )
         return Selection(HELDOUT_LOSS, _by_loss(job, network, scorers, context, tasks))
     metric = metric or "macro_f1"
     if metric not in METRICS:
         raise RecipeError(
-            f"{job.stage}: select.metric: expected one of {', '.join(METRICS)}, got {metric!r}"
+            f"{job.stage.kind}: select.metric: expected one of {', '.join(METRICS)}, got {metric!r}"
         )
-    split = (job.select or {}).get("split", "dev")
+    split = (job.stage.select or {}).get("split", "dev")
     if split not in job.rows or not len(job.rows[split]):
-        raise RecipeError(f"{job.stage}: select.split: the dataset has no rows {split!r}")
-    (head,) = job.head
+        raise RecipeError(f"{job.stage.kind}: select.split: the dataset has no rows {split!r}")
+    head = job.stage.head
     rows = job.rows[split]
     classifier = RowClassifier(network, objectives[head], scorers[head], rows, context)
 
@@ -93,7 +93,7 @@ def _by_loss(
 ) -> Callable[[Callable[[], None]], float]:
     corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
     if not corpora:
-        raise RecipeError(f"{job.stage}: stop and select need held-out text; there is none")
+        raise RecipeError(f"{job.stage.kind}: stop and select need held-out text; there is none")
     measured = [n for n in scorers if "MEASURED" in literals("objectives", n, job.folders)]
     name = next(iter(measured or scorers))
     heldout = HeldOut(

@@ -42,7 +42,7 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
     try:
         load_weights(network, job.initial / NETWORK)
     except ValueError as error:
-        raise RecipeError(f"{job.stage}: the stage before does not fit: {error}") from error
+        raise RecipeError(f"{job.stage.kind}: the stage before does not fit: {error}") from error
     for name, scorer in scorers.items():
         path = head_file(job.initial, name)
         if path.exists():
@@ -87,20 +87,18 @@ def write_stage(
             if name not in scorers:
                 shutil.copyfile(path, head_file(folder, name))
     config = {
-        "stage": job.stage,
-        "family": job.family,
-        "network": dict(job.network),
+        "stage": job.stage.kind,
+        "family": job.stage.family,
+        "network": dict(job.stage.network),
         "vocabulary_size": job.tokenizer.vocabulary_size,
-        "sequence_length": job.sequence_length,
+        "sequence_length": job.stage.sequence_length,
         "precision": precision,
         # Where a teacher lies is of this machine; which one it is, the key says.
         "objectives": {
             name: {key: value for key, value in settings.items() if key != TEACHER}
-            for name, settings in job.objectives.items()
+            for name, settings in job.stage.objectives.items()
         },
-        "head": None
-        if job.head is None
-        else {name: dict(value) for name, value in job.head.items()},
+        "head": None if job.stage.head is None else {job.stage.head: dict(job.stage.head_settings)},
         "label_names": list(job.label_names),
         "markings": list(job.markings),
         "tasks": dict(tasks),

@@ -15,7 +15,7 @@ from models.evaluation.predict import predict
 from models.evaluation.probe import probe
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.gradient import train
-from models.training.job import Budget
+from models.training.stage import Budget
 from models.training.trained_stage import load_stage
 from tests.models.training.memory import Corpus, Rows, finetuning, pretraining, tokenizer
 

@@ -16,7 +16,7 @@ from models.inputs.rows import labelled_rows
 from models.interchange.saved_model import LABELS, SAVED_MODEL, export_text_model, framed
 from models.protocols import Context
 from models.training.gradient import train
-from models.training.job import Budget
+from models.training.stage import Budget
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 
 PROGRAM = """

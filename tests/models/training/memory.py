@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
-from models.training.job import Budget, Phase, TrainingJob
+from models.training.job import TrainingJob
+from models.training.stage import Budget, Optimizer, Phase, StageSettings
 
 NETWORK = {
     "num_layers": 2,
@@ -86,9 +89,18 @@ class Rows:
         return self.texts[i], None
 
 
+def job(settings: Mapping[str, Any]) -> TrainingJob:
+    """Settings of a stage and of its job, sorted out."""
+    ((rule, given),) = settings["optimizer"].items()
+    settings = {**settings, "optimizer": Optimizer(rule, given)}
+    of_stage = {f.name for f in fields(StageSettings)} & set(settings)
+    stage = StageSettings(**{name: settings[name] for name in of_stage})
+    return TrainingJob(stage, **{name: settings[name] for name in set(settings) - of_stage})
+
+
 def pretraining(**changes: Any) -> TrainingJob:
     settings: dict[str, Any] = {
-        "stage": "general",
+        "kind": "general",
         "family": "bert",
         "network": NETWORK,
         "tokenizer": tokenizer(),
@@ -103,12 +115,12 @@ def pretraining(**changes: Any) -> TrainingJob:
         "seed": 5,
         "checkpoint_every": 4,
     }
-    return TrainingJob(**(settings | changes))
+    return job(settings | changes)
 
 
 def finetuning(initial: Path | None = None, **changes: Any) -> TrainingJob:
     settings: dict[str, Any] = {
-        "stage": "finetune",
+        "kind": "finetune",
         "family": "bert",
         "network": NETWORK,
         "tokenizer": tokenizer(),
@@ -116,7 +128,9 @@ def finetuning(initial: Path | None = None, **changes: Any) -> TrainingJob:
         "batch_size": 8,
         "budget": Budget("epochs", 2),
         "optimizer": ADAMW,
-        "head": {"sequence_classification": {"class_weights": "balanced"}},
+        "head": "sequence_classification",
+        "head_settings": {"class_weights": "balanced"},
+        "dataset": "rows",
         "rows": {"train": Rows(100, 1), "dev": Rows(60, 2)},
         "label_names": ("low", "high"),
         "select": {"metric": "macro_f1", "split": "dev"},
@@ -125,7 +139,7 @@ def finetuning(initial: Path | None = None, **changes: Any) -> TrainingJob:
         "seed": 5,
         "checkpoint_every": 5,
     }
-    return TrainingJob(**(settings | changes))
+    return job(settings | changes)
 
 
 class Recorder:

@@ -15,7 +15,8 @@ import pytest
 from fourstage.errors import RecipeError
 from models.evaluation.heldout import heldout_losses
 from models.training.gradient import train
-from models.training.job import Budget, Phase, TrainingJob
+from models.training.job import TrainingJob
+from models.training.stage import Budget, Phase
 from tests.models.training.memory import NETWORK, Corpus, Recorder, pretraining, tokenizer
 from tests.models.training.test_gradient import Killed, KillingAt, lasting, weights
 
@@ -138,7 +139,7 @@ def test_parts_of_a_batch_add_up_to_the_batch(tmp_path):
     told = []
     for parts in (1, 4):
         report = Recorder()
-        job = alternating(accumulation=parts, network=TASKS | {"dropout": 0.0}, phases=[Phase(16)])
+        job = alternating(micro_batches=parts, network=TASKS | {"dropout": 0.0}, phases=[Phase(16)])
         train(job, tmp_path / str(parts), report)
         told.append(report.rows)
     for row, whole in zip(told[1], told[0], strict=True):

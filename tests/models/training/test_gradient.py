@@ -19,7 +19,7 @@ from models.evaluation.heldout import heldout_losses
 from models.evaluation.predict import predict
 from models.training import checkpoint
 from models.training.gradient import train
-from models.training.job import Budget, Phase
+from models.training.stage import Budget, Phase
 from tests.models.training.memory import (
     NETWORK,
     Corpus,
@@ -182,11 +182,11 @@ def test_files_that_take_more_than_is_left_stop_it_with_a_checkpoint(tmp_path):
 @pytest.fixture(scope="module")
 def finetuned(general, tmp_path_factory) -> tuple[Path, object]:
     folder = tmp_path_factory.mktemp("finetune")
-    return folder, train(finetuning(general[0], accumulation=2), folder)
+    return folder, train(finetuning(general[0], micro_batches=2), folder)
 
 
 def test_a_finetune_stage_with_accumulation_resumes_to_the_same_bits(general, finetuned, tmp_path):
-    job = finetuning(general[0], accumulation=2)
+    job = finetuning(general[0], micro_batches=2)
     for step in (8, 19):
         with pytest.raises(Killed):
             train(job, tmp_path, KillingAt(step))
@@ -216,7 +216,7 @@ def test_heads_that_a_stage_has_no_use_for_are_handed_on(general, finetuned):
 
 def test_patience_stops_early(general, tmp_path):
     job = pretraining(
-        stage="task",
+        kind="task",
         initial=general[0],
         phases=[Phase(32)],
         objectives={"masked_lm": {}},
@@ -255,7 +255,7 @@ def test_parts_of_a_batch_add_up_to_the_batch(tmp_path):
     outcomes = []
     for parts in (1, 2, 4):
         job = pretraining(
-            accumulation=parts,
+            micro_batches=parts,
             network=STILL,
             phases=[Phase(32)],
             budget=Budget("steps", 6),
@@ -306,7 +306,7 @@ def test_python_and_numpy_draw_on_as_if_nothing_had_been_trained(tmp_path):
             ContractViolation,
             "fewer than",
         ),
-        (lambda: pretraining(accumulation=3), RecipeError, "8 rows cannot be cut into 3"),
+        (lambda: pretraining(micro_batches=3), RecipeError, "8 rows cannot be cut into 3"),
         (lambda: pretraining(remedies={"ewc": {}}), RecipeError, "not supported yet: ewc"),
         (lambda: pretraining(corpora={}), RecipeError, "no corpora"),
         (lambda: finetuning(rows={"dev": Rows(9)}), ContractViolation, "no training rows"),
@@ -328,7 +328,7 @@ BACKENDS = """
 import json, sys
 from pathlib import Path
 from models.training.gradient import train
-from models.training.job import Budget, Phase
+from models.training.stage import Budget, Phase
 from tests.models.training.memory import Recorder, pretraining, NETWORK
 report = Recorder()
 job = pretraining(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from models.training.gradient import train
-from models.training.job import Budget
+from models.training.stage import Budget
 from tests.models.training.memory import pretraining
 
 

@@ -265,12 +265,16 @@ def run(store: Store, chain: list[Step], output: str = "same") -> dict[str, tupl
 COVERED_OTHERWISE = {
     "batch_size": "each of `phases` has its own",
     "dataset": "the role of an input names it",
+    "heads": "`head` and `head_settings`",
+    "precision": "the settings hold it as this machine resolves it",
+    "remedies": "no recipe may have any yet",
+    "sequence_length": "the longest of `phases`",
     "teachers": "each is an input",
 }
 
 
 def attributes(file: str, of: str, function: str | None = None) -> set[str]:
-    """What a file's code, or one function's, reads of a name."""
+    """What a file's code, or one function's, reads of a name or of an attribute of that name."""
     tree = ast.parse((REPOSITORY / file).read_text("utf-8"))
     places = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == function]
     return {
@@ -278,13 +282,16 @@ def attributes(file: str, of: str, function: str | None = None) -> set[str]:
         for place in (places or [tree])
         for node in ast.walk(place)
         if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == of
+        and of in (getattr(node.value, "id", None), getattr(node.value, "attr", None))
     }
 
 
 def test_what_training_reads_of_a_stage_is_in_its_key():
-    read = attributes("tasks/steps/training_job.py", "stage")
+    files = [
+        REPOSITORY / "tasks/steps/training_job.py",
+        *(REPOSITORY / "models/training").iterdir(),
+    ]
+    read = set().union(*(attributes(str(file), "stage") for file in files if file.is_file()))
     keyed = attributes("fourstage/recipe/resolved.py", "stage", "stage_spec") | set(NEUTRAL)
     assert {"optimizer", "seed"} <= read
     assert read - keyed == set(COVERED_OTHERWISE)
