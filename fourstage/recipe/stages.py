@@ -1,9 +1,9 @@
-"""One stage with every value explicit: its own words, what it inherits, and its kind's defaults.
+"""Resolves one stage from its own values, what it inherits, and the defaults of its kind.
 
 Inherited from the stage before: network, tokenizer, sequence length, precision; objectives only
-from one pre-training stage to the next, less those the data can't feed. Never inherited: corpora,
-budget, optimizer, batch size. A stage with a family or size of its own starts a new network, which
-the stages after it inherit.
+from one pre-training stage to the next, except those that the data cannot feed. Never inherited:
+corpora, budget, optimizer, batch size. A stage with its own family or size starts a new network,
+which the stages after it inherit.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class StageResolution:
     """Resolves the stages of one recipe, in order.
 
     Args:
-        ledger: Takes faults, notes and origins.
-        network: The recipe's, which the first stage trains unless it has its own.
-        heads: What the network brings heads for, where it was trained elsewhere.
+        ledger: Collects faults, notes and origins.
+        network: The recipe's network, which the first stage trains unless it has its own.
+        heads: The objectives whose heads come with a network trained elsewhere.
     """
 
     def __init__(self, ledger: Ledger, network: Network, heads: Sequence[str] = ()):
         self.ledger = ledger
         self.network = network
         self.brought = heads
-        self._heads: dict[str, set[str]] = {}  # by stage, what its network can predict after it
+        self._heads: dict[str, set[str]] = {}  # by stage, the objectives whose heads exist after it
 
     def stage(
         self,
@@ -45,7 +45,7 @@ class StageResolution:
         before: ResolvedStage | None,
         seed: int,
     ) -> ResolvedStage:
-        """Stage `i` after the one before it."""
+        """Resolve stage `i`, given the one before it."""
         name = self.ledger.names()[i]
         at = f"stages[{i}]"
         kind = stage.stage
@@ -146,7 +146,7 @@ class StageResolution:
             self.ledger.fault(at, f"not supported yet: a second {stages[i].stage} stage")
 
     def _start_network(self, at: str, stage: Stage, before: ResolvedStage | None) -> None:
-        """The family and size that a stage names for itself, with random weights."""
+        """Start a network with random weights from the stage's own family and size."""
         if stage.family is None:
             self.ledger.origins[f"{at}.family"] = (
                 f"inherited from stage {before.name}" if before else "recipe"
@@ -183,7 +183,7 @@ class StageResolution:
             )
             return {}
         for name in stage.corpora:
-            # The task stage may read a dataset's text; its labels are dropped.
+            # The task stage may read a dataset's text, without its labels.
             self.ledger.source(f"{at}.corpora", name, None if stage.stage == "task" else False)
         return {name: share / total for name, share in sorted(stage.corpora.items()) if share > 0}
 
@@ -248,7 +248,7 @@ class StageResolution:
     def _alternate(
         self, at: str, stage: Stage, before: ResolvedStage | None, weights: Mapping[str, float]
     ) -> bool:
-        """Whether objectives take turns; inherited with them."""
+        """Whether objectives take turns; inherited together with them."""
         if stage.stage == "finetune":
             return False
         if stage.alternate is None and stage.objectives is None and before and before.alternate:
@@ -267,8 +267,8 @@ class StageResolution:
     def _feeds(self, objective: str, stage: Stage) -> bool:
         """Whether a stage's data can feed an inherited objective.
 
-        The task stage reads rows, each a text of its own: nothing follows one, so that what must
-        choose its segments from longer text can't.
+        The task stage reads rows, each a separate text, so objectives that must choose segments
+        from longer text cannot be fed.
         """
         literals = catalogue.literals("objectives", objective, self.ledger.folders)
         return stage.stage != "task" or literals.get("CHOOSES", 0) < 2
@@ -354,7 +354,7 @@ class StageResolution:
         return Optimizer("adamw", {**default, **said})
 
     def _watch(self, path: str, said: Any, kind: str) -> dict[str, Any] | None:
-        """`stop` or `select`, its metric checked; text has its held-out loss, rows have metrics."""
+        """`stop` or `select` with its metric checked: held-out loss of text, metrics of rows."""
         if said is None:
             return None
         values = said.model_dump(exclude_none=True)
@@ -377,7 +377,7 @@ class StageResolution:
         return values
 
     def _teachers(self, at: str, objectives: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-        """The earlier stage that each objective learns from, where it is not a folder."""
+        """The earlier stage that each objective learns from, unless it is a folder."""
         found: dict[str, str] = {}
         for name, settings in objectives.items():
             said = settings.get(catalogue.TEACHER)
