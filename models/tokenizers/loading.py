@@ -1,7 +1,7 @@
 """Which scheme a tokenizer is of: the one place that knows them all.
 
 A scheme is imported only where it is used, by its name: so the code digest of a step holds the file
-of its recipe's scheme (`tasks.planning.plan`) and of no other.
+of its recipe's scheme (`tasks.planning.layout`) and of no other.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ make_private()
 import flows
 from fourstage.errors import EnvironmentFault
 from tasks.store.artifacts import Artifact, Missing
-from tasks.steps.durable import store
+from tasks.store.artifacts import store
 from tasks.planning.plan import plan_recipe
 from tasks.store.steps import bind
 from tasks.run.work import TASKS

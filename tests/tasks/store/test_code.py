@@ -254,7 +254,7 @@ from pathlib import Path
 from fourstage.settings import REPOSITORY
 from tasks.store import steps
 from tasks.store.code import ROOMS, closure, module_file
-from tasks.steps.durable import store
+from tasks.store.artifacts import store
 from tasks.planning.plan import plan_recipe
 from tasks.run.work import TASKS
 
