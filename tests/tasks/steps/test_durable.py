@@ -20,8 +20,8 @@ from fourstage.settings import make_private
 make_private()
 import flows  # makes the home
 from prefect import flow
-from tasks.store.artifacts import Findings
-from tasks.steps.durable import durable, perform, store
+from tasks.store.artifacts import Findings, store
+from tasks.steps.durable import durable, perform
 from tasks.store.steps import Step, bind
 from fourstage.errors import EnvironmentFault
 
