@@ -102,8 +102,8 @@ def row_classes(theirs: str, head: str, classes: int, settings: Settings) -> lis
     return list(dense(theirs, f"{head}/output", settings["hidden_dim"], classes))
 
 
-def like_bert(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """BERT's heads."""
+def bert_heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
+    """Every tensor of each of BERT's heads."""
     start = "cls.predictions."
     return {
         "masked_lm": masked_lm(

@@ -10,7 +10,7 @@ since the function may call them. Nothing is imported: files are parsed, so a pl
 TensorFlow.
 
 What can't be followed counts whole: a module that is handed on as a value, and one loaded by
-``import a.b``.
+``import a.b`` or ``from a.b import *``.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ class _Module:
             elif names := _defined(node):
                 for name in names:
                     self.definitions.setdefault(name, []).append(node)
-            elif _for_types(node):
+            elif not (_is_value(node) or _for_scripts(node)):
                 for inner in _own_imports(node):
                     self.imports |= inner
-            elif not (_is_value(node) or _for_scripts(node)):
-                self.effects.append(node)
+                if not _for_types(node):
+                    self.effects.append(node)
 
     def say(self, name: str) -> Said:
         """What a definition, the whole module (`ALL`) or its `EFFECTS` say."""
@@ -291,9 +291,9 @@ def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
 
 
 def _loaded(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """Modules that ``import a.b`` loads: which name of them is used is not seen from ``a``."""
+    """Modules of which is not seen what is used: ``import a.b`` and ``from a.b import *``."""
     if isinstance(node, ast.ImportFrom):
-        return []
+        return [str(node.module)] if node.names[0].name == "*" else []
     return [alias.name for alias in node.names if not alias.asname]
 
 
@@ -348,7 +348,11 @@ def _ours(dotted: str) -> bool:
 
 
 def _place(dotted: str) -> Place | None:
-    """Where a dotted name of our rooms is defined; a module stands for all that is in it."""
+    """Where a dotted name of our rooms is defined; a module stands for all that is in it.
+
+    A name that the module does not define is that of a local variable with the module's name, or
+    made as it is imported: then all of it counts.
+    """
     if dotted.split(".")[0] not in ROOMS:
         return None
     path = _find(dotted)
@@ -363,7 +367,7 @@ def _place(dotted: str) -> Place | None:
         return Place(path, name)
     if name in found.imports:  # handed on
         return _place(found.imports[name])
-    raise AssertionError(f"{module} defines no {name}")
+    return Place(path, ALL)
 
 
 @cache

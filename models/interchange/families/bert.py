@@ -8,9 +8,9 @@ from models.interchange.architecture import Architecture, Link, Settings
 from models.interchange.bert_names import (
     ARGUMENTS,
     DEMANDED,
+    bert_heads,
     blocks,
     embeddings_norm,
-    like_bert,
     pooler,
     segments,
     tables,
@@ -26,11 +26,6 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
     yield from pooler("bert.pooler.dense", settings)
 
 
-def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """Every tensor of each head."""
-    return like_bert(settings, num_labels)
-
-
 ARCHITECTURE = Architecture(
     model_type="bert",
     classes={
@@ -42,7 +37,7 @@ ARCHITECTURE = Architecture(
     },
     arguments=ARGUMENTS,
     network=network,
-    heads=heads,
+    heads=bert_heads,
     copies={
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",

@@ -9,9 +9,9 @@ from models.interchange.architecture import Architecture, Link, Settings, table
 from models.interchange.bert_names import (
     ARGUMENTS,
     DEMANDED,
+    bert_heads,
     blocks,
     embeddings_norm,
-    like_bert,
     pooler,
     segments,
     tables,
@@ -28,11 +28,6 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
     yield from embeddings_norm("ernie", settings)
     yield from blocks("ernie", settings)
     yield from pooler("ernie.pooler.dense", settings)
-
-
-def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """Every tensor of each head."""
-    return like_bert(settings, num_labels)
 
 
 def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
@@ -57,7 +52,7 @@ ARCHITECTURE = Architecture(
     },
     arguments={**ARGUMENTS, "task_type_vocab_size": ("num_tasks", 3)},
     network=network,
-    heads=heads,
+    heads=bert_heads,
     copies={
         "cls.predictions.decoder.weight": "ernie.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",

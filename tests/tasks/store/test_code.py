@@ -172,6 +172,9 @@ def test_which_of_two_functions_is_called_where_counts(digest_of: Tree):
     [
         "import corpora.unused",
         "import corpora.unused\n\nREAD = corpora.unused.a",
+        "from corpora.unused import *",
+        "try:\n    from corpora.unused import a\nexcept ImportError:\n    a = 0\n\nREAD = a",
+        "from corpora import unused\n\n\ndef f(unused=unused):\n    return unused.shape",
         "from corpora import unused\n\nREAD = vars(unused)",
         "from corpora import unused\n\nREAD = unused.a",
         "from corpora.unused import a\n\n\ndef other(x=a):\n    return x",
