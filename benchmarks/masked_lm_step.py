@@ -1,7 +1,8 @@
 """One masked-LM training step of ours, timed on request; worker of `pretraining_throughput`.
 
 ``python -m benchmarks.masked_lm_step float32|bfloat16 fourstage|plain DROPOUT``. ``plain`` is the
-same network with Keras's own optimizer, without compiled islands and with a whole last layer.
+same network with Keras's own optimizer, without element-wise parts compiled by XLA and with a
+whole last layer.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
     import keras
 
     if kind == "plain":
-        from models.layers import island
+        from models.layers import xla_elementwise
 
-        island.island = lambda function: function  # before the layers that use it are imported
+        # Before the layers that use it are imported.
+        xla_elementwise.xla_elementwise = lambda function: function
     from fourstage.settings import make_private
 
     make_private()

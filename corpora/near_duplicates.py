@@ -27,7 +27,7 @@ BANDS = 16
 # Shingles hashed at a time: 8,192 x 128 numbers of 4 bytes are 4 MiB.
 _PIECE = 8192
 # Most texts stored under one band of a signature.
-_MET = 16
+_SEEN = 16
 
 
 def permutations() -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +120,7 @@ class NearDuplicates:
             if np.count_nonzero(other == minima) >= self._threshold * PERMUTATIONS:
                 return number
         # Otherwise texts made from one template would make this quadratic.
-        few = [(piece, self._count) for piece, texts in met.items() if texts < _MET]
+        few = [(piece, self._count) for piece, texts in met.items() if texts < _SEEN]
         self._database.executemany("INSERT INTO bands VALUES (?, ?)", few)
         self._database.execute("INSERT INTO signatures VALUES (?, ?)", (self._count, packed))
         self._count += 1

@@ -25,7 +25,7 @@ from corpora.profile import measure
 from corpora.readers.python_docs import library_names
 from corpora.reading import read_documents
 from corpora.rejections import Counts, Ledger, nothing_left
-from corpora.scratch import Met, scratch_database
+from corpora.scratch import SeenDocuments, scratch_database
 from corpora.snapshot import Snapshot
 from corpora.splits import HeldOut
 from data_contracts.records import Rejected
@@ -129,7 +129,7 @@ class _CorpusWriter:
             return self._write(snapshot, database)
 
     def _write(self, snapshot: Snapshot, database: sqlite3.Connection) -> Counts:
-        self._met = Met(database)
+        self._met = SeenDocuments(database)
         # Every kept document is added, so that both use the same numbers.
         self._near = NearDuplicates(database=database)
         cleaned_away: dict[str, int] = {}

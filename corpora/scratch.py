@@ -53,7 +53,7 @@ def _prepare(database: sqlite3.Connection) -> None:
     database.execute("BEGIN")
 
 
-class Met:
+class SeenDocuments:
     """The ids and texts of a corpus seen so far.
 
     Args:

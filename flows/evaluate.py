@@ -7,7 +7,7 @@ from prefect import flow
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
 from tasks.run.pages import show_evaluation, show_probes
-from tasks.run.work import work_on
+from tasks.run.recipe_run import work_on
 
 
 @flow(name="evaluate", flow_run_name=named("evaluate", "recipe"))

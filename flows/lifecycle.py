@@ -17,10 +17,10 @@ from flows.promote import promote
 from tasks.orchestration.failures import ended, says_what_next
 from tasks.orchestration.naming import named
 from tasks.registry.fresh_process import get_ready
+from tasks.run.recipe_run import work_on
 from tasks.run.refresh import go_on_with_new_text, keep_what_stays
 from tasks.run.registration import register_model
 from tasks.run.summary import show_summary
-from tasks.run.work import work_on
 from tasks.store.history import remember
 
 STAGE_FLOWS = {"general": pretrain, "domain": adapt, "task": adapt, "finetune": finetune}

@@ -8,7 +8,7 @@ from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
 from tasks.run.announcements import announce_amber
 from tasks.run.pages import show_contracts
-from tasks.run.work import work_on
+from tasks.run.recipe_run import work_on
 
 
 @flow(name="prepare", flow_run_name=named("prepare", "recipe"))

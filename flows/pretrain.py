@@ -6,8 +6,8 @@ from prefect import flow
 
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
+from tasks.run.recipe_run import work_on
 from tasks.run.record_stage import show_stage
-from tasks.run.work import work_on
 
 
 @flow(name="pretrain", flow_run_name=named("pretrain", "stage", "recipe"))

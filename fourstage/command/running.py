@@ -153,10 +153,10 @@ def handle_plan(options: Namespace) -> int:
     from tasks.planning.forecast import disk_bytes, stage_costs
     from tasks.planning.plan import plan_recipe
     from tasks.store.artifacts import Store
-    from tasks.store.steps import Kin, look_ahead, why
+    from tasks.store.steps import PreviousArtifacts, look_ahead, why
 
     store = Store(home())
-    kin = Kin(store)
+    previous = PreviousArtifacts(store)
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     prospects = list(look_ahead(list(plan.steps.values()), store))
     rows = [
@@ -164,12 +164,12 @@ def handle_plan(options: Namespace) -> int:
             "step": prospect.step.name,
             "kind": prospect.step.kind,
             "status": "reused" if prospect.reused else "to be made",
-            "why": why(prospect, kin),
+            "why": why(prospect, previous),
         }
         for prospect in prospects
     ]
-    costs = stage_costs(plan.recipe, prospects, kin)
-    disk = disk_bytes(plan.recipe, prospects, kin)
+    costs = stage_costs(plan.recipe, prospects, previous)
+    disk = disk_bytes(plan.recipe, prospects, previous)
     if options.json:
         told = [asdict(cost) for cost in costs]
         print_json({"recipe": plan.recipe.name, "steps": rows, "costs": told, "disk_bytes": disk})
@@ -247,15 +247,15 @@ def handle_explain(options: Namespace) -> int:
     """Print what changed, step by step."""
     from tasks.planning.plan import plan_recipe
     from tasks.store.artifacts import Store
-    from tasks.store.steps import WAITS, Kin, look_ahead, why
+    from tasks.store.steps import WAITS, PreviousArtifacts, look_ahead, why
 
     store = Store(home())
-    kin = Kin(store)
+    previous = PreviousArtifacts(store)
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     if options.step is not None and options.step not in plan.steps:
         raise UnknownNameError("--step", options.step, "a step of this recipe", plan.steps)
     found = {
-        prospect.step.name: why(prospect, kin)
+        prospect.step.name: why(prospect, previous)
         for prospect in look_ahead(list(plan.steps.values()), store)
         if options.step in (None, prospect.step.name)
     }

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from models.layers.activation import activation as activation_called
-from models.layers.island import island
+from models.layers.xla_elementwise import xla_elementwise
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -46,7 +46,7 @@ def _with_bias(activation: str) -> tuple[Callable[..., Any], Callable[..., Any]]
         exact = ops.cast(x, "float32") + ops.cast(bias, "float32")
         return ops.cast(curve(exact), x.dtype)
 
-    return activate, island(activate)
+    return activate, xla_elementwise(activate)
 
 
 class ActivatedProjection(keras.layers.Dense):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from fourstage.errors import RecipeError
-from models.inputs.turns import Turns
+from models.inputs.task_schedule import TaskSchedule
 from models.training.stage import Budget, Phase
 
 
@@ -37,7 +37,7 @@ class Duration:
         raise IndexError(step)
 
 
-def duration(phases: Sequence[Phase], budget: Budget, feeds: Sequence[Turns]) -> Duration:
+def duration(phases: Sequence[Phase], budget: Budget, feeds: Sequence[TaskSchedule]) -> Duration:
     """Share the budget out.
 
     Args:

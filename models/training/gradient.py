@@ -32,7 +32,7 @@ from models import features as keys
 from models.inputs.batches import batches
 from models.inputs.randomness import grain_seed
 from models.inputs.rows import mark_ids
-from models.inputs.turns import Turns
+from models.inputs.task_schedule import TaskSchedule
 from models.protocols import Capability, Context
 from models.training import checkpoint
 from models.training.assembly import (
@@ -159,7 +159,7 @@ class _Run:
             tasks_before(job), () if self.stage.head is not None else self.groups
         )
         check_tasks(self.stage.family, self.network, self.tasks)
-        self.feeds: list[Turns] = [
+        self.feeds: list[TaskSchedule] = [
             self._feed(number, phase, context, objectives)
             for number, (phase, context, objectives) in enumerate(
                 zip(self.stage.phases, contexts, per_phase, strict=True)
@@ -197,7 +197,7 @@ class _Run:
 
     def _feed(
         self, number: int, phase: Phase, context: Context, objectives: Mapping[str, Any]
-    ) -> Turns:
+    ) -> TaskSchedule:
         """The batches of a phase."""
         job = self.job
         data = (
@@ -205,7 +205,7 @@ class _Run:
             if self.stage.head is not None
             else dict(job.corpora)
         )
-        return Turns(
+        return TaskSchedule(
             {
                 name: batches(
                     data,
@@ -245,7 +245,7 @@ class _Run:
         marks = mark_ids(job.tokenizer, job.markings)
         return Context(job.tokenizer, sequence_length, job.label_names, weights, job.folders, marks)
 
-    def _build(self, feed: Turns) -> None:
+    def _build(self, feed: TaskSchedule) -> None:
         """Build on symbols: real values would draw from the generators."""
         for name, model in self.models.items():
             batch = feed.groups[name].batch(0)

@@ -9,7 +9,7 @@ from typing import Any
 from fourstage.terminal import say
 from tasks.comparison.participants import SCORES, Entry, Run, pretraining_stages
 from tasks.planning.plan import plan_recipe
-from tasks.run.work import work_on
+from tasks.run.recipe_run import work_on
 from tasks.store.artifacts import Artifact, store
 from tasks.store.steps import look_ahead
 

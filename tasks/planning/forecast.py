@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from tasks.store.artifacts import Artifact, Missing
-from tasks.store.steps import Kin, Prospect, Step
+from tasks.store.steps import PreviousArtifacts, Prospect, Step
 
 LATEST = 5  # stages of a network whose speed counts
 # Two cores (Intel Xeon with AVX-512, float32): networks of 0.4 and 3.1 million weights in their
@@ -53,17 +53,19 @@ class Cost:
     measured: bool
 
 
-def stage_costs(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> list[Cost]:
+def stage_costs(
+    recipe: Any, prospects: Sequence[Prospect], previous: PreviousArtifacts
+) -> list[Cost]:
     """What each stage that is not in the store will take.
 
     Args:
         recipe: Resolved.
         prospects: Its steps with what the store has of them.
-        kin: Earlier stages and tokens.
+        previous: Earlier stages and tokens.
     """
     reused = {prospect.step.name for prospect in prospects if prospect.reused}
-    sizes = _source_tokens(prospects, kin)
-    stages = kin.of_kind("stage")
+    sizes = _source_tokens(prospects, previous)
+    stages = previous.of_kind("stage")
     found = []
     for stage in recipe.stages:
         if f"stage {stage.name}" in reused or stage.init is not None:
@@ -104,7 +106,7 @@ def tokens_per_second(
     return 1 / (SECONDS_A_TOKEN + SECONDS_A_WEIGHT * weights), False
 
 
-def disk_bytes(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> float:
+def disk_bytes(recipe: Any, prospects: Sequence[Prospect], previous: PreviousArtifacts) -> float:
     """About how much more will be on disk when all that is not in the store has been made.
 
     A step is taken to be as large as the last one of its name; without one, its size is reckoned
@@ -113,9 +115,9 @@ def disk_bytes(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> float:
     Args:
         recipe: Resolved.
         prospects: Its steps with what the store has of them.
-        kin: Earlier entries of the home.
+        previous: Earlier entries of the home.
     """
-    sizes = _source_tokens(prospects, kin)
+    sizes = _source_tokens(prospects, previous)
     weights = {stage.name: _weights(recipe, stage) for stage in recipe.stages}
     total, largest = BOOKS_MB * 1e6, 0.0
     for prospect in prospects:
@@ -130,7 +132,7 @@ def disk_bytes(recipe: Any, prospects: Sequence[Prospect], kin: Kin) -> float:
             total += 2 * size  # in the store, and in MLflow's own
         elif step.kind not in ("corpus", "dataset", "tokens", "rows"):
             continue  # of kilobytes, and a home has many contracts
-        elif earlier := kin.of(step):
+        elif earlier := previous.of(step):
             total += _size(earlier[-1].folder)
         else:
             tokens = sizes.get(step.name.split(" ", 1)[1], 0.0)
@@ -153,7 +155,7 @@ def _tokens(stage: Any, read: Mapping[str, float], sizes: Mapping[str, float]) -
     return amount * max(sizes[name] / share for name, share in read.items())
 
 
-def _source_tokens(prospects: Sequence[Prospect], kin: Kin) -> dict[str, float]:
+def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -> dict[str, float]:
     """About how many tokens of each source are trained on: counted before, or by its files."""
     found: dict[str, float] = {}
     for prospect in prospects:
@@ -164,7 +166,7 @@ def _source_tokens(prospects: Sequence[Prospect], kin: Kin) -> dict[str, float]:
         counted = prospect.found
         if step.kind in ("tokens", "rows"):
             if not counted or isinstance(counted, Missing):
-                counted = next(reversed(kin.of(step)), None)
+                counted = next(reversed(previous.of(step)), None)
             if counted is not None:
                 found[name] = float(counted.facts["tokens"].get("train", 0))
         elif not step.given["source"].packages:

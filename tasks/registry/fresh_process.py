@@ -21,7 +21,7 @@ KNOWN = (
     *("FOURSTAGE_HOME", OWNER),  # by these whoever looks for leftovers knows whose it is
     *PRIVATE_ENVIRONMENT,
 )
-SCRIPT = Path(__file__).with_name("stranger.py")
+SCRIPT = Path(__file__).with_name("smoke_test.py")
 
 
 class SmokeTestFailed(EnvironmentFault):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fourstage.errors import GateRefused
 from tasks.orchestration.events import announce
 from tasks.registry.promote_model import Promotion
-from tasks.run.work import Work
+from tasks.run.recipe_run import RecipeRun
 
 
 def announce_promotion(outcome: Promotion | GateRefused) -> None:
@@ -21,7 +21,7 @@ def announce_promotion(outcome: Promotion | GateRefused) -> None:
         )
 
 
-def announce_amber(work: Work) -> None:
+def announce_amber(work: RecipeRun) -> None:
     """``fourstage.contract.amber`` for each contract that has just been found so."""
     for name, artifact in work.made.items():
         facts = artifact.facts

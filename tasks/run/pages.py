@@ -6,10 +6,10 @@ from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.registry.gate import baseline_ahead
 from tasks.reports.cards import contract_card, left_out
 from tasks.reports.tables import markdown_table
-from tasks.run.work import Work
+from tasks.run.recipe_run import RecipeRun
 
 
-def show_contracts(work: Work) -> dict[str, str]:
+def show_contracts(work: RecipeRun) -> dict[str, str]:
     """Every contract's verdict on one page, the broken ones in full.
 
     Returns:
@@ -33,7 +33,7 @@ def show_contracts(work: Work) -> dict[str, str]:
     return {name: artifact.facts["verdict"] for name, artifact in contracts}
 
 
-def show_evaluation(work: Work) -> None:
+def show_evaluation(work: RecipeRun) -> None:
     """The model's scores beside its cheap rivals'."""
     facts = work.made["evaluation"].facts
     rows = [
@@ -67,7 +67,7 @@ def show_evaluation(work: Work) -> None:
     work.post("evaluation", "\n\n".join(parts), f"Scores on the {facts['split']} rows")
 
 
-def show_probes(work: Work) -> None:
+def show_probes(work: RecipeRun) -> None:
     """What the pre-trained network knows of each dataset, beside the cheap rivals."""
     probes = {s.name: work.made[s.name].facts for s in work.plan.of_kind("probe")}
     rows = [

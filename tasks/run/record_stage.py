@@ -11,7 +11,7 @@ from prefect.utilities.annotations import quote
 from fourstage.activity import activity
 from tasks.orchestration.naming import flow_tags
 from tasks.reports.cards import stage_card
-from tasks.run.work import Work
+from tasks.run.recipe_run import RecipeRun
 from tasks.steps.durable import results_of
 from tasks.store.ancestry import gather
 from tasks.store.artifacts import store
@@ -27,7 +27,7 @@ from tasks.tracking.tags import RECIPE
     retry_delay_seconds=5,
     cache_policy=NO_CACHE,
 )
-def record_stage(work: Work, stage: str) -> Published:
+def record_stage(work: RecipeRun, stage: str) -> Published:
     """Publish a stage that was trained; point to one that was reused, published anew if lost.
 
     Args:
@@ -46,7 +46,7 @@ def record_stage(work: Work, stage: str) -> Published:
     return published
 
 
-def show_stage(work: Work, stage: str) -> None:
+def show_stage(work: RecipeRun, stage: str) -> None:
     """Record a stage in MLflow and post its card."""
     artifact = work.made[f"stage {stage}"]
     measured = work.made[f"measurement {stage}"]
@@ -66,7 +66,7 @@ def show_stage(work: Work, stage: str) -> None:
     work.post(f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
 
 
-def _losses_before(work: Work, stage: str) -> dict[str, float]:
+def _losses_before(work: RecipeRun, stage: str) -> dict[str, float]:
     """Held-out losses after the stage before; none before the first of a network."""
     stages = work.plan.recipe.stages
     place = [one.name for one in stages].index(stage)
@@ -75,7 +75,7 @@ def _losses_before(work: Work, stage: str) -> dict[str, float]:
     return dict(measured.facts["heldout_loss"]) if measured else {}
 
 
-def _labelled_counts(work: Work, stage: str) -> dict[str, Any] | None:
+def _labelled_counts(work: RecipeRun, stage: str) -> dict[str, Any] | None:
     """What became of the rows of a stage's dataset."""
     (dataset,) = (one.dataset for one in work.plan.recipe.stages if one.name == stage)
     made = work.made.get(f"dataset {dataset}")  # not there where an older stage is taken as it is

@@ -11,7 +11,7 @@ from typing import Any
 
 from fourstage.terminal import say
 from tasks.planning.layout import stage_settings
-from tasks.run.work import Work
+from tasks.run.recipe_run import RecipeRun
 from tasks.store.artifacts import Artifact, store
 from tasks.store.history import last_artifacts
 
@@ -19,7 +19,7 @@ STAYS = "never"
 GOES_ON = "continue"
 
 
-def keep_what_stays(work: Work) -> None:
+def keep_what_stays(work: RecipeRun) -> None:
     """Pin the vocabulary and the stages that new data must not change to their last version."""
     last = last_artifacts(work.plan.recipe.name, store())
     work.last = last
@@ -33,7 +33,7 @@ def keep_what_stays(work: Work) -> None:
             work.pin(name, last[name])
 
 
-def go_on_with_new_text(work: Work, stage: Any) -> None:
+def go_on_with_new_text(work: RecipeRun, stage: Any) -> None:
     """Let a stage whose policy is ``continue`` start from its last version, on new documents only.
 
     The budget shrinks with the text: a tenth of new tokens gets a tenth of the recipe's steps. With
@@ -77,7 +77,7 @@ def go_on_with_new_text(work: Work, stage: Any) -> None:
     )
 
 
-def _fresh_tokens(work: Work, corpus: str, seen: Artifact) -> str:
+def _fresh_tokens(work: RecipeRun, corpus: str, seen: Artifact) -> str:
     """Add the step that tokenises the documents a corpus had not before."""
     work.pin(f"last corpus {corpus}", seen)
     usual = work.plan.steps[f"tokens {corpus}"]

@@ -11,7 +11,7 @@ from tasks.registry.evidence import evidence_of, keep_evidence
 from tasks.registry.register_model import register
 from tasks.registry.version_card import keep_card
 from tasks.registry.versions import remember_versions
-from tasks.run.work import Work
+from tasks.run.recipe_run import RecipeRun
 from tasks.store.ancestry import gather
 from tasks.store.artifacts import Artifact, store
 from tasks.store.registry_memory import Version
@@ -31,7 +31,7 @@ def _registering() -> str:
     retry_delay_seconds=5,
     cache_policy=NO_CACHE,
 )
-def register_model(work: Work) -> Version:
+def register_model(work: RecipeRun) -> Version:
     """Make the package a version, the challenger; the same package is the same version."""
     recipe = work.plan.recipe
     evaluation = work.made["evaluation"]

@@ -14,14 +14,14 @@ from tasks.registry.pages import show_lineage
 from tasks.reports.learned import beyond_pretraining, little_learned
 from tasks.reports.narration import outcome
 from tasks.reports.stage_table import brackets, stage_rows, stage_table
-from tasks.run.work import Work
+from tasks.run.recipe_run import RecipeRun
 from tasks.steps.tokens import unigram_losses
 from tasks.store.ancestry import made_as
 
 CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
 
 
-def summarise(work: Work) -> dict[str, Any]:
+def summarise(work: RecipeRun) -> dict[str, Any]:
     """The run's result: stages in order, metrics, gate, model."""
     recipe = work.plan.recipe
     done = {stage.name: (stage, made, measured) for stage, made, measured in work.stages}
@@ -67,7 +67,7 @@ def summarise(work: Work) -> dict[str, Any]:
     }
 
 
-def show_summary(work: Work) -> dict[str, Any]:
+def show_summary(work: RecipeRun) -> dict[str, Any]:
     """Post the closing table and, on the lifecycle's own page, what its parts posted on theirs.
 
     Returns:
@@ -95,7 +95,7 @@ def show_summary(work: Work) -> dict[str, Any]:
     return summary
 
 
-def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
+def _stage(work: RecipeRun, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
     facts, notes, losses = made.facts, made.notes, measured.facts["heldout_loss"]
     return {
         "stage": stage.name,
@@ -117,7 +117,7 @@ def _stage(work: Work, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
     }
 
 
-def _of_pretraining(work: Work, stages: Sequence[Mapping[str, Any]]) -> list[str]:
+def _of_pretraining(work: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list[str]:
     """What to say of what the last network's pre-training stages did not teach it."""
     recipe, told = work.plan.recipe, {stage["stage"]: stage for stage in stages}
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]

@@ -217,7 +217,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return [str(change) for change in changes(old, new)]
 
 
-class Kin:
+class PreviousArtifacts:
     """Finished entries by kind and step name; each manifest is read once, and only when asked for.
 
     Args:
@@ -243,7 +243,7 @@ class Kin:
         return self._names.get((step.kind, step.name), [])
 
 
-def why(prospect: Prospect, kin: Kin) -> list[str]:
+def why(prospect: Prospect, previous: PreviousArtifacts) -> list[str]:
     """Why a step would be made: what changed since the entry most like it."""
     if isinstance(prospect.bound, Unbound):
         return [WAITS + listed(prospect.bound.waits_for, MOST_NAMED)]
@@ -253,7 +253,7 @@ def why(prospect: Prospect, kin: Kin) -> list[str]:
     if prospect.found.reason != "never made":
         return [prospect.found.reason]
     preimage = prospect.bound.preimage
-    earlier = kin.of(prospect.step)
+    earlier = previous.of(prospect.step)
     if not earlier:
         return ["never made"]
     return min((differences(entry.preimage, preimage) for entry in reversed(earlier)), key=len)

@@ -31,7 +31,7 @@ from tasks.store.artifacts import Artifact, Missing
 from tasks.store.artifacts import store
 from tasks.planning.plan import plan_recipe
 from tasks.store.steps import bind
-from tasks.run.work import TASKS
+from tasks.run.recipe_run import TASKS
 
 made, told = {}, {}
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

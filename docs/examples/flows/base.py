@@ -7,7 +7,7 @@ from prefect import flow
 from flows.adapt import adapt
 from flows.prepare import prepare
 from flows.pretrain import pretrain
-from tasks.run.work import work_on
+from tasks.run.recipe_run import work_on
 
 BEFORE_LABELS = {"general": pretrain, "domain": adapt}
 

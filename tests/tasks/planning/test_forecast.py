@@ -9,7 +9,7 @@ import pytest
 from tasks.planning.forecast import disk_bytes, stage_costs, tokens_per_second
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact, Store
-from tasks.store.steps import Kin, look_ahead
+from tasks.store.steps import PreviousArtifacts, look_ahead
 from tests.flows.own_project import Project, recipe, stages
 
 TINY = {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512}
@@ -46,7 +46,7 @@ def test_budgets_of_every_unit_become_tokens_and_minutes(project: Project, tmp_p
     plan = plan_recipe(str(project.recipe(recipe("costs", stages=written))))
     store = Store(tmp_path)
     ahead = list(look_ahead(list(plan.steps.values()), store))
-    costs = {cost.stage: cost for cost in stage_costs(plan.recipe, ahead, Kin(store))}
+    costs = {cost.stage: cost for cost in stage_costs(plan.recipe, ahead, PreviousArtifacts(store))}
     assert list(costs) == ["general", "domain", "task", "finetune"]
     assert costs["general"].tokens == 30 * 8 * 32  # steps × rows × tokens
     assert costs["domain"].tokens == 5000
@@ -60,7 +60,7 @@ def test_passes_over_rows_that_are_not_counted_yet_are_not_called_free(tmp_path:
     plan = plan_recipe("quickstart")  # its rows come from installed packages
     store = Store(tmp_path)
     ahead = list(look_ahead(list(plan.steps.values()), store))
-    *before, finetune = stage_costs(plan.recipe, ahead, Kin(store))
+    *before, finetune = stage_costs(plan.recipe, ahead, PreviousArtifacts(store))
     assert all(cost.tokens and cost.seconds for cost in before)
     assert (finetune.tokens, finetune.seconds, finetune.passes) == (None, None, {})
 
@@ -71,6 +71,6 @@ def test_a_larger_network_needs_more_disk(project: Project, tmp_path: Path):
     def needed(size: str) -> float:
         plan = plan_recipe(str(project.recipe(recipe(size, size=size))))
         ahead = list(look_ahead(list(plan.steps.values()), store))
-        return disk_bytes(plan.recipe, ahead, Kin(store))
+        return disk_bytes(plan.recipe, ahead, PreviousArtifacts(store))
 
     assert 20e6 < needed("tiny") < needed("mini") < 1e9

@@ -259,7 +259,7 @@ from tasks.store import steps
 from tasks.store.code import ROOMS, closure, module_file
 from tasks.store.artifacts import store
 from tasks.planning.plan import plan_recipe
-from tasks.run.work import TASKS
+from tasks.run.recipe_run import TASKS
 
 rooms = tuple(f"{REPOSITORY / room}/" for room in ROOMS)
 OPTIMISED = 1  # a function's flag; the body of a class, which runs as it is imported, has it not

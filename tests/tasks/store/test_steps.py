@@ -23,7 +23,7 @@ from tasks.store.code import closure, module_file
 from tasks.store.steps import (
     CODE,
     Bound,
-    Kin,
+    PreviousArtifacts,
     Step,
     Unbound,
     bind,
@@ -354,7 +354,7 @@ def test_why_names_the_cause(tmp_path: Path):
     store = Store(tmp_path)
 
     def reasons(chain: list[Step]) -> list[list[str]]:
-        return [why(prospect, Kin(store)) for prospect in look_ahead(chain, store)]
+        return [why(prospect, PreviousArtifacts(store)) for prospect in look_ahead(chain, store)]
 
     assert reasons(steps())[:2] == [["never made"], ["waits for corpus notes"]]
     made = run(store, steps())
@@ -374,7 +374,7 @@ def test_why_compares_with_the_entry_most_alike(tmp_path: Path):
     for seed in (1, 2, 3):
         run(store, steps(seed=seed, words=f"w{seed}"), output=f"o{seed}")
     chain = steps(seed=9, words="w2")
-    found = [why(prospect, Kin(store)) for prospect in look_ahead(chain, store)]
+    found = [why(prospect, PreviousArtifacts(store)) for prospect in look_ahead(chain, store)]
     assert len(found[2]) == 1  # only the seed, not the tokens of some other run
     assert found[2][0].startswith("settings.seed: ")
     assert found[2][0].endswith(" → 9")

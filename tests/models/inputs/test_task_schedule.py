@@ -1,4 +1,4 @@
-"""Turns: each objective has its share of the updates at every moment, and starts anywhere."""
+"""Task schedule: objectives have their shares of the updates at every moment; starts anywhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.inputs.batches import batches
-from models.inputs.turns import Turns, whose_turn
+from models.inputs.task_schedule import TaskSchedule, whose_turn
 from models.objectives.masked_lm import MaskedLM
 from models.objectives.sentence_distance import SentenceDistance
 from models.protocols import Context
@@ -43,14 +43,14 @@ def test_after_any_number_of_updates_each_has_had_its_share_to_within_one(weight
     assert np.abs(taken - owed).max() < 1
 
 
-def made(**weights: float) -> Turns:
+def made(**weights: float) -> TaskSchedule:
     text = random_corpus(60, 100)
     objectives = {"masked_lm": MaskedLM(CONTEXT), "sentence_distance": SentenceDistance(CONTEXT)}
     groups = {
         name: batches({"text": (text, 1.0)}, [objectives[name]], CONTEXT, 4, seed, task=seed)
         for seed, name in enumerate(weights)
     }
-    return Turns(groups, weights)
+    return TaskSchedule(groups, weights)
 
 
 @pytest.mark.parametrize("start", [0, 1, 7, 100])

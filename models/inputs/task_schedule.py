@@ -1,4 +1,4 @@
-"""Turns: where objectives alternate, what each update reads and whom it trains.
+"""Task schedule: where objectives alternate, what each update reads and whom it trains.
 
 Objectives that choose segments of their own can't score the same rows, so they take turns: an
 update belongs to one group of them. Whose turn it is depends on the groups' shares and the number
@@ -39,7 +39,7 @@ def whose_turn(shares: Sequence[float]) -> Iterator[int]:
         yield turn
 
 
-class Turns:
+class TaskSchedule:
     """What the updates of a phase read, one group of objectives at a time.
 
     A stage whose objectives all score the same rows has one group, whose turn it always is.

@@ -1,4 +1,4 @@
-"""Islands: compiled as one, and the same values and gradients as operation by operation."""
+"""Functions compiled as one have the same values and gradients as operation by operation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A recipe being run: its steps, what is made of them so far, and where the story is told.
 
-A flow says which steps it is about, in order; `Work` makes them, and whatever they need that the
-store lacks. A flow called by another shares the other's work, so that sources are snapshotted once
-and all stages hang below one lifecycle run in MLflow.
+A flow says which steps it is about, in order; `RecipeRun` makes them, and whatever they need that
+the store lacks. A flow called by another shares the other's run, so that sources are snapshotted
+once and all stages hang below one lifecycle run in MLflow.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TASKS: Mapping[str, Task] = {
 
 
 @dataclass
-class Work:
+class RecipeRun:
     """The state of one run of a recipe.
 
     Attributes:
@@ -236,13 +236,13 @@ class Work:
             self.make(name)
 
 
-_open: dict[tuple[Any, ...], Work] = {}
+_open: dict[tuple[Any, ...], RecipeRun] = {}
 
 
 @contextmanager
 def work_on(
     recipe: str, overrides: Sequence[str] = (), smoke: bool = False, seed: int | None = None
-) -> Iterator[Work]:
+) -> Iterator[RecipeRun]:
     """The work of a recipe: that of the flow that called this one, or a new one.
 
     Args:
@@ -272,7 +272,7 @@ def work_on(
             resolved=_as_yaml(plan),
             tags=flow_tags(),
         )
-    work = Work(plan, smoke, tracking, run)
+    work = RecipeRun(plan, smoke, tracking, run)
     _open[name] = work
     status = "FAILED"
     try:

@@ -1,8 +1,8 @@
-"""Loads a model the way a stranger does, in a process of its own, and asks it about two sentences.
+"""Loads a model the way its users do, in a process of its own, and asks it about two sentences.
 
-Run as ``python -I tasks/registry/stranger.py``: isolated, so that nothing of this project can help.
-What it needs is imported at once; then it waits for a folder with a model's files, a line of JSON
-on standard input. It is told of no server. Prints one line of JSON.
+Run as ``python -I tasks/registry/smoke_test.py``: isolated, so that nothing of this project can
+help. What it needs is imported at once; then it waits for a folder with a model's files, a line of
+JSON on standard input. It is told of no server. Prints one line of JSON.
 """
 
 import json

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 
-def island(function: Callable[..., Any]) -> Callable[..., Any]:
+def xla_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, with forward and gradient each compiled as one on TensorFlow's CPU.
 
     The gradient computes the forward pass anew: cheaper than keeping what is in between.
