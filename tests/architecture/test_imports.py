@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -303,3 +304,11 @@ def test_the_search_for_machine_paths_knows_one():
         assert MACHINE_PATH.search(f"sqlite:////{folder}/someone.db")
     for fine in ("a/home/b", "https://x/home/b", "../work/b", "$HOME/work/b", "{folder}/data/b"):
         assert not MACHINE_PATH.search(fine)
+
+
+def test_a_wheel_takes_every_file_that_is_no_code():
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    taken = settings["tool"]["setuptools"]["package-data"]["*"]
+    files = [path for room in ROOMS for path in (REPOSITORY / room).rglob("*.*") if path.is_file()]
+    left = [path for path in files if not any(path.match(one) for one in (*taken, "*.py", "*.pyc"))]
+    assert not left, f"add to package-data in pyproject.toml: {left}"

@@ -71,7 +71,7 @@ def test_each_result_has_one_word(report):
 
 @pytest.mark.parametrize("render", [to_html, to_markdown])
 def test_it_says_everything_worst_first(report, render):
-    text = render(report).replace("&nbsp;", " ")
+    text = render(report).replace("\N{NO-BREAK SPACE}", " ")
     for part in ("trial_reports", "corpus", "1,000", "997", "0.1 %", "0.3 %", "0123456789ab"):
         assert part in text
     assert report.reason in text
@@ -99,7 +99,18 @@ def test_the_same_report_is_the_same_text(report, render):
 
 
 @pytest.mark.parametrize("render", [to_html, to_markdown])
-def test_ids_cannot_break_out(report, render):
+def test_no_value_can_break_out(report, render):
+    words = dict.fromkeys(("says", "remedy", "expected", "observed"), NASTY)
+    nasty = result(NASTY, status="failed", **words)
+    report = replace(
+        report,
+        subject=NASTY,
+        suite=NASTY,
+        reason=NASTY,
+        results=(*report.results, nasty),
+        quarantined=report.quarantined | {"c": (NASTY,)},
+        removed={NASTY: 1},
+    )
     text = render(report)
     assert "<script" not in text
     assert "\x1b" not in text
