@@ -19,7 +19,6 @@ import pyarrow
 
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
-from corpora.groups import Groups
 from corpora.identity import marked_form, normal_form, text_digest
 from corpora.labels import check_kinds, check_names, check_seen, in_order
 from corpora.near_duplicates import NearDuplicates
@@ -78,6 +77,7 @@ class _Known:
     label: str
     same: str  # digest of the text with markings: equal means a repeated row
     plain: str  # digest without markings: equal means a shared text
+    key: str  # what rows of one group share: the source's group, or the text
 
 
 class DatasetWriter:
@@ -93,12 +93,14 @@ class DatasetWriter:
     def __init__(
         self, source: Source, folder: Path, overlap: Overlap, measures: list[pyarrow.Field]
     ):
+        from scipy.cluster.hierarchy import DisjointSet
+
         self._source = source
         self._folder = folder
         self._overlap = overlap
         self._profile_schema = dataset_profile(measures)
         self._rows: list[_Known] = []
-        self._groups = Groups()
+        self._groups = DisjointSet()  # of the rows' keys
         self._kinds: Counter[str] = Counter()
         self._first_of_kind: dict[str, str] = {}
         self._cleaned_away: Counter[str] = Counter()
@@ -139,7 +141,7 @@ class DatasetWriter:
         listed = self._listed
         makes_splits = not {"train", "dev", "test"} <= listed
         near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
-        near_rows: list[int] = []
+        near_keys: list[str] = []
         ids: set[str] = set()
         taken: set[tuple[Split | None, str]] = set()
         for split, item in read_rows(self._source, snapshot):
@@ -171,17 +173,17 @@ class DatasetWriter:
             self._kinds[item.label_type] += 1
             self._first_of_kind.setdefault(item.label_type, item.location)
             key = plain if item.group is None else _named_group(item.group)
-            number = self._groups.add(key)
+            self._groups.add(key)
             if self._source.rows_per_label and split in (None, "train"):
-                self._offer(item.label, item.id, number, plain_normal)
+                self._offer(item.label, item.id, len(self._rows), plain_normal)
             elif makes_splits and split in (None, "train"):
                 whole = plain_normal if pair is None else f"{plain_normal} {normal_form(pair)}"
                 match = near.match_or_add(whole)
                 if match is None:
-                    near_rows.append(number)
+                    near_keys.append(key)
                 else:
-                    self._groups.join(number, near_rows[match])
-            self._rows.append(_Known(item.id, item.location, split, item.label, same, plain))
+                    self._groups.merge(key, near_keys[match])
+            self._rows.append(_Known(item.id, item.location, split, item.label, same, plain, key))
             spool.add(
                 {
                     "id": item.id,
@@ -272,20 +274,24 @@ class DatasetWriter:
         """The split of every row: as listed; a split the source lacks is carved out of train."""
         missing: list[Split] = [split for split in ("test", "dev") if split not in self._listed]
         splits: list[Split] = []
-        for number, row in enumerate(self._rows):
+        groups: dict[str, str] = {}
+        for group in self._groups.subsets():
+            # The smallest key names a group, whichever row came first.
+            groups |= dict.fromkeys(group, min(group))
+        for row in self._rows:
             split: Split = row.split or "train"
             if split == "train" and missing:
-                place = position(self._groups.name(number), "split")
+                place = position(groups[row.key], "split")
                 for nth, carved in enumerate(missing):
                     if nth * CARVED_SHARE <= place < (nth + 1) * CARVED_SHARE:
                         split = carved
             splits.append(split)
         if missing:
-            self._give_back(splits, gone)
+            self._give_back(splits, gone, groups)
             self._details["carved_from_train"] = sorted(missing)
         return splits
 
-    def _give_back(self, splits: list[Split], gone: set[int]) -> None:
+    def _give_back(self, splits: list[Split], gone: set[int], groups: dict[str, str]) -> None:
         """Return groups to train if carving took the last of a label from it."""
         if "structure" in self._kinds:
             return
@@ -295,15 +301,15 @@ class DatasetWriter:
                 for number, row in enumerate(self._rows)
                 if splits[number] == "train" and number not in gone
             }
-            groups = {
-                self._groups.name(number)
+            emptied = {
+                groups[row.key]
                 for number, row in enumerate(self._rows)
                 if row.split in (None, "train") and number not in gone and row.label not in train
             }
-            if not groups:
+            if not emptied:
                 return
             for number, row in enumerate(self._rows):
-                if row.split in (None, "train") and self._groups.name(number) in groups:
+                if row.split in (None, "train") and groups[row.key] in emptied:
                     splits[number] = "train"
 
     def _settle_overlap(self, ledger: Ledger, gone: set[int]) -> dict[int, str]:
