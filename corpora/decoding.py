@@ -1,4 +1,7 @@
-"""Decodes bytes strictly, without guessing; errors give the offset and a hint."""
+"""Decodes bytes strictly, without guessing; errors give the offset and a hint.
+
+Only the hint is guessed, by charset-normalizer.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,9 @@ _MAGIC = (
     (b"\x28\xb5\x2f\xfd", "zstd data, which is not read; unpack it"),
     (b"SQLite format 3", "a database"),
 )
+# The encodings that a hint can name. Told apart from more, Western text often gets a wrong one.
+_NAMED = ["gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1251", "koi8_r", "cp1252"]
+_FEW = 16  # bytes beyond ASCII that tell too little
 # Codecs in which byte 0x0A is always a line end, so lines can be split before decoding.
 _LINE_SAFE = (
     "utf-8",
@@ -79,7 +85,7 @@ def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Reject
         except UnicodeDecodeError as error:
             if not tried:
                 tried = True
-                _refuse_other_encoding(content, encoding, number, raw, peek.head)
+                _refuse_other_encoding(content, encoding, number, peek.head)
             yield Rejected(
                 f"{content.name}:{number}",
                 f"{content.name}:{number}",
@@ -189,17 +195,15 @@ def _other(content: Content, encoding: str, line: int, name: str) -> str:
     )
 
 
-def _refuse_other_encoding(
-    content: Content, encoding: str, number: int, raw: bytes, head: bytes
-) -> None:
+def _refuse_other_encoding(content: Content, encoding: str, number: int, head: bytes) -> None:
     """At the first undecodable line, decide whether the line is at fault or the whole file."""
-    name = named_encoding(raw if len(raw) > 64 else head)
-    if name == "cp1252":
-        # A single byte of Latin-1 is a bad row; many lines of it mean a file in Latin-1.
-        sample = head.split(b"\n")[:2000]
-        bad = sum(1 for line in sample if not line.isascii() and not _decodes(line, encoding))
-        if bad < 5 or bad * 5 < len(sample):
-            name = None
+    lines = head.split(b"\n")[:2000]
+    beyond_ascii = [line for line in lines if not line.isascii()]
+    bad = [line for line in beyond_ascii if not _decodes(line, encoding)]
+    # A few bad rows are bad rows, and text in another encoding hardly ever decodes.
+    if 5 * len(bad) < len(lines) or 2 * len(bad) < len(beyond_ascii):
+        return
+    name = named_encoding(b"\n".join(bad))
     if name and codecs.lookup(name).name != codecs.lookup(encoding).name:
         raise ContractViolation(_other(content, encoding, number, name))
 
@@ -226,28 +230,15 @@ def encoding_of(head: bytes) -> str:
 
 def named_encoding(data: bytes) -> str | None:
     """A plausible encoding of bytes that are not UTF-8."""
-    for name in ("gb18030", "big5", "shift_jis", "euc_kr"):
-        try:
-            text = codecs.getincrementaldecoder(name)("strict").decode(data)
-        except (UnicodeDecodeError, UnicodeError):
-            continue
-        letters = [character for character in text if character.isalpha()]
-        east_asian = sum(1 for character in letters if _common_east_asian(character))
-        # Latin-1 bytes sometimes decode as a pair, but never as mostly East Asian text.
-        if east_asian >= 8 and east_asian * 10 >= 6 * sum(1 for c in letters if not c.isascii()):
-            if east_asian * 10 >= 3 * len(letters):
-                return name
+    from charset_normalizer import from_bytes
+
+    if len(data) >= SAMPLE_BYTES:  # a character may be cut in two
+        data = data[: data.rfind(b"\n", 0, SAMPLE_BYTES) + 1] or data[:SAMPLE_BYTES]
     if _decodes(data, "utf-8"):
         return None
-    return "cp1252" if _decodes(data, "cp1252") else None
-
-
-def _common_east_asian(character: str) -> bool:
-    return (
-        "\u3040" <= character <= "\u30ff"
-        or "\u4e00" <= character <= "\u9fff"
-        or ("\uac00" <= character <= "\ud7a3")
-    )
+    few = sum(byte > 127 for byte in data) < _FEW
+    best = from_bytes(data, cp_isolation=["cp1252"] if few else _NAMED).best()
+    return best.encoding if best else None
 
 
 class _Transcoded:

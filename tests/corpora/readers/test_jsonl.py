@@ -53,6 +53,37 @@ def test_gb18030_announced_as_utf8_is_named_and_with_it_the_text_is_the_same(
         assert ours.read_bytes() == (other.folder / name).read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("big5", "公園裡的天氣很好，我們一起去散步吧。"),
+        ("cp932", "今日は天気がいいので、公園へ散歩に行きましょう。"),
+        ("euc_jp", "今日は天気がいいので、公園へ散歩に行きましょう。"),
+        ("cp949", "오늘은 날씨가 좋으니 공원으로 산책을 갑시다."),
+        ("cp1251", "Сегодня хорошая погода, пойдёмте гулять в парк."),
+        ("koi8_r", "Сегодня хорошая погода, пойдёмте гулять в парк."),
+    ],
+)
+def test_another_encoding_is_named_and_no_other(
+    tmp_path: Path, corpus: Prepare, encoding: str, text: str
+):
+    path = write(tmp_path / "c.jsonl", [{"text": f"{text} {i}"} for i in range(20)], encoding)
+    with pytest.raises(ContractViolation, match=f"set `encoding: {encoding}`"):
+        corpus(path)
+
+
+def test_a_damaged_line_is_not_taken_for_a_file_in_another_encoding(
+    tmp_path: Path, corpus: Prepare
+):
+    text = "今日は天気がいいので"
+    path = write(tmp_path / "c.jsonl", [{"text": f"{text} {i}"} for i in range(20)])
+    lines = path.read_bytes().split(b"\n")
+    for end in range(-3, -12, -1):
+        damaged = lines[6].replace(text.encode(), text.encode()[1:end])
+        path.write_bytes(b"\n".join([*lines[:6], damaged, *lines[7:]]))
+        assert corpus(path).counts.quarantined == {"not utf-8": 1}
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "utf-8-sig", "big5"])
 def test_other_encodings_give_the_same_text(tmp_path: Path, corpus: Prepare, encoding: str):
     records = [{"text": "天地玄黃宇宙洪荒" + str(i) * 9} for i in range(30)]
