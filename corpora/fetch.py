@@ -1,4 +1,8 @@
-"""Downloads and verifies the published files of a source. A run never does this."""
+"""Downloads and verifies the published files of a source. A run never does this.
+
+Not with pooch, which can't keep a file compressed under the digest of what was published; its
+download alone is the lesser part of this file.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A suite: the promises of one contract, read strictly from JSON.
 
 A promise with a misspelt name would silently hold for ever, so unknown keys, types of expectation,
-arguments and severities are all refused.
+arguments and severities are all refused. Pydantic reads the structure; which arguments there are,
+and of which types, depends on the type of the expectation (`vocabulary.py`).
 
 A suite written by Great Expectations 1 is valid here. The fields that it lacks (level, sentence,
 remedy, tolerance) have defaults.

@@ -1,4 +1,8 @@
-"""The width of text in a terminal, where a Chinese character takes two columns."""
+"""The width of text in a terminal, where a Chinese character takes two columns.
+
+Rich measures and cuts. It breaks or cuts off a word longer than a line, in tables as well; here it
+stays whole, so that a path or a command can be copied.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Parses the command line, and suggests the nearest word for an unknown one."""
+"""Parses the command line, and suggests the nearest word for an unknown one.
+
+Typer would list all options for an unknown one, and draw boxes where nobody looks at a terminal.
+"""
 
 from __future__ import annotations
 

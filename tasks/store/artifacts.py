@@ -255,7 +255,11 @@ class Store:
 
     @contextmanager
     def _only_writer(self, kind: str, key: str) -> Iterator[Callable[[], bool]]:
-        """Hold the key's lock; the kernel frees it when its holder dies, however it dies."""
+        """Hold the key's lock; the kernel frees it when its holder dies, however it dies.
+
+        Filelock would add nothing to `flock` but, where that is missing, lock files that outlive
+        their holders.
+        """
         path = self.root / kind / f"{key}.lock"
         stream = self._open_lock(path)
         waited = False
