@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from fourstage.command.listing import parts, recipes
+from fourstage.command.verbs.list import parts, recipes
 from fourstage.digests import write_atomically
 from fourstage.settings import REPOSITORY
 from tasks.reports.tables import markdown_table

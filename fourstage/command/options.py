@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, _ActionsContainer
 
 
 def add_recipe(parser: ArgumentParser, several: bool = False) -> None:
@@ -28,7 +28,7 @@ def add_recipe(parser: ArgumentParser, several: bool = False) -> None:
     )
 
 
-def add_json(parser: ArgumentParser) -> None:
+def add_json(parser: _ActionsContainer) -> None:
     """``--json``."""
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object on standard output"

@@ -7,24 +7,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from fourstage.command import (
-    cleaning,
-    converting,
-    health,
-    listing,
-    making,
-    predicting,
-    registry,
-    reporting,
-    running,
-    servers,
-    tracing,
-)
 from fourstage.errors import RecipeError, UnknownNameError
 
+# Each is a file in `verbs/`; they are listed in this order.
+VERBS = (
+    "run plan show explain compare list new fetch convert report"
+    " trace impact diff predict evaluate promote rollback up doctor gc"
+).split()
 EPILOG = """\
 exit codes: 0 done, 1 environment (disk, server, deadline), 2 wrong usage or recipe,
 3 data unreadable or contract broken, 4 gate refused, 130/143 interrupted"""
@@ -94,20 +87,11 @@ def command_parser() -> tuple[Parser, argparse._SubParsersAction]:
     )
     parser.add_argument("--version", action="version", version=f"fourstage {_version()}")
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    for group in (
-        running,
-        listing,
-        making,
-        converting,
-        reporting,
-        tracing,
-        predicting,
-        registry,
-        servers,
-        health,
-        cleaning,
-    ):
-        group.add(verbs)
+    for name in VERBS:
+        verb = import_module(f"fourstage.command.verbs.{name}")
+        of_verb = verbs.add_parser(name, help=verb.HELP)
+        verb.add_arguments(of_verb)
+        of_verb.set_defaults(handler=verb.handle)
     return parser, verbs
 
 

@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from fourstage.command.project_deployments import KEPT, project_deployments
-from fourstage.command.up import work_pool
+from fourstage.command.servers import work_pool
 from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
 
 FILE = REPOSITORY / "prefect.yaml"

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-from typing import Any
+from argparse import ArgumentParser, Namespace
 
 from fourstage.command.options import add_json
 from fourstage.command.output import print_json, print_table
 
+HELP = "check versions, servers, disk, locks, telemetry"
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser("doctor", help="check versions, servers, disk, locks, telemetry")
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
     add_json(parser)
-    parser.set_defaults(handler=handle_doctor)
 
 
-def handle_doctor(options: Namespace) -> int:
+def handle(options: Namespace) -> int:
     """Print each finding; exit code 1 if any is wrong."""
     from fourstage.command.diagnosis import diagnose
 

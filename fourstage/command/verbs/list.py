@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,16 @@ from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.settings import search_folders
 
 KINDS = ("families", "objectives", "heads", "recipes", "sources")
+HELP = "list families, objectives, heads, recipes or sources"
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser("list", help="list families, objectives, heads, recipes or sources")
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
     parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
     add_json(parser)
-    parser.set_defaults(handler=handle_list)
 
 
-def handle_list(options: Namespace) -> int:
+def handle(options: Namespace) -> int:
     """Print one line per name."""
     if options.kind not in KINDS:
         raise UnknownNameError("list", options.kind, "something to list", KINDS)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections import Counter
-from typing import Any
 
 from fourstage.command.options import add_json
 from fourstage.command.output import print_json, print_line, print_table
@@ -12,26 +11,25 @@ from fourstage.settings import home, make_home
 from fourstage.terminal import say
 
 KEEP_DAYS = 30.0
+HELP = "list or delete what no registered version and no recent run can reach"
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    gc = verbs.add_parser(
-        "gc", help="list or delete what no registered version and no recent run can reach"
-    )
-    gc.add_argument(
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
         "--keep",
         type=_days,
         default=KEEP_DAYS,
         metavar="DAYS",
         help=f"keep what was made or used within this many days; default {KEEP_DAYS:g}",
     )
-    gc.add_argument("--delete", action="store_true", help="delete it; without this, only list it")
-    add_json(gc)
-    gc.set_defaults(handler=handle_gc)
+    parser.add_argument(
+        "--delete", action="store_true", help="delete it; without this, only list it"
+    )
+    add_json(parser)
 
 
-def handle_gc(options: Namespace) -> int:
+def handle(options: Namespace) -> int:
     """List what may be deleted, and delete it on request."""
     from tasks.registry.garbage import find_waste, remove
     from tasks.store.artifacts import Store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -18,16 +18,12 @@ from fourstage.terminal import libraries_speak_to, new_log, say
 
 LABEL, SCORE = "predicted_label", "predicted_score"  # the columns that --output adds
 ONE_CELL = str.maketrans("\t\n\r", "   ")
-
 Ask = Callable[[Sequence[str]], list[dict[str, Any]]]
+HELP = "label texts with a registered model; prints tab-separated lines below a header"
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "predict",
-        help="label texts with a registered model; prints tab-separated lines below a header",
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
     parser.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
     parser.add_argument(
         "text", nargs="*", metavar="TEXT", help="texts; by default the lines of standard input"
@@ -43,10 +39,9 @@ def add(verbs: Any) -> None:
         help=f"write --input's rows with all their columns, {LABEL} and {SCORE}",
     )
     add_json(parser)
-    parser.set_defaults(handler=handle_predict)
 
 
-def handle_predict(options: Namespace) -> int:
+def handle(options: Namespace) -> int:
     """Predict, a batch at a time."""
     _check(options)
     batches = _batches(options)

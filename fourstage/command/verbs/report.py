@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fourstage.command.options import add_json
 from fourstage.command.output import print_json, print_line, print_table
@@ -16,13 +16,11 @@ if TYPE_CHECKING:
     from tasks.store.artifacts import Artifact
 
 PAGE, TEXT, FACTS = "report.html", "report.md", "report.json"
+HELP = "print a contract's report: promises, and what was found"
 
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    parser = verbs.add_parser(
-        "report", help="print a contract's report: promises, and what was found"
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
     parser.add_argument(
         "contract",
         metavar="NAME",
@@ -33,10 +31,9 @@ def add(verbs: Any) -> None:
     form.add_argument("--html", action="store_true", help="print the path of its page")
     form.add_argument("--open", action="store_true", help="open its page in a browser")
     add_json(form)
-    parser.set_defaults(handler=handle_report)
 
 
-def handle_report(options: Namespace) -> int:
+def handle(options: Namespace) -> int:
     """Print a report, or one line per contract."""
     there = _newest()
     if options.contract is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +12,26 @@ from fourstage.command.output import only_this_on_standard_output, print_line
 from fourstage.errors import RecipeError
 from fourstage.settings import home
 
+HELP = "convert a network from or to a Hugging Face folder"
 
-def add(verbs: Any) -> None:
-    """Add the verb."""
-    convert = verbs.add_parser("convert", help="convert a network from or to a Hugging Face folder")
-    convert.add_argument(
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
         "source",
         metavar="SOURCE",
         help="a Hugging Face folder, hf:owner/name@commit, a stage's folder, or models:/NAME@alias",
     )
-    convert.add_argument(
+    parser.add_argument(
         "target",
         metavar="TARGET",
         type=Path,
         help="a new folder: a stage's if SOURCE is Hugging Face's, else Hugging Face's",
     )
-    add_json(convert)
-    convert.set_defaults(handler=handle_convert)
+    add_json(parser)
 
 
-def handle_convert(options: Namespace) -> int:
+def handle(options: Namespace) -> int:
     """Convert in the direction given by the source."""
     with only_this_on_standard_output(options.json) as say:
         told = convert(options.source, options.target)

@@ -1,0 +1,45 @@
+"""The result of a verb about a registered model, and its exit code."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any
+
+from fourstage.command.output import only_this_on_standard_output, print_line, tell
+from fourstage.errors import GateRefused
+from fourstage.settings import make_home
+from fourstage.terminal import libraries_speak_to, new_log
+
+
+def print_result(options: Namespace, work: Callable[[], Any]) -> int:
+    """Do the work; print the result as the object of ``--json``, or as lines of text."""
+    make_home()
+    with (
+        only_this_on_standard_output(options.json) as say,
+        libraries_speak_to(new_log("registry")),
+    ):
+        found = work()
+        say(found)
+    refused = isinstance(found, dict) and found.get("decision") == "refuse"
+    if refused:
+        tell(f"fourstage: {found['reason']}")
+    elif not options.json:
+        print_line(_line(found))
+    if isinstance(found, dict):
+        for warning in found.get("warnings", []):
+            tell(f"Warning: {warning}")
+    return GateRefused.exit_code if refused else 0
+
+
+def _line(found: Any) -> str:
+    if not isinstance(found, dict):
+        return str(found)
+    if found.get("decision") in ("promote", "keep"):
+        model = found["model"]
+        champion = "the champion" + (" already" if found["decision"] == "keep" else "")
+        return f"{model['name']} version {model['version']} is {champion}: {found['reason']}"
+    if "reason" in found:
+        return found["reason"]
+    plain = {name: value for name, value in found.items() if not isinstance(value, (dict, list))}
+    return "  ".join(f"{name} {value}" for name, value in plain.items())

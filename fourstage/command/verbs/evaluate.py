@@ -1,0 +1,33 @@
+"""``evaluate``: scores a recipe's last stage again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from typing import Any
+
+from fourstage.command.embedded_prefect import prefect_ready
+from fourstage.command.options import add_json, add_recipe
+from fourstage.command.recipe import resolved_recipe
+from fourstage.command.required_servers import require_servers
+from fourstage.command.result import print_result
+
+HELP = "score a recipe's last stage again"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_recipe(parser)
+    add_json(parser)
+
+
+def handle(options: Namespace) -> int:
+    """Evaluate the recipe's finetune stage."""
+    resolved_recipe(options.recipe, options)
+    require_servers()
+
+    def work() -> Any:
+        with prefect_ready():
+            from flows.evaluate import evaluate
+        return evaluate(options.recipe, options.overrides, options.smoke)
+
+    return print_result(options, work)

@@ -1,0 +1,29 @@
+"""``show``: prints examples of a stage, as its objectives make them."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from fourstage.command.options import add_recipe
+from fourstage.command.output import print_line
+from fourstage.command.recipe import resolved_recipe
+from fourstage.terminal import libraries_speak_to, new_log
+
+HELP = "print ten examples of a stage, as its objectives make them"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_recipe(parser)
+    parser.add_argument("stage", metavar="STAGE", help="name of the stage, such as general")
+
+
+def handle(options: Namespace) -> int:
+    """Print examples, separated by blank lines."""
+    resolved_recipe(options.recipe, options)
+    with libraries_speak_to(new_log("show")):
+        from tasks.planning.show_examples import show_examples
+
+        found = list(show_examples(options.recipe, options.stage, options.overrides, options.smoke))
+    print_line("\n\n".join(found))
+    return 0

@@ -1,0 +1,27 @@
+"""``up``: runs the servers until Ctrl-C."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+
+HELP = "run a Prefect server, worker, deployments and MLflow's pages, until Ctrl-C"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument("--prefect-port", type=_port, default=4200, metavar="PORT")
+    parser.add_argument("--mlflow-port", type=_port, default=5000, metavar="PORT")
+
+
+def handle(options: Namespace) -> int:
+    """Start the servers and stay."""
+    from fourstage.command.servers import up
+
+    up(options.prefect_port, options.mlflow_port)
+    return 0
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise ArgumentTypeError(f"expected a port, 1 to 65535, got {text[:40]!r}")
+    return int(text)
