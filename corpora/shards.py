@@ -40,7 +40,7 @@ ROWS = pyarrow.schema(
         pyarrow.field("split", pyarrow.string(), nullable=False),
         pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("pair_token_ids", pyarrow.list_(pyarrow.int32()), nullable=True),
-        pyarrow.field("label", pyarrow.int32(), nullable=False),
+        pyarrow.field("answer", pyarrow.string(), nullable=False),
     ]
 )
 
@@ -94,7 +94,7 @@ class TokenWriter(TableWriter):
 
 
 class RowWriter(TableWriter):
-    """Writes tokenised labelled rows.
+    """Writes tokenised rows.
 
     Args:
         path: The file, there once the ``with`` block ends well.
@@ -109,7 +109,7 @@ class RowWriter(TableWriter):
         split: str,
         token_ids: np.ndarray,
         pair_token_ids: np.ndarray | None,
-        label: int,
+        answer: str,
     ) -> None:
         """Add one row.
 
@@ -118,7 +118,7 @@ class RowWriter(TableWriter):
             split: ``train``, ``dev`` or ``test``.
             token_ids: (n,) int32.
             pair_token_ids: (m,) int32, or None.
-            label: Index into the label names, -1 for none.
+            answer: What is right, as the dataset writes it; empty for none.
         """
         tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
         pair = None
@@ -130,7 +130,7 @@ class RowWriter(TableWriter):
                 "split": split,
                 "token_ids": tokens,
                 "pair_token_ids": pair,
-                "label": int(label),
+                "answer": answer,
             },
             4 * len(tokens) + (0 if pair is None else 4 * len(pair)) + 64,
         )
@@ -172,7 +172,10 @@ class _Mapped:
     @property
     def ids(self) -> list[str]:
         """The id of each document or row, in order."""
-        columns = [batch.column("id") for batch in self._batches]
+        return self._strings("id")
+
+    def _strings(self, column: str) -> list[str]:
+        columns = [batch.column(column) for batch in self._batches]
         return [
             columns[batch][int(row)].as_py()
             for batch, row in zip(self._batch_of, self._row_of, strict=True)
@@ -246,7 +249,7 @@ class TokenisedCorpus(_Mapped):
 
 
 class TokenisedRows(_Mapped):
-    """Tokenised labelled rows.
+    """Tokenised rows with an answer each.
 
     Args:
         path: A file written by `RowWriter`.
@@ -255,31 +258,26 @@ class TokenisedRows(_Mapped):
 
     def __init__(self, path: Path | str, split: str | None = None):
         super().__init__(path, split, ROWS)
-        parts = [
-            batch.column("label").to_numpy()[self._row_of[self._batch_of == number]]
-            for number, batch in enumerate(self._batches)
-        ]
-        self._labels = _joined(parts)
+        self._answers = self._strings("answer")
         pairs = [batch.column("pair_token_ids").is_valid() for batch in self._batches]
         self._has_pair = [pair.to_numpy(zero_copy_only=False) for pair in pairs]
 
     @property
-    def labels(self) -> np.ndarray:
-        """Label index of each row, (rows,) int32; -1 for none."""
-        return self._labels
+    def answers(self) -> list[str]:
+        """What is right for each row, as the dataset writes it; empty for none."""
+        return self._answers
 
     @property
     def lengths(self) -> np.ndarray:
         """Number of tokens of each row, including its second text, (rows,) int64."""
         return self._lengths("token_ids") + self._lengths("pair_token_ids")
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Token ids (n,) int32 of row `i`, and (m,) of its second text or None; views."""
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
+        """Token ids (n,) int32 of each text of row `i`, one or two; views."""
         i = self._check(i)
-        pair = None
         if self._has_pair[self._batch_of[i]][self._row_of[i]]:
-            pair = self._slice("pair_token_ids", i)
-        return self._slice("token_ids", i), pair
+            return self._slice("token_ids", i), self._slice("pair_token_ids", i)
+        return (self._slice("token_ids", i),)
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

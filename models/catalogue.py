@@ -1,4 +1,4 @@
-"""Finding families, objectives and heads: the name in a recipe is the name of the file.
+"""Finding families, objectives, heads and answers: the name in a recipe is that of the file.
 
 Names and literals are read without importing anything, so that ``list`` and ``plan`` answer without
 TensorFlow.
@@ -15,11 +15,19 @@ import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import RecipeError, UnknownNameError
 
-KINDS = {"families": "a family", "objectives": "an objective", "heads": "a head"}
+if TYPE_CHECKING:
+    from models.protocols import Answers
+
+KINDS = {
+    "families": "a family",
+    "objectives": "an objective",
+    "heads": "a head",
+    "answers": "a kind of answer",
+}
 # The setting of an objective that learns from a trained stage: its folder, or in a recipe the name
 # of an earlier stage. The objective's literal ``TEACHER_HEADS`` says what the teacher must predict.
 TEACHER = "teacher"
@@ -30,17 +38,17 @@ def names(kind: str, folders: Sequence[Path] = ()) -> list[str]:
     """Every name of a kind, sorted.
 
     Args:
-        kind: ``families``, ``objectives`` or ``heads``.
+        kind: One of `KINDS`.
         folders: Project folders that may hold a folder of that name.
     """
     return sorted(_files(kind, folders))
 
 
 def find(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> type:
-    """The one public class of the file `name`; importing it imports Keras.
+    """The one public class of the file `name`; importing a part of a network imports Keras.
 
     Args:
-        kind: ``families``, ``objectives`` or ``heads``.
+        kind: One of `KINDS`.
         name: As written in a recipe.
         folders: Project folders, searched before the built-in files.
         where: Place of the name for the error message; default is the kind.
@@ -62,7 +70,7 @@ def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = ""
     """The module-level literals of the file `name` (``NEEDS``, ``PROVIDES``, ``SIZES`` …).
 
     Args:
-        kind: ``families``, ``objectives`` or ``heads``.
+        kind: One of `KINDS`.
         name: As written in a recipe.
         folders: Project folders, searched before the built-in files.
         where: Place of the name for the error message.
@@ -89,6 +97,32 @@ def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = ""
                 except ValueError:
                     continue  # a constant computed from others is no literal
     return found
+
+
+def answers_of(head: str, folders: Sequence[Path] = ()) -> Answers:
+    """What a head answers, and how that is scored; importing it imports no Keras."""
+    return find("answers", answers_name(head, folders), folders)()
+
+
+def answers_name(head: str, folders: Sequence[Path] = ()) -> str:
+    """The name of what a head answers.
+
+    Args:
+        head: Name of the head.
+        folders: Project folders, searched first.
+
+    Raises:
+        UnknownNameError: If there is no such head.
+        RecipeError: If the head does not say what it answers.
+    """
+    said = literals("heads", head, folders).get("ANSWERS")
+    if not said:
+        known = ", ".join(names("answers", folders))
+        raise RecipeError(
+            f"{file_of('heads', head, folders)}: no literal ANSWERS; a head names what it answers,"
+            f" one of {known}"
+        )
+    return said
 
 
 def check_compatible(

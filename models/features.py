@@ -10,7 +10,7 @@ TOKEN_IDS = "token_ids"  # (B, T) int32
 SEGMENT_IDS = "segment_ids"  # (B, T) int32
 TASK_IDS = "task_ids"  # (B,) int32, which pre-training task a row serves (ERNIE 2.0)
 PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = a real token
-READ_POSITIONS = "read_positions"  # (B, R) int32, where a scorer reads the last layer, 0 first
+READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read, the summary's first
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
 MASK_LABELS = "mask_labels"  # (B, M) int32, the tokens that stood there
 MASK_WEIGHTS = "mask_weights"  # (B, M) float32, 0 for an unused slot

@@ -1,16 +1,17 @@
-"""The three interfaces of the science, and the text they are fed with.
+"""The interfaces of the science, and the text they are fed with.
 
-A family is a `Network`, a pre-training objective and a fine-tuning head are an `Objective`, and
-what an objective makes for one network is its `Scorer`. Nothing else is known between them.
+A family is a `Network`, a pre-training objective and a fine-tuning head are an `Objective`, what an
+objective makes for one network is its `Scorer`, and what a head answers is scored by its kind of
+`Answers`. Nothing else is known between them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -52,17 +53,17 @@ class TokenisedCorpus(Protocol):
 
 
 class TokenisedRows(Protocol):
-    """Tokenised labelled rows, random access."""
+    """Tokenised rows with an answer each, random access."""
 
     def __len__(self) -> int: ...
 
     @property
-    def labels(self) -> np.ndarray:
-        """(rows,) int32; -1 where a row has none."""
+    def answers(self) -> Sequence[str]:
+        """(rows,) what is right, as the dataset writes it; empty where a row has no answer."""
         ...
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Token ids of row `i` and of its second text, where there is one."""
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
+        """Token ids of row `i`, (n,) int32 for each of its texts."""
         ...
 
 
@@ -111,7 +112,7 @@ class Context:
         tokenizer: The recipe's tokenizer.
         sequence_length: Tokens a row holds in this phase, special tokens counted.
         label_names: The dataset's labels in the order of their ids; empty in pre-training.
-        label_weights: One weight a label (class weights), or None.
+        rows: The dataset's training rows, where a head is trained on them.
         folders: Project folders, searched before the built-in parts.
         marks: Token ids of each string that marks something in the rows' texts, such as ``<<``
             before an entity; what is cut from a long row lies far from them.
@@ -120,7 +121,7 @@ class Context:
     tokenizer: Tokenizer
     sequence_length: int
     label_names: tuple[str, ...] = ()
-    label_weights: tuple[float, ...] | None = None
+    rows: TokenisedRows | None = None
     folders: tuple[Path, ...] = ()
     marks: tuple[tuple[int, ...], ...] = ()
 
@@ -158,6 +159,7 @@ class Network(Protocol):
 
     provides: frozenset[Capability]
     token_embedding: Any  # a layer; heads that tie weights use its very variable
+    row_summary: str  # where the last layer sums a row up: a name in `models.layers.summary`
     # Without ``pooled_output`` also ``pooler_activation``, of the dense layer a head puts there, or
     # None for no such layer, and ``pooler_dropout``: whether dropout comes before it.
     # ``reads_positions = True`` where it heeds ``read_positions`` (`models.reading`).
@@ -183,7 +185,9 @@ class Objective(Protocol):
     ``PREPARES`` (whether its scorer changes the batch before the network sees it). Where objectives
     take turns, each that can choose has a turn of its own. Optional are ``MEASURED``, the settings
     under which its loss on held-out text says what a stage learned (without it the loss is not
-    measured), and ``READS_CASE``, which has text tokenised with the case of its words.
+    measured), and ``READS_CASE``, which has text tokenised with the case of its words. A head has
+    ``ANSWERS`` among its literals, its kind of `Answers`, and an attribute ``targets``: the names
+    of what is right in a batch, which is taken out where it predicts.
     """
 
     needs: frozenset[Capability]
@@ -211,7 +215,50 @@ class Objective(Protocol):
         ...
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """Heads: from predictions to labels, spans, tags or text."""
+        """From the scorer's predictions to words; of a head one `Answer` a row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a head says of a row.
+
+    Attributes:
+        text: Written as the dataset writes it: a label's name, or JSON.
+        probability: That it is right, by the model, 0-1.
+        details: What else there is to say, such as every label's probability.
+    """
+
+    text: str
+    probability: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+Column = Sequence[Any] | np.ndarray  # (rows,) of anything
+Metric = Callable[[np.ndarray], np.ndarray]  # (..., K) statistics summed over rows → (...) scores
+
+
+class Answers(Protocol):
+    """What a row's answer is, and how answers are scored; one a file in ``models/answers``.
+
+    A head names its kind of answer in the literal ``ANSWERS``. In files an answer is a text: a
+    label's name, or JSON. Every metric is a function of sums over rows, so that scores of thousands
+    of resampled test sets cost one product of matrices.
+    """
+
+    metrics: ClassVar[Mapping[str, Metric]]  # by name; higher is better
+    usual: ClassVar[tuple[str, ...]]  # metrics where none are named; the last selects weights
+
+    def statistics(self, true: Column, answers: Sequence[Column]) -> list[Any]:
+        """What each row adds to the sums, by model.
+
+        Args:
+            true: (rows,) what is right.
+            answers: Of each model what it answers, (rows,).
+
+        Returns:
+            Of each model (rows, K), sparse; the columns mean the same for all.
+        """
         ...
 
 
@@ -219,7 +266,7 @@ class Scorer(Protocol):
     """The scoring half of an objective, a ``keras.layers.Layer``.
 
     One that reads the sequence at some positions alone says so in ``reads``: the names of those
-    positions in a batch; ``()`` where it reads the first position or the pooled vector.
+    positions in a batch; ``()`` where it reads one vector a row (`models.layers.summary`).
     """
 
     def prepare(self, batch: dict, training: bool) -> dict:

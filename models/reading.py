@@ -5,7 +5,7 @@ give for all other positions no loss sees, and no gradient comes from; so its qu
 and its feed-forward network run at the positions that are read. Values are the same up to rounding.
 
     positions of the batch     [3, 9, 0] [7, 8, 0]
-    read by the network     [0, 3, 9, 0,  7, 8, 0]      position 0 first, for the pooled vector
+    read by the network     [0, 3, 9, 0,  7, 8, 0]      first where it sums the row up
     to the scorers then       [1, 2, 3] [4, 5, 6]       where each stands among those read
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.layers.summary import MEAN, summary_positions
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -37,9 +38,10 @@ def where_read(network: Any, scorers: Iterable[Any], batch: Mapping[str, Any]) -
     batch = dict(batch)
     said = [getattr(scorer, "reads", None) for scorer in scorers]
     wanted = [names for names in said if names is not None]
-    if not getattr(network, "reads_positions", False) or len(wanted) < len(said):
+    some = getattr(network, "reads_positions", False) and network.row_summary != MEAN
+    if not some or len(wanted) < len(said):
         return batch
-    read = [ops.zeros_like(batch[keys.TOKEN_IDS][:, :1])]
+    read = [summary_positions(network.row_summary, batch)]
     width = 1
     for name in dict.fromkeys(name for names in wanted for name in names if name in batch):
         positions = batch[name]

@@ -22,7 +22,6 @@ SEED = 17
 PRECISION = "auto"
 SEQUENCE_LENGTH = 128
 VOCABULARY_SIZE = 8000
-METRICS = ("accuracy", "macro_f1")
 ADAMW: dict[str, Any] = {
     "warmup": 0.06,
     "decay": "linear",

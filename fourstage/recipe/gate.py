@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,18 +21,19 @@ SLICE_RULES = ("at_least", "at_most")
 
 @dataclass(frozen=True)
 class Computed:
-    """What a recipe measures, and so what its gate can require."""
+    """What a recipe measures, and so what its gate can require.
+
+    Attributes:
+        metrics: Those it computes.
+        known: Those it could compute.
+        slices: Groups of rows with a score of their own.
+        forgetting_on: Corpora whose loss is held against that of earlier stages.
+    """
 
     metrics: Sequence[str]
+    known: Collection[str]
     slices: Sequence[str]
     forgetting_on: Sequence[str]
-
-
-def metric_names() -> tuple[str, ...]:
-    """The metrics of labelled rows."""
-    from models.evaluation.classification import METRICS
-
-    return tuple(METRICS)
 
 
 def slice_names() -> tuple[str, ...]:
@@ -110,7 +111,7 @@ def _not_computed(
 ) -> UnknownNameError:
     known = [n for n in known if n != "forgetting" or computed.forgetting_on]
     hint = "evaluate.metrics lists what this recipe computes."
-    if name in metric_names():
+    if name in computed.known:
         hint = "Add it to evaluate.metrics."
     return UnknownNameError(place, name, "a metric that this recipe computes", known, hint)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from fourstage.recipe import gate, part_settings, parts
+from fourstage.recipe import part_settings, parts
 from fourstage.recipe.paths import path_text
 from fourstage.recipe.schema import Recipe
 from models.signatures import Setting, settings_of
@@ -123,13 +123,11 @@ class Ledger:
         if missing:
             self.fault(path, f"missing: {', '.join(missing)}")
 
-    def metric(self, path: str, name: str) -> None:
-        """Check the name of a metric of labelled rows."""
-        if name not in gate.metric_names():
+    def metric(self, path: str, name: str, known: Collection[str]) -> None:
+        """Check the name of a metric of rows."""
+        if name not in known:
             self.faults.append(
-                UnknownNameError(
-                    f"{self.recipe.where}: {path}", name, "a metric", gate.metric_names()
-                )
+                UnknownNameError(f"{self.recipe.where}: {path}", name, "a metric", known)
             )
 
     def is_labelled(self, name: str) -> bool:

@@ -24,6 +24,8 @@ from fourstage.recipe.start import resolve_start
 from fourstage.recipe.support import check_supported
 from fourstage.settings import search_folders
 from models import catalogue
+from models.answers.label import Label
+from models.protocols import Answers
 from models.tokenizers.byte_bpe import SMALLEST
 
 
@@ -262,12 +264,13 @@ class _Resolution:
                     f"evaluate.{key}", "there is no finetune stage whose rows could be measured"
                 )
         metrics = said.metrics if said else None
+        answers = self._answers(finetune)
         if metrics is None:
             self.ledger.origins["evaluate.metrics"] = "default"
-            metrics = defaults.METRICS if finetune else ()
-        elif finetune is not None:
+            metrics = answers.usual if answers else ()
+        elif answers:
             for i, name in enumerate(metrics):
-                self.ledger.metric(f"evaluate.metrics[{i}]", name)
+                self.ledger.metric(f"evaluate.metrics[{i}]", name, answers.metrics)
         split = said.split if said else None
         if split is None:
             self.ledger.origins["evaluate.split"] = "default"
@@ -290,12 +293,17 @@ class _Resolution:
             (said.forgetting_on if said else None) or (),
         )
 
+    def _answers(self, finetune: ResolvedStage | None) -> Answers | None:
+        """What its head answers; None where there is none, or no head is named."""
+        head = finetune and finetune.head
+        return catalogue.answers_of(head, self.ledger.folders) if head else None
+
     def _probes(self) -> dict[str, str]:
         said = self.ledger.recipe.evaluate
         probes = (said and said.probes) or {}
         for dataset, metric in probes.items():
             self.ledger.source("evaluate.probes", dataset, labelled=True)
-            self.ledger.metric(f"evaluate.probes.{dataset}", metric)
+            self.ledger.metric(f"evaluate.probes.{dataset}", metric, Label.metrics)
         return dict(probes)
 
     def _promotion(
@@ -310,6 +318,8 @@ class _Resolution:
             return None, {}
         if finetune is None:
             self.ledger.fault("promote", "there is no finetune stage whose model could be promoted")
-        computed = gate.Computed(metrics, slices, forgetting_on)
+        answers = self._answers(finetune)
+        known = answers.metrics if answers else ()
+        computed = gate.Computed(metrics, known, slices, forgetting_on)
         self.ledger.faults += gate.faults(self.ledger.recipe.where, said, computed)
         return said.model, gate.explicit(said)

@@ -117,8 +117,8 @@ class StageResolution:
                 defaults.PRECISION,
             ),
             refresh=self.ledger.value(f"{at}.refresh", stage.refresh, default.refresh, kind),
-            stop=self._watch(f"{at}.stop", stage.stop, kind),
-            select=self._watch(f"{at}.select", stage.select, kind),
+            stop=self._watch(f"{at}.stop", stage.stop, kind, head),
+            select=self._watch(f"{at}.select", stage.select, kind, head),
             seed=seed,
             part_defaults={"network": self.network.defaults, **part_defaults},
             alternate=alternate,
@@ -353,23 +353,23 @@ class StageResolution:
                 self.ledger.origins[f"{at}.optimizer.adamw.{key}"] = f"default for {stage.stage}"
         return Optimizer("adamw", {**default, **said})
 
-    def _watch(self, path: str, said: Any, kind: str) -> dict[str, Any] | None:
+    def _watch(self, path: str, said: Any, kind: str, head: str | None) -> dict[str, Any] | None:
         """`stop` or `select` with its metric checked: held-out loss of text, metrics of rows."""
         if said is None:
             return None
         values = said.model_dump(exclude_none=True)
-        labelled = kind == "finetune"
+        answers = catalogue.answers_of(head, self.ledger.folders) if head else None
         for key, default in (
-            ("metric", defaults.METRICS[-1] if labelled else "heldout_loss"),
-            ("split", "dev" if labelled else "heldout"),
+            ("metric", answers.usual[-1] if answers else "heldout_loss"),
+            ("split", "dev" if answers else "heldout"),
         ):
             if key not in type(said).model_fields:
                 continue
             if key not in values:
                 self.ledger.origins[f"{path}.{key}"] = f"default for {kind}"
                 values[key] = default
-            elif key == "metric" and labelled:
-                self.ledger.metric(f"{path}.metric", values[key])
+            elif key == "metric" and answers:
+                self.ledger.metric(f"{path}.metric", values[key], answers.metrics)
             elif values[key] != default:
                 self.ledger.fault(
                     f"{path}.{key}", f"expected {default!r} in stage {kind}, got {values[key]!r}"

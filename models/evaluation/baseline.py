@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from models.evaluation.classification import evaluate
+from models.answers.label import Label
+from models.evaluation.resampling import scores
 
 CHEAP = "TF-IDF + linear SVM"
 MAJORITY = "majority class"
@@ -105,13 +106,12 @@ def _choose(learned: Texts, dev: Texts, metric: str, markings: Sequence[str]) ->
     for of in _PARTS["both"]:
         grams = _Grams(of, markings)
         seen[of], asked[of] = grams.fit(learned), grams.of(dev)
-    num_labels = int(max(learned.labels.max(), dev.labels.max())) + 1
 
     def tried(features: str, cost: float) -> Choice:
         parts = _PARTS[features]
         machine = _fitted(_beside([seen[of] for of in parts]), learned.labels, cost)
         said = _said(machine, _beside([asked[of] for of in parts]))
-        return Choice(features, cost, evaluate(dev.labels, said, num_labels, [metric])[metric])
+        return Choice(features, cost, scores(Label(), dev.labels, said, [metric])[metric])
 
     choices = [tried(features, cost) for features in _PARTS for cost in COSTS]
     return max(choices, key=lambda choice: choice.score or 0.0)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fourstage.errors import ContractViolation
-from models.evaluation.classification import METRICS, evaluate
-from models.evaluation.resampling import RESAMPLES, resampled_scores
+from models.evaluation.resampling import RESAMPLES, resampled_scores, scores
+from models.protocols import Answers, Column
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Comparison:
     """A candidate against a reference on the same rows.
 
     Attributes:
-        metric: Name in `METRICS`.
+        metric: Its name.
         candidate: Its value.
         reference: Its value.
         difference: Candidate minus reference.
@@ -57,10 +57,10 @@ class Comparison:
 
 
 def compare(
-    labels: np.ndarray,
-    candidate: np.ndarray,
-    reference: np.ndarray,
-    num_labels: int,
+    answers: Answers,
+    true: Column,
+    candidate: Column,
+    reference: Column,
     *,
     metric: str,
     margin: float = 0.0,
@@ -72,11 +72,11 @@ def compare(
     """Paired-bootstrap non-inferiority.
 
     Args:
-        labels: (rows,) true label ids.
-        candidate: (rows,) label ids it predicts.
-        reference: (rows,) label ids the other one predicts.
-        num_labels: Number of labels.
-        metric: Name in `METRICS`; higher is better.
+        answers: Their kind.
+        true: (rows,) what is right.
+        candidate: (rows,) what it says.
+        reference: (rows,) what the other one says.
+        metric: Name of a metric of such answers; higher is better.
         margin: Largest loss that is accepted, >= 0.
         confidence: One-sided, 0.5-1.
         groups: (rows,) what rows of one text share, drawn as one; each row its own where None.
@@ -86,20 +86,17 @@ def compare(
     Raises:
         ContractViolation: If the three do not speak of the same rows, or there is none.
     """
-    labels, candidate, reference = map(np.asarray, (labels, candidate, reference))
-    if not len(labels) == len(candidate) == len(reference) or not len(labels):
+    if not len(true) == len(candidate) == len(reference) or not len(true):
         raise ContractViolation(
-            f"gate: expected predictions for the same rows, got {len(labels)} labels,"
+            f"gate: expected predictions for the same rows, got {len(true)} answers,"
             f" {len(candidate)} and {len(reference)} predictions; evaluate both models again"
         )
-    ours, theirs = (
-        evaluate(labels, said, num_labels, [metric])[metric] for said in (candidate, reference)
-    )
+    ours, theirs = (scores(answers, true, s, [metric])[metric] for s in (candidate, reference))
     drawn = resampled_scores(
-        labels,
+        answers,
+        true,
         [candidate, reference],
-        num_labels,
-        METRICS[metric],
+        metric,
         groups=groups,
         resamples=resamples,
         seed=seed,
@@ -107,7 +104,7 @@ def compare(
     differences = drawn[0] - drawn[1]
     low = float(np.quantile(differences, 1 - confidence))
     high = float(np.quantile(differences, confidence))
-    same = bool((candidate == reference).all())
+    apart = sum(one != other for one, other in zip(candidate, reference, strict=True))
     # Shifted to a true difference of 0, the lower end would lie this far below it.
     smallest = float(np.mean(differences) - low)
     return Comparison(
@@ -119,9 +116,9 @@ def compare(
         high=high,
         confidence=confidence,
         margin=margin,
-        non_inferior=same or low > -margin,
+        non_inferior=not apart or low > -margin,
         smallest_margin=smallest,
         decidable=margin >= smallest,
-        rows=len(labels),
-        disagreements=int((candidate != reference).sum()),
+        rows=len(true),
+        disagreements=int(apart),
     )

@@ -33,8 +33,8 @@ from itertools import combinations
 import numpy as np
 
 from fourstage.errors import ContractViolation
-from models.evaluation.classification import METRICS, evaluate
-from models.evaluation.resampling import RESAMPLES, numbered, resampled_scores
+from models.evaluation.resampling import RESAMPLES, numbered, resampled_scores, scores
+from models.protocols import Answers, Column
 
 BETTER, WORSE, UNCLEAR = "better", "worse", "not distinguishable"
 CONFIDENCE = 0.95
@@ -43,18 +43,18 @@ POWER = 0.8
 
 
 @dataclass(frozen=True)
-class LabelledRows:
-    """The rows of one data set that all contenders predict.
+class AnsweredRows:
+    """The rows of one data set that all contenders answer.
 
     Attributes:
-        labels: (rows,) true label ids.
-        num_labels: Number of labels.
-        metric: Name in `METRICS`; higher is better.
+        answers: Their kind.
+        true: (rows,) what is right.
+        metric: Name of a metric of such answers; higher is better.
         groups: (rows,) what rows of one text share; each row its own where None.
     """
 
-    labels: np.ndarray
-    num_labels: int
+    answers: Answers
+    true: Column
     metric: str
     groups: np.ndarray | None = None
 
@@ -65,7 +65,7 @@ class Contender:
 
     Attributes:
         name: Unique in the contest.
-        predictions: (runs, rows) label ids for each data set, its runs in the same order.
+        predictions: Of each data set (runs, rows) answers, the runs in the same order.
         starts: What each run goes on from: runs with the same are not independent of each other,
             and contenders with the same set of them are compared start by start. Each run its own
             where empty.
@@ -73,7 +73,7 @@ class Contender:
     """
 
     name: str
-    predictions: Sequence[np.ndarray]
+    predictions: Sequence[Sequence[Column]]
     starts: tuple[str, ...] = ()
     random: bool = True
 
@@ -167,7 +167,7 @@ class Contest:
 
 
 def contest(
-    data_sets: Sequence[LabelledRows],
+    data_sets: Sequence[AnsweredRows],
     contenders: Sequence[Contender],
     *,
     contrasts: Sequence[tuple[str, str]] | None = None,
@@ -189,15 +189,16 @@ def contest(
     """
     for contender in contenders:
         for rows, said in zip(data_sets, contender.predictions, strict=True):
-            if said.shape != (contender.runs, len(rows.labels)):
+            there = sorted({len(of) for of in said})
+            if len(said) != contender.runs or there != [len(rows.true)]:
                 raise ContractViolation(
-                    f"compare: expected predictions of {contender.name} for {len(rows.labels)}"
-                    f" rows, got shape {said.shape}; all recipes must be evaluated on the same"
-                    " split of the same dataset"
+                    f"compare: expected {contender.runs} predictions of {contender.name} for"
+                    f" {len(rows.true)} rows, got {len(said)} for {', '.join(map(str, there))};"
+                    " all recipes must be evaluated on the same split of the same dataset"
                 )
-    if not all(len(rows.labels) for rows in data_sets):
+    if not all(len(rows.true) for rows in data_sets):
         raise ContractViolation("compare: there are no rows to compare on")
-    groups = [int(numbered(rows.groups, len(rows.labels)).max()) + 1 for rows in data_sets]
+    groups = [int(numbered(rows.groups, len(rows.true)).max()) + 1 for rows in data_sets]
     # Where metrics are averaged, a small data set's rows decide most of what rows owe to chance.
     fewest = min(groups)
     scored = [
@@ -213,12 +214,12 @@ def contest(
         )
         for k, contender in enumerate(contenders)
     }
-    scores = []
+    table = []
     for contender in contenders:
         it = measured[contender.name]
         reach = _Spread.of([it], fewest).reach(TWO_SIDED)
         deviation = float(np.std(it.values, ddof=1)) if len(it.values) > 1 else None
-        scores.append(
+        table.append(
             Score(
                 name=contender.name,
                 values=it.runs,
@@ -237,25 +238,27 @@ def contest(
     if pairs is None:
         pairs = [(b.name, a.name) for a, b in combinations(contenders, 2)]
     return Contest(
-        tuple(scores),
+        tuple(table),
         _holm([_difference(measured, pair, fewest) for pair in pairs]),
-        tuple(len(rows.labels) for rows in data_sets),
+        tuple(len(rows.true) for rows in data_sets),
         tuple(groups),
         tuple(c.name for c in contenders if c.random and len(measured[c.name].values) == 1),
     )
 
 
 def _scored(
-    rows: LabelledRows, predictions: Sequence[np.ndarray], resamples: int, seed: int
+    rows: AnsweredRows,
+    predictions: Sequence[Sequence[Column]],
+    resamples: int,
+    seed: int,
 ) -> list[tuple[list[float], np.ndarray]]:
     """Of each contender the scores of its runs: (runs,) on the rows, (runs, resamples) on draws."""
-    labels = np.asarray(rows.labels)
     drawn = iter(
         resampled_scores(
-            labels,
+            rows.answers,
+            rows.true,
             [said for of in predictions for said in of],
-            rows.num_labels,
-            METRICS[rows.metric],
+            rows.metric,
             groups=rows.groups,
             resamples=resamples,
             seed=seed,
@@ -263,7 +266,7 @@ def _scored(
     )
     return [
         (
-            [evaluate(labels, p, rows.num_labels, [rows.metric])[rows.metric] for p in of],
+            [scores(rows.answers, rows.true, said, [rows.metric])[rows.metric] for said in of],
             np.array([next(drawn) for _ in of]),
         )
         for of in predictions

@@ -25,4 +25,4 @@ def fit_and_predict(model: Any, features: Any, labels: np.ndarray, asked: Any) -
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):
-        return np.asarray(model.fit(features, labels).predict(asked), dtype=np.int64)
+        return np.asarray(model.fit(features, labels).predict(asked))

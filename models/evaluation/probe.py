@@ -16,7 +16,7 @@ import numpy as np
 from fourstage.errors import ContractViolation
 from models import features as keys
 from models.evaluation.linear import fit_and_predict
-from models.inputs.rows import mark_ids
+from models.inputs.rows import framed_rows, mark_ids
 from models.protocols import Context, TokenisedRows, Tokenizer
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
@@ -52,16 +52,13 @@ def features_of(
     model: RowVectors, rows: TokenisedRows, numbers: np.ndarray, context: Context
 ) -> np.ndarray:
     """(rows, D) float32 of the rows with the given numbers, in their order."""
-    from models.inputs.rows import labelled_rows
-
-    order = numbers[np.argsort([len(rows.row(int(i))[0]) for i in numbers], kind="stable")]
+    order = numbers[np.argsort([len(rows.texts(int(i))[0]) for i in numbers], kind="stable")]
     place = {int(row): i for i, row in enumerate(numbers)}
     found: np.ndarray | None = None
     for start in range(0, len(order), BATCH_SIZE):
         part = order[start : start + BATCH_SIZE]
         full = np.resize(part, BATCH_SIZE)  # the last batch repeats rows: one shape for all
-        batch = labelled_rows(rows, full, context)
-        batch.pop(keys.LABELS)
+        batch = framed_rows(rows, full, context)
         if model.predict_function is None:
             model.trace_for(batch, lengths_vary=True)
         vectors = np.asarray(model.predict_on_batch(batch))[: len(part)]
@@ -84,7 +81,7 @@ def probe(
     seed: int = 0,
     folders: Sequence[Path] = (),
 ) -> np.ndarray:
-    """(asked rows,) label ids by a linear probe on a finished stage.
+    """(asked rows,) labels by a linear probe on a finished stage.
 
     Args:
         folder: Of the stage.
@@ -111,7 +108,8 @@ def probe(
     )
     model = RowVectors(stage.network)
     model.ready()
-    numbers = np.flatnonzero(train.labels >= 0)
+    labels = np.asarray(train.answers)
+    numbers = np.flatnonzero(labels != "")
     if len(numbers) > TRAIN_ROWS:
         drawn = np.random.default_rng([seed, len(numbers)]).permutation(len(numbers))
         numbers = np.sort(numbers[drawn[:TRAIN_ROWS]])
@@ -119,6 +117,6 @@ def probe(
     return fit_and_predict(
         regression,
         features_of(model, train, numbers, context),
-        train.labels[numbers],
+        labels[numbers],
         features_of(model, asked, np.arange(len(asked)), context),
     )

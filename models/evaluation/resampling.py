@@ -1,4 +1,4 @@
-"""Rows drawn anew with replacement, those of one text together, and what predictions score there.
+"""What answers score: on the rows, and on rows drawn anew, those of one text together.
 
 A test set is one draw of many that could have been made. A score on thousands of draws from its own
 rows shows how much another set would have moved it (Efron and Tibshirani 1993, chapter 6).
@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from models.evaluation.classification import Metric
+from fourstage.errors import UnknownNameError
+from models.protocols import Answers, Column
 
 RESAMPLES = 2000
 _AT_ONCE = 4_000_000  # draws held in memory together
@@ -38,23 +39,44 @@ def ratio_error(sums: np.ndarray, weights: np.ndarray) -> float:
     return float(np.sqrt(parts / (parts - 1) * (left**2).sum()) / weights.sum())
 
 
+def scores(
+    answers: Answers, true: Column, said: Column, metrics: Sequence[str]
+) -> dict[str, float]:
+    """{metric: value} of a model's answers.
+
+    Args:
+        answers: Their kind.
+        true: (rows,) what is right.
+        said: (rows,) what the model says.
+        metrics: Names.
+
+    Raises:
+        UnknownNameError: If answers of this kind have no such metric.
+    """
+    for name in metrics:
+        if name not in answers.metrics:
+            raise UnknownNameError("metrics", name, "a metric of such answers", answers.metrics)
+    sums = np.asarray(answers.statistics(true, [said])[0].sum(axis=0), float)
+    return {name: float(answers.metrics[name](sums)) for name in metrics}
+
+
 def resampled_scores(
-    labels: np.ndarray,
-    predictions: Sequence[np.ndarray],
-    num_labels: int,
-    metric: Metric,
+    answers: Answers,
+    true: Column,
+    said: Sequence[Column],
+    metric: str,
     *,
     groups: np.ndarray | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> np.ndarray:
-    """(predictions, resamples) scores; draw r is the same rows for all predictions.
+    """(models, resamples) scores; draw r is the same rows for all models.
 
     Args:
-        labels: (rows,) true label ids, -1 for none.
-        predictions: Label ids, (rows,) each.
-        num_labels: N.
-        metric: Of confusion counts.
+        answers: Their kind.
+        true: (rows,) what is right.
+        said: Of each model what it says, (rows,).
+        metric: Name of one of theirs.
         groups: (rows,) anything that rows of one text share; drawn as one. Each row its own
             where None.
         resamples: Number of draws.
@@ -62,28 +84,20 @@ def resampled_scores(
     """
     from scipy.sparse import csr_array
 
-    labels = np.asarray(labels)
-    group_of = numbered(groups, len(labels))
+    group_of = numbered(groups, len(true))
     num_groups = int(group_of.max()) + 1
-    known = labels >= 0
-    tables = [
-        csr_array(
-            (
-                np.ones(known.sum()),
-                (group_of[known], labels[known].astype(np.int64) * num_labels + said[known]),
-            ),
-            shape=(num_groups, num_labels**2),
-        )
-        for said in map(np.asarray, predictions)
-    ]
-    rng = np.random.default_rng([seed, len(labels), resamples])
-    scores = np.empty((len(tables), resamples))
-    together = max(1, _AT_ONCE // max(num_groups, num_labels**2))
+    # (groups, rows): adds up the rows of each group.
+    members = csr_array(
+        (np.ones(len(true)), (group_of, np.arange(len(true)))), shape=(num_groups, len(true))
+    )
+    tables = [members @ table for table in answers.statistics(true, said)]  # (groups, K) each
+    rng = np.random.default_rng([seed, len(true), resamples])
+    found = np.empty((len(tables), resamples))
+    together = max(1, _AT_ONCE // max(num_groups, tables[0].shape[1]))
     for start in range(0, resamples, together):
         stop = min(start + together, resamples)
         draws = [rng.integers(num_groups, size=num_groups) for _ in range(start, stop)]
         times = np.array([np.bincount(draw, minlength=num_groups) for draw in draws], float)
         for i, table in enumerate(tables):
-            counts = (table.T @ times.T).T.reshape(-1, num_labels, num_labels)
-            scores[i, start:stop] = metric(counts)
-    return scores
+            found[i, start:stop] = answers.metrics[metric]((table.T @ times.T).T)
+    return found

@@ -11,15 +11,15 @@ SMALLEST = 20  # rows below which a slice's score says nothing
 
 
 def slices_of(
-    names: Sequence[str], lengths: np.ndarray, labels: np.ndarray, label_names: Sequence[str]
+    names: Sequence[str], lengths: np.ndarray, answers: np.ndarray, label_names: Sequence[str]
 ) -> dict[str, np.ndarray]:
     """Rows of each slice.
 
     Args:
         names: Of `SLICES`.
         lengths: (rows,) tokens of each row.
-        labels: (rows,) label ids.
-        label_names: In the order of their ids.
+        answers: (rows,) what is right.
+        label_names: The answers with a slice of their own.
 
     Returns:
         ``length/short``, ``length/middle`` and ``length/long`` (thirds of the rows),
@@ -31,8 +31,8 @@ def slices_of(
         for name, rows in zip(("short", "middle", "long"), thirds, strict=True):
             found[f"length/{name}"] = np.sort(rows)
     if "label" in names:
-        for i, name in enumerate(label_names):
-            found[f"label/{name}"] = np.flatnonzero(labels == i)
+        for name in label_names:
+            found[f"label/{name}"] = np.flatnonzero(answers == name)
     return {name: rows for name, rows in found.items() if len(rows) >= SMALLEST}
 
 

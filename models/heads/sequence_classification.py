@@ -1,4 +1,4 @@
-"""One label for a text or a pair of texts, from the vector of the first position.
+"""One label for a text or a pair of texts, from the vector where the network sums a row up.
 
 A network that was pre-trained with a pooler (BERT, ALBERT, ERNIE) has pooled it. For the others the
 head does as the authors' code: RoBERTa has dropout and a dense layer with tanh there, DistilBERT a
@@ -19,19 +19,21 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs import rows as labelled
+from models.inputs.rows import framed_rows, labels_of, row_index
 from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
-from models.protocols import Batch, Capability, Context, Index, TokenisedRows
+from models.layers.summary import row_vectors
+from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-NEEDS = ("bidirectional",)
+NEEDS = ()
 PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
+ANSWERS = "label"
 CLASS_WEIGHTS = ("none", "balanced")
 
 
@@ -44,7 +46,7 @@ class SequenceClassification:
     Args:
         context: What is fixed for the stage, label names among it.
         class_weights: ``none``, or ``balanced`` to weigh every label by the inverse of its
-            frequency in the training rows (the context's ``label_weights``).
+            frequency in the training rows.
         dropout: Share of the pooled vector dropped in training, 0-1.
 
     Raises:
@@ -56,6 +58,7 @@ class SequenceClassification:
     provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
     prepares = PREPARES
+    targets = (keys.LABELS,)
 
     def __init__(self, context: Context, *, class_weights: str = "none", dropout: float = 0.1):
         if class_weights not in CLASS_WEIGHTS:
@@ -76,13 +79,15 @@ class SequenceClassification:
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once."""
-        return labelled.row_index(corpus, self.context.sequence_length)
+        return row_index(corpus, self.context.sequence_length)
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """Rows and labels."""
-        return labelled.labelled_rows(corpus, entries, self.context)
+        answers = [corpus.answers[int(row)] for row in entries]
+        labels = labels_of(answers, self.context.label_names)
+        return framed_rows(corpus, entries, self.context) | {keys.LABELS: labels}
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""
@@ -93,22 +98,30 @@ class SequenceClassification:
         label_weights = None
         if self.class_weights == "balanced":
             # A trained head is rebuilt for prediction with no rows at hand: then no loss is asked.
-            label_weights = self.context.label_weights or ()
+            label_weights = self._balanced() if self.context.rows else ()
         return _SequenceClassificationScorer(
             network, len(self.context.label_names), self.dropout, label_weights
         )
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
-        """{"label": name, "probabilities": {name: 0-1}} of each row."""
+    def _balanced(self) -> tuple[float, ...]:
+        """One weight a label; one that no training row has is counted as if a single row had it."""
+        assert self.context.rows is not None
+        labels = labels_of(self.context.rows.answers, self.context.label_names)
+        counts = np.bincount(labels[labels >= 0], minlength=len(self.context.label_names))
+        return tuple(map(float, counts.sum() / (len(counts) * np.maximum(counts, 1))))
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Answer]:
+        """The likeliest label of each row; the details are every label's probability."""
         logits = np.asarray(outputs[keys.LOGITS], np.float64)
         shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
         names = self.context.label_names
         return [
-            {
-                "label": names[int(row.argmax())],
-                "probabilities": dict(zip(names, row.tolist(), strict=True)),
-            }
+            Answer(
+                names[int(row.argmax())],
+                float(row.max()),
+                dict(zip(names, row.tolist(), strict=True)),
+            )
             for row in shares
         ]
 
@@ -127,6 +140,7 @@ class _SequenceClassificationScorer(ScorerLayer):
     ):
         dtype = network.dtype_policy.name
         super().__init__(name="sequence_classification", dtype=dtype, autocast=False)
+        self.summary = network.row_summary
         self.hidden_dim = network.hidden_dim
         self.label_weights = label_weights
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
@@ -147,22 +161,22 @@ class _SequenceClassificationScorer(ScorerLayer):
         self.output_projection.build((None, self.hidden_dim))
         self.built = True
 
-    def _pooled(self, outputs: dict, training: bool | None) -> Any:
+    def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
         """(B, D) float32."""
         if self.is_pooled:
             return outputs[keys.POOLED_OUTPUT]
-        first = outputs[keys.SEQUENCE_OUTPUT][:, 0]
+        row = row_vectors(self.summary, batch, outputs)
         if self.pooler is not None:
             if self.drops_before:
-                first = self.dropout(first, training=training)
-            first = self.pooler(first, training=training)
-        return ops.cast(first, "float32")
+                row = self.dropout(row, training=training)
+            row = self.pooler(row, training=training)
+        return ops.cast(row, "float32")
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss, accuracy, and the logits (B, N); logits only where no labels are given."""
-        pooled = self.dropout(self._pooled(outputs, training), training=training)
+        pooled = self.dropout(self._pooled(batch, outputs, training), training=training)
         logits = ops.cast(self.output_projection(pooled), "float32")  # (B, N)
         predictions = {keys.LOGITS: logits}
         if keys.LABELS not in batch:

@@ -1,4 +1,4 @@
-"""Labelled rows: one text or two, cut to what the network can read, padded to a common length."""
+"""Rows: one text or two, cut to what the network can read, padded to a common length."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
         raise RecipeError(f"sequence_length: {sequence_length}, but a row needs 5 tokens or more")
     full = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
-        first, second = rows.row(i)
-        full[i] = len(first) + 2 + (0 if second is None else len(second) + 1)
+        full[i] = 1 + sum(len(text) + 1 for text in rows.texts(i))
     return Index(
         np.arange(len(rows), dtype=np.int64),
         np.minimum(full, sequence_length),
@@ -52,40 +51,39 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
     )
 
 
-def labelled_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> Batch:
+def labels_of(answers: Sequence[str], label_names: Sequence[str]) -> np.ndarray:
+    """(rows,) int32 label ids, -1 for an answer that is none of the labels."""
+    number = {name: i for i, name in enumerate(label_names)}
+    return np.array([number.get(answer, -1) for answer in answers], np.int32)
+
+
+def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> Batch:
     """[CLS] text [SEP] or [CLS] text [SEP] second text [SEP], padded to the batch's bucket.
 
     Of two texts the longer one is cut first. Too long a text keeps its head, or the part round its
     marks (`window_start`).
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T') int32 and labels (B,) int32 with -1 for a row
-        that has none; T' is the shortest of `row_lengths` that holds the longest row.
+        token_ids, segment_ids, padding_mask (B, T') int32; T' is the shortest of `row_lengths` that
+        holds the longest row.
     """
     tokenizer = context.tokenizer
     length, marks = context.sequence_length, context.marks
-    texts = [_cut(*rows.row(int(row)), length, marks) for row in entries]
-    longest = max(len(a) + 2 + (0 if b is None else len(b) + 1) for a, b in texts)
+    cut = [_cut(rows.texts(int(row)), length, marks) for row in entries]
+    longest = max(1 + sum(len(text) + 1 for text in texts) for texts in cut)
     width = next(length for length in row_lengths(context.sequence_length) if length >= longest)
-    ids = np.full((len(texts), width), tokenizer.pad_id, np.int32)
+    ids = np.full((len(cut), width), tokenizer.pad_id, np.int32)
     segments, mask = np.zeros_like(ids), np.zeros_like(ids)
-    for row, (first, second) in enumerate(texts):
-        end = len(first) + 1
+    for row, texts in enumerate(cut):
+        end = 0
         ids[row, 0] = tokenizer.cls_id
-        ids[row, 1:end] = first
-        ids[row, end] = tokenizer.sep_id
-        if second is not None:
-            start, end = end + 1, end + 1 + len(second)
-            ids[row, start:end] = second
+        for number, text in enumerate(texts):
+            start, end = end + 1, end + 1 + len(text)
+            ids[row, start:end] = text
             ids[row, end] = tokenizer.sep_id
-            segments[row, start : end + 1] = 1
+            segments[row, start : end + 1] = number
         mask[row, : end + 1] = 1
-    return {
-        keys.TOKEN_IDS: ids,
-        keys.SEGMENT_IDS: segments,
-        keys.PADDING_MASK: mask,
-        keys.LABELS: rows.labels[entries].astype(np.int32),
-    }
+    return {keys.TOKEN_IDS: ids, keys.SEGMENT_IDS: segments, keys.PADDING_MASK: mask}
 
 
 def length_plan(
@@ -154,14 +152,12 @@ def _kept(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> np.ndar
 
 
 def _cut(
-    first: np.ndarray,
-    second: np.ndarray | None,
-    sequence_length: int,
-    marks: Sequence[Sequence[int]],
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """The texts without what does not fit."""
-    if second is None:
-        return _kept(first, sequence_length - 2, marks), None
+    texts: Sequence[np.ndarray], sequence_length: int, marks: Sequence[Sequence[int]]
+) -> tuple[np.ndarray, ...]:
+    """One text or two, without what does not fit."""
+    if len(texts) == 1:
+        return (_kept(texts[0], sequence_length - 2, marks),)
+    first, second = texts
     room = sequence_length - 3
     surplus = max(len(first) + len(second) - room, 0)
     from_longer = min(surplus, abs(len(first) - len(second)))

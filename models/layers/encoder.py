@@ -1,4 +1,4 @@
-"""What the auto-encoding families share: embeddings, a row of blocks, perhaps a pooler."""
+"""What Transformers over one text share: embeddings, a row of blocks, perhaps a pooler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from models import features as keys
 from models.layers.attention import bias_from_padding
 from models.layers.block import TransformerBlock
 from models.layers.embedding import TextEmbedding
+from models.layers.gather import gather_positions
 from models.layers.projection import projection
+from models.layers.summary import FIRST
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -51,6 +53,7 @@ class TextEncoder(keras.Model):
     """
 
     reads_positions = True
+    row_summary = FIRST
 
     def __init__(
         self,
@@ -143,6 +146,14 @@ class TextEncoder(keras.Model):
         """Which row of the position table each token gets, (B, T); None: as they stand."""
         return None
 
+    def attention_bias(self, features: Mapping[str, Any]) -> Any:
+        """What is added to the scores of attention, (B, 1, 1 or T, T); None for nothing.
+
+        A family in which not every position sees every other makes its mask here, in the graph.
+        """
+        mask = features.get(keys.PADDING_MASK)
+        return None if mask is None else bias_from_padding(mask)  # (B, 1, 1, T)
+
     def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
         """What enters the first block, (B, T, D) float32."""
         x = self.embeddings(
@@ -159,12 +170,13 @@ class TextEncoder(keras.Model):
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
         """Encode; other keys of `features` are ignored."""
         x = self.embed(features, training=training)
-        mask = features.get(keys.PADDING_MASK)
-        bias = None if mask is None else bias_from_padding(mask)  # (B, 1, 1, T)
+        bias = self.attention_bias(features)
         *before, last = self.order
         for number in before:
             x = self.blocks[number](x, bias=bias, training=training)
         at = features.get(keys.READ_POSITIONS)
+        if at is not None and bias is not None and bias.shape[2] != 1:
+            bias = gather_positions(bias[:, 0], at)[:, None]  # (B, 1, R, T)
         x = self.blocks[last](x, bias=bias, at=at, training=training)
         outputs = {keys.SEQUENCE_OUTPUT: x}
         if self.pooler is not None:

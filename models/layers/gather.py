@@ -23,6 +23,6 @@ def gather_positions(sequence: Any, positions: Any) -> Any:
     batch, length, width = ops.shape(sequence)
     num_positions = ops.shape(positions)[1]
     first = ops.arange(batch, dtype="int32")[:, None] * length  # (B, 1)
-    flat = ops.reshape(sequence, (-1, sequence.shape[-1]))  # (B·T, D)
+    flat = ops.reshape(sequence, (-1, width))  # (B·T, D)
     rows = ops.take(flat, ops.reshape(positions + first, (-1,)), axis=0)
     return ops.reshape(rows, (batch, num_positions, width))

@@ -235,15 +235,9 @@ class _Run:
 
     def _context(self, sequence_length: int) -> Context:
         job = self.job
-        weights: tuple[float, ...] | None = None
-        if self.stage.head is not None:
-            labels = job.rows["train"].labels
-            counts = np.bincount(labels[labels >= 0], minlength=len(job.label_names))
-            # A label that no training row has cannot be weighted, and has no row to weigh.
-            balanced = counts.sum() / (len(counts) * np.maximum(counts, 1))
-            weights = tuple(float(weight) for weight in balanced)
         marks = mark_ids(job.tokenizer, job.markings)
-        return Context(job.tokenizer, sequence_length, job.label_names, weights, job.folders, marks)
+        rows = job.rows.get("train")
+        return Context(job.tokenizer, sequence_length, job.label_names, rows, job.folders, marks)
 
     def _build(self, feed: TaskSchedule) -> None:
         """Build on symbols: real values would draw from the generators."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import RecipeError
-from models.catalogue import literals
-from models.evaluation.classification import METRICS, evaluate
+from models.catalogue import answers_of, literals
 from models.evaluation.heldout import HeldOut
-from models.evaluation.predict import RowClassifier
+from models.evaluation.predict import RowPredictor
+from models.evaluation.resampling import scores
 from models.protocols import Context
 from models.training.job import TrainingJob
 
@@ -65,21 +65,23 @@ def make_selection(
                 f" held-out loss ({HELDOUT_LOSS}), got {metric!r}"
             )
         return Selection(HELDOUT_LOSS, _by_loss(job, network, scorers, context, tasks))
-    metric = metric or "macro_f1"
-    if metric not in METRICS:
+    answers = answers_of(job.stage.head, job.folders)
+    metric = metric or answers.usual[-1]
+    if metric not in answers.metrics:
         raise RecipeError(
-            f"{job.stage.kind}: select.metric: expected one of {', '.join(METRICS)}, got {metric!r}"
+            f"{job.stage.kind}: select.metric: expected one of {', '.join(answers.metrics)}, got"
+            f" {metric!r}"
         )
     split = (job.stage.select or {}).get("split", "dev")
     if split not in job.rows or not len(job.rows[split]):
         raise RecipeError(f"{job.stage.kind}: select.split: the dataset has no rows {split!r}")
     head = job.stage.head
     rows = job.rows[split]
-    classifier = RowClassifier(network, objectives[head], scorers[head], rows, context)
+    predictor = RowPredictor(network, objectives[head], scorers[head], rows, context)
 
     def measure(go_on: Callable[[], None]) -> float:
-        found = classifier.predictions(go_on).label_ids
-        return evaluate(rows.labels, found, len(job.label_names), [metric])[metric]
+        said = [answer.text for answer in predictor.answers(go_on)]
+        return scores(answers, rows.answers, said, [metric])[metric]
 
     return Selection(metric, measure)
 

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourstage.errors import RecipeError
+from models.answers.label import Label
+from models.catalogue import answers_of
 from models.evaluation.baseline import CHEAP
 from tasks.comparison.participants import Run
 from tasks.store.predictions import PREDICTIONS
 
 if TYPE_CHECKING:
-    from models.evaluation.comparison import Contest, LabelledRows
+    from models.evaluation.comparison import AnsweredRows, Contest
+    from models.protocols import Answers
 
 PROBE_MEAN = "probe_mean"
 Runs = Mapping[str, Sequence[Run]]
@@ -30,11 +33,13 @@ class DataSet:
 
     Attributes:
         name: Of the source.
+        answers: What its rows ask for.
         metric: By which answers are scored.
         step: Whose answers.
     """
 
     name: str
+    answers: Answers
     metric: str
     step: str
 
@@ -55,12 +60,17 @@ def contests_of(
     probed = {name: _pretrainings(of) for name, of in runs.items() if of[0].probes}
     if probed:
         recipe = next(iter(probed.values()))[0].plan.recipe
-        on = [DataSet(name, metric, f"probe {name}") for name, metric in recipe.probes.items()]
+        on = [
+            DataSet(name, Label(), metric, f"probe {name}")
+            for name, metric in recipe.probes.items()
+        ]
         found[PROBE_MEAN] = on, _contest(on, probed, contrasts)
+    plan = next(iter(runs.values()))[0].plan
     first, *others = (of[0].plan.recipe for of in runs.values())
     for metric in first.metrics:
         if all(metric in other.metrics for other in others):
-            on = [DataSet(first.finetune.dataset, metric, "evaluation")]
+            answers = answers_of(first.finetune.head, plan.folders)
+            on = [DataSet(first.finetune.dataset, answers, metric, "evaluation")]
             found[metric] = on, _contest(on, runs, contrasts)
     return found
 
@@ -97,24 +107,16 @@ def _starts(runs: Sequence[Run]) -> tuple[str, ...]:
     return ()
 
 
-def _answers(on: DataSet, runs: Runs) -> tuple[LabelledRows, dict[str, np.ndarray]]:
-    """The rows, and by contender the label ids that its runs say, (runs, rows)."""
-    from models.evaluation.comparison import LabelledRows
+def _answers(on: DataSet, runs: Runs) -> tuple[AnsweredRows, dict[str, list[list[str]]]]:
+    """The rows, and by contender what its runs answer, (runs, rows)."""
+    from models.evaluation.comparison import AnsweredRows
 
     tables = {name: [_table(run, on) for run in of] for name, of in runs.items()}
-    every = [table for of in tables.values() for table in of]
-    first = every[0]
+    first = next(iter(tables.values()))[0]
     _check_same_rows(on, tables, first)
-    seen = next(iter(runs.values()))[0].made[f"tokens {on.name}"].facts["labels"]
-    said = [table[column] for table in every for column in ("label", "predicted", "baseline")]
-    number = {name: i for i, name in enumerate(sorted({*seen, *(n for of in said for n in of)}))}
-
-    def ids(column: Sequence[str]) -> np.ndarray:
-        return np.array([number[name] for name in column], np.int64)
-
-    rows = LabelledRows(ids(first["label"]), len(number), on.metric, np.array(first["text"]))
-    answers = {name: np.array([ids(t["predicted"]) for t in of]) for name, of in tables.items()}
-    return rows, {CHEAP: ids(first["baseline"])[None], **answers}
+    rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(first["text"]))
+    said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
+    return rows, {CHEAP: [first["baseline"]], **said}
 
 
 def _table(run: Run, on: DataSet) -> dict[str, list[Any]]:

@@ -284,6 +284,7 @@ class Layout:
             "stage": stage.kind,
             "objective": objective,
             "dataset": finetune.dataset if finetune else None,
+            "head": finetune.head if finetune else None,
             "metric": self.recipe.metrics[0] if self.recipe.metrics else None,
             "sequence_length": self._measured_length(),
             **arithmetic(stage.precision),
@@ -293,7 +294,7 @@ class Layout:
             "measurement",
             settings,
             inputs,
-            parts=self._parts(stage, [objective] if objective else []),
+            parts=(*self._parts(stage, [objective] if objective else []), *self._answers()),
             given={"folders": self.folders},
         )
 
@@ -315,6 +316,7 @@ class Layout:
             "evaluation",
             "evaluation",
             {
+                "head": stage.head,
                 "metrics": list(self.recipe.metrics),
                 "split": self.recipe.evaluation_split,
                 "gate_split": self.recipe.gate_split if self.recipe.model else None,
@@ -403,7 +405,17 @@ class Layout:
         kinds = [("families", family) for family in dict.fromkeys([stage.family, *taught_by])]
         kinds += [("objectives", name) for name in dict.fromkeys([*stage.objectives, *also])]
         kinds += [("heads", stage.head)] if stage.head else []
-        return (self._scheme(), *(file_of(kind, name, self.folders) for kind, name in kinds))
+        files = [file_of(kind, name, self.folders) for kind, name in kinds]
+        return (self._scheme(), *files, *(self._answers() if stage.head else ()))
+
+    def _answers(self) -> tuple[Path, ...]:
+        """The file of what the head answers, where there is one."""
+        from models.catalogue import answers_name, file_of
+
+        if self.recipe.finetune is None:
+            return ()
+        name = answers_name(self.recipe.finetune.head, self.folders)
+        return (file_of("answers", name, self.folders),)
 
     def _scheme(self) -> Path:
         """The file of the tokenizer's scheme; it is loaded by name, which no import shows."""

@@ -39,6 +39,7 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
             labels=tuple(table["label"]),
             predicted=tuple(table["predicted"]),
             texts=tuple(table["text"].tolist()),
+            kind=facts["gate"]["answers"],
         ),
         baseline=facts["gate"]["baseline"],
         baseline_predicted=tuple(table["baseline"]),
@@ -100,7 +101,8 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
             ) from error
     facts = kept["evidence"]
     said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted", ()))
-    predictions = Predictions(**{name: tuple(values) for name, values in said.items()})
+    kind = said.pop("kind", "label")
+    predictions = Predictions(**{n: tuple(values) for n, values in said.items()}, kind=kind)
     evidence = Evidence(**facts, predictions=predictions, baseline_predicted=cheap)
     return evidence, kept["rules"]
 

@@ -24,15 +24,17 @@ class Predictions:
 
     Attributes:
         ids: Id of each row.
-        labels: The true label of each row.
-        predicted: The label the model gave it.
+        labels: What is right for each row.
+        predicted: What the model answered.
         texts: A number that rows of one text share; empty where each has its own.
+        kind: Of answer; a file in ``models/answers``.
     """
 
     ids: tuple[str, ...]
     labels: tuple[str, ...]
     predicted: tuple[str, ...]
     texts: tuple[int, ...] = ()
+    kind: str = "label"
 
     def same_rows(self, other: Predictions) -> bool:
         """Whether both answer the same questions, so that they can be compared in pairs."""
@@ -326,22 +328,22 @@ def _compare(
 ) -> Comparison:
     import numpy as np
 
+    from models.catalogue import find
     from models.evaluation.bootstrap import compare
-    from models.evaluation.classification import METRICS
 
-    if metric not in METRICS:
-        raise UnknownNameError("promote.require", metric, "a metric of labels", METRICS)
-    names = sorted({*ours.labels, *ours.predicted, *theirs.predicted})
-    number = {name: i for i, name in enumerate(names)}
-    labels, candidate, reference = (
-        np.array([number[name] for name in said], np.int32)
-        for said in (ours.labels, ours.predicted, theirs.predicted)
-    )
+    answers = find("answers", ours.kind)()
+    if metric not in answers.metrics:
+        raise UnknownNameError(
+            "promote.require",
+            metric,
+            f"a metric of {ours.kind} answers",
+            answers.metrics,
+        )
     return compare(
-        labels,
-        candidate,
-        reference,
-        len(names),
+        answers,
+        ours.labels,
+        ours.predicted,
+        theirs.predicted,
         metric=metric,
         margin=margin,
         confidence=float(settings.get("confidence", CONFIDENCE)),

@@ -152,10 +152,10 @@ def score_intervals(
     """The model's score, the cheap baseline's and their difference, each with its interval."""
     import numpy as np
 
-    from models.evaluation.classification import METRICS, evaluate
-    from models.evaluation.resampling import resampled_scores
+    from models.answers.label import Label
+    from models.evaluation.resampling import resampled_scores, scores
 
-    both, size = [answers.predicted, answers.baseline], len(answers.names)
+    both = [answers.predicted, answers.baseline]
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
 
     def interval(value: float, drawn: Any) -> Interval:
@@ -163,8 +163,8 @@ def score_intervals(
 
     found = {}
     for metric in metrics:
-        ours, theirs = (evaluate(answers.labels, s, size, [metric])[metric] for s in both)
-        drawn = resampled_scores(answers.labels, both, size, METRICS[metric])
+        ours, theirs = (scores(Label(), answers.labels, s, [metric])[metric] for s in both)
+        drawn = resampled_scores(Label(), answers.labels, both, metric)
         found[metric] = (
             interval(ours, drawn[0]),
             interval(theirs, drawn[1]),

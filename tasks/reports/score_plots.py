@@ -75,7 +75,7 @@ class LabelScore:
 
 def label_scores(answers: Answers) -> list[LabelScore]:
     """The score of every label, most frequent first."""
-    from models.evaluation.classification import confusion, label_f1
+    from models.answers.label import confusion, label_f1
 
     size = len(answers.names)
     counts = confusion(answers.labels, answers.predicted, size)
@@ -110,7 +110,7 @@ def label_table(scores: Sequence[LabelScore]) -> str:
 
 def confusion_plot(answers: Answers, scores: Sequence[LabelScore]) -> bytes:
     """PNG: how often each label was given to the rows of each; rare labels are one line."""
-    from models.evaluation.classification import confusion
+    from models.answers.label import confusion
 
     drawn_labels = scores[: MOST_DRAWN - 1] if len(scores) > MOST_DRAWN else scores
     names = [_drawable(score.name, n) for n, score in enumerate(drawn_labels, 1)]

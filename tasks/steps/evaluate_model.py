@@ -17,7 +17,14 @@ from tasks.store.predictions import GATE_PREDICTIONS, PREDICTIONS
 from tasks.store.steps import Bound
 
 LATENCY_CALLS = 100
-GATE = ("split", "rows", "metrics", "baseline", "slices")  # what it reads of its rows' scores
+GATE = (
+    "split",
+    "rows",
+    "answers",
+    "metrics",
+    "baseline",
+    "slices",
+)  # what it reads of its rows' scores
 
 
 @durable()
@@ -61,42 +68,46 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     import pandas
 
     from corpora.shards import TokenisedRows
-    from models.evaluation.classification import evaluate, left_out
+    from models.catalogue import answers_name, answers_of
     from models.evaluation.predict import predict
+    from models.evaluation.resampling import scores
     from models.evaluation.slices import slices_of
 
     settings, folders = step.step.settings, step.step.given["folders"]
     tokenized, tokenizer = step.inputs["rows"], load_tokenizer(step.inputs["tokenizer"])
     rows = TokenisedRows(tokenized.path(ROWS), split)
     names = tokenized.facts["labels"]
-    said = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
-    rivals = rivals_of(step.inputs["baseline"], rows.ids, names)
+    answers = answers_of(settings["head"], folders)
+    found = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
+    said, true = (np.array(texts, object) for texts in ([a.text for a in found], rows.answers))
+    rivals = rivals_of(step.inputs["baseline"], rows.ids)
 
     def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
-        return evaluate(rows.labels[which], predicted[which], len(names), settings["metrics"])
+        return scores(answers, true[which], predicted[which], settings["metrics"])
 
     pandas.DataFrame(
         {
             "id": rows.ids,
             "text": texts_of(step.inputs["dataset"], rows.ids, settings["markings"]),
-            "label": [names[i] for i in rows.labels],
-            "predicted": [names[i] for i in said.label_ids],
-            "probability": said.probabilities.max(axis=1).round(6),
-            "baseline": [names[i] for i in rivals["cheap_baseline"]],
+            "label": true,
+            "predicted": said,
+            "probability": np.round([answer.probability for answer in found], 6),
+            "baseline": rivals["cheap_baseline"],
         }
     ).to_parquet(path)
-    grouped = slices_of(settings["slices"], np.asarray(rows.lengths), rows.labels, names)
+    grouped = slices_of(settings["slices"], np.asarray(rows.lengths), true, names)
     unseen = _unseen(step.inputs["dataset"], rows.ids)
     return {
         "split": split,
         "rows": len(rows),
-        "metrics": score(said.label_ids),
-        "labels_left_out": [names[i] for i in left_out(rows.labels, said.label_ids, len(names))],
-        "metrics_clean": score(said.label_ids, unseen),
+        "answers": answers_name(settings["head"], folders),
+        "metrics": score(said),
+        "labels_left_out": [name for name in names if name not in {*true, *said}],
+        "metrics_clean": score(said, unseen),
         "rows_clean": len(unseen),
         "baseline": score(rivals["cheap_baseline"]),
         "majority": score(rivals["majority"]),
-        "slices": {name: score(said.label_ids, which) for name, which in grouped.items()},
+        "slices": {name: score(said, which) for name, which in grouped.items()},
     }
 
 

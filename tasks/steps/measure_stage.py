@@ -21,10 +21,11 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     fine-tuned model's own, both on the dev rows.
     """
     from corpora.shards import TokenisedCorpus, TokenisedRows
-    from models.evaluation.classification import evaluate
+    from models.catalogue import answers_of
     from models.evaluation.heldout import heldout_losses
     from models.evaluation.predict import predict
     from models.evaluation.probe import probe
+    from models.evaluation.resampling import scores
 
     settings, folders = step.step.settings, step.step.given["folders"]
     stage, tokenizer = step.inputs["stage"], load_tokenizer(step.inputs["tokenizer"])
@@ -61,10 +62,10 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     if settings["dataset"]:
         rows = tokens[settings["dataset"]]
         dev = TokenisedRows(rows.path(ROWS), "dev")
-        num_labels, metric = len(rows.facts["labels"]), settings["metric"]
+        metric = settings["metric"]
         if settings["stage"] == "finetune":
-            said = predict(stage.folder, tokenizer, dev, folders=folders)
-            score = evaluate(dev.labels, said.label_ids, num_labels, [metric])
+            found_answers = predict(stage.folder, tokenizer, dev, folders=folders)
+            said = [answer.text for answer in found_answers]
         else:
             train = TokenisedRows(rows.path(ROWS), "train")
             said = probe(
@@ -75,7 +76,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
                 markings=rows.facts["markings"],
                 folders=folders,
             )
-            score = evaluate(dev.labels, said, num_labels, [metric])
+        score = scores(answers_of(settings["head"], folders), dev.answers, said, [metric])
         found["task_metric"] = {"name": metric, "value": score[metric]}
     (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
     return Findings(found)

@@ -22,13 +22,13 @@ def probe_network(step: Bound, folder: Path) -> Findings:
     import pandas
 
     from corpora.shards import TokenisedRows
-    from models.evaluation.classification import evaluate
+    from models.answers.label import Label
     from models.evaluation.probe import probe
+    from models.evaluation.resampling import scores
 
     settings, inputs = step.step.settings, step.inputs
     split, metric, markings = settings["split"], settings["metric"], settings["markings"]
     train, asked = (TokenisedRows(inputs["rows"].path(ROWS), of) for of in ("train", split))
-    names = inputs["rows"].facts["labels"]
     said = probe(
         inputs["stage"].folder,
         load_tokenizer(inputs["tokenizer"]),
@@ -37,14 +37,14 @@ def probe_network(step: Bound, folder: Path) -> Findings:
         markings=markings,
         folders=step.step.given["folders"],
     )
-    rivals = rivals_of(inputs["baseline"], asked.ids, names)
+    rivals = rivals_of(inputs["baseline"], asked.ids)
     pandas.DataFrame(
         {
             "id": asked.ids,
             "text": texts_of(inputs["dataset"], asked.ids, markings),
-            "label": [names[i] for i in asked.labels],
-            "predicted": [names[i] for i in said],
-            "baseline": [names[i] for i in rivals["cheap_baseline"]],
+            "label": asked.answers,
+            "predicted": said,
+            "baseline": rivals["cheap_baseline"],
         }
     ).to_parquet(folder / PREDICTIONS)
     answers = {
@@ -52,5 +52,5 @@ def probe_network(step: Bound, folder: Path) -> Findings:
         "baseline": rivals["cheap_baseline"],
         "majority": rivals["majority"],
     }
-    scores = {of: evaluate(asked.labels, ids, len(names), [metric]) for of, ids in answers.items()}
-    return Findings({"split": split, "rows": len(asked), **scores})
+    scored = {of: scores(Label(), asked.answers, a, [metric]) for of, a in answers.items()}
+    return Findings({"split": split, "rows": len(asked), **scored})

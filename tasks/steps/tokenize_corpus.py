@@ -38,7 +38,6 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
 
     dataset = step.inputs["data"]
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    labels = {name: i for i, name in enumerate(dataset.facts["labels"])}
     rows = list(kept_rows(dataset, step.inputs["contract"]))
     with RowWriter(folder / ROWS) as writer:
         for some in batches(rows, BATCH):
@@ -46,12 +45,11 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
             second = tokenizer.encode([row.text_pair or "" for row in some])
             for row, ids, pair_ids in zip(some, first, second, strict=True):
                 pair = None if row.text_pair is None else pair_ids
-                writer.add_row(row.id, row.split, ids, pair, labels.get(row.label, -1))
+                writer.add_row(row.id, row.split, ids, pair, row.label)
     markings = step.step.settings.get("markings", [])
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, _pieces(step, tokenizer), documents)
-    # Rows hold numbers of labels; whose names these are, the digest has to cover.
-    labels = dataset.facts["labels"]
+    labels = dataset.facts["labels"]  # their order is that of a head's outputs
     return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
 
 

@@ -28,7 +28,7 @@ VOCABULARY_SIZE = 120
 LENGTH = 24
 BATCH_SIZE = 6
 LABELS = ("a", "b", "c")
-CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE), LENGTH, LABELS, (1.0, 1.0, 1.0))
+CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE), LENGTH, LABELS)
 FAMILIES = catalogue.names("families")
 
 
@@ -164,4 +164,4 @@ def labelled() -> MemoryRows:
     def text() -> list[int]:
         return rng.integers(5, VOCABULARY_SIZE, rng.integers(2, 9)).tolist()
 
-    return MemoryRows([(text(), text() if i % 2 else None, i % 3) for i in range(24)])
+    return MemoryRows([(text(), text() if i % 2 else None, LABELS[i % 3]) for i in range(24)])

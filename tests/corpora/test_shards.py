@@ -61,27 +61,22 @@ def test_documents_are_views_and_travel_to_workers_as_a_path(tmp_path: Path):
     assert np.array_equal(other.document(2)[0], tokens)
 
 
-def test_rows_come_back_with_pairs_and_labels(tmp_path: Path):
+def test_rows_come_back_with_pairs_and_answers(tmp_path: Path):
     path = tmp_path / "rows.arrow"
     with RowWriter(path) as writer:
-        writer.add_row("a", "train", np.array([1, 2, 3]), None, 1)
-        writer.add_row("b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), 0)
-        writer.add_row("c", "train", np.array([], dtype=np.int32), np.array([], dtype=np.int32), -1)
+        writer.add_row("a", "train", np.array([1, 2, 3]), None, "yes")
+        writer.add_row("b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), "no")
+        writer.add_row("c", "train", np.array([], dtype=np.int32), np.array([], dtype=np.int32), "")
     rows = TokenisedRows(path)
     assert rows.ids == ["a", "b", "c"]
-    assert rows.labels.tolist() == [1, 0, -1]
-    assert rows.labels.dtype == np.int32
+    assert rows.answers == ["yes", "no", ""]
     assert rows.lengths.tolist() == [3, 3, 0]
-    tokens, pair = rows.row(0)
-    assert tokens.tolist() == [1, 2, 3]
-    assert pair is None
-    tokens, pair = rows.row(1)
-    assert pair is not None
-    assert pair.tolist() == [5, 6]
-    assert rows.row(2)[1] is not None
+    assert [text.tolist() for text in rows.texts(0)] == [[1, 2, 3]]
+    assert [text.tolist() for text in rows.texts(1)] == [[4], [5, 6]]
+    assert len(rows.texts(2)) == 2
     train = TokenisedRows(path, "train")
     assert train.ids == ["a", "c"]
-    assert train.labels.tolist() == [1, -1]
+    assert train.answers == ["yes", ""]
 
 
 def test_an_empty_file_is_a_corpus_of_none(tmp_path: Path):

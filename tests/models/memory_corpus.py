@@ -46,17 +46,16 @@ class MemoryCorpus:
 class MemoryRows:
     """Labelled rows: (token ids, second token ids or None, label)."""
 
-    def __init__(self, rows: Sequence[tuple[Sequence[int], Sequence[int] | None, int]]):
+    def __init__(self, rows: Sequence[tuple[Sequence[int], Sequence[int] | None, str]]):
         self._rows = [
-            (np.array(a, np.int32), None if b is None else np.array(b, np.int32))
-            for a, b, _ in rows
+            tuple(np.array(ids, np.int32) for ids in texts if ids is not None) for *texts, _ in rows
         ]
-        self.labels = np.array([label for _, _, label in rows], np.int32)
+        self.answers = [label for *_, label in rows]
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
         return self._rows[i]
 
 

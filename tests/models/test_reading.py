@@ -15,7 +15,7 @@ class Asked:
         self.__dict__.update(said)
 
 
-NETWORK = Asked(reads_positions=True)
+NETWORK = Asked(reads_positions=True, row_summary="first")
 ONE, TWO, POOLED, ALL = Asked(reads=("one",)), Asked(reads=("two", "one")), Asked(reads=()), Asked()
 BATCH = {
     "token_ids": np.zeros((2, 10), np.int32),
@@ -53,3 +53,13 @@ def test_what_is_not_in_the_batch_is_not_read():
 def test_the_batch_stays_where_someone_reads_all_or_the_network_gives_all():
     assert where_read(NETWORK, [ONE, ALL], BATCH) == BATCH
     assert where_read(Asked(), [ONE], BATCH) == BATCH
+    average = Asked(reads_positions=True, row_summary="mean")
+    assert where_read(average, [ONE], BATCH) == BATCH
+
+
+def test_a_network_that_sums_rows_up_at_their_end_is_read_there_first():
+    causal = Asked(reads_positions=True, row_summary="last")
+    mask = np.array([[1] * 7 + [0] * 3, [1] * 10], np.int32)
+    found = arrays(where_read(causal, [ONE, POOLED], BATCH | {"padding_mask": mask}))
+    assert found["read_positions"].tolist() == [[6, 3, 9, 0], [9, 5, 5, 1]]
+    assert arrays(where_read(causal, [POOLED], BATCH))["read_positions"].tolist() == [[9], [9]]

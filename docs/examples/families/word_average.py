@@ -34,6 +34,7 @@ class WordAverage(keras.Model):
     """
 
     provides = frozenset(Capability(name) for name in PROVIDES)
+    row_summary = "mean"
 
     def __init__(
         self,

@@ -14,10 +14,12 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.inputs import noise, segments
+from models.inputs import noise
+from models.inputs.windows import Windows
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
-from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
+from models.layers.scorer import ScorerLayer
+from models.protocols import Batch, Capability, Context
 
 ops: Any = keras.ops
 
@@ -30,7 +32,7 @@ MOVED = "moved"  # (B, T) int32, 1 where another token stood
 MOVED_LOGITS = "moved_logits"  # (B, T, 2)
 
 
-class ShuffledTokens:
+class ShuffledTokens(Windows):
     """Both halves of the objective.
 
     Args:
@@ -51,16 +53,6 @@ class ShuffledTokens:
             raise RecipeError(f"objectives.shuffled_tokens.rate: expected 0-1, got {rate}")
         self.context = context
         self.rate = rate
-
-    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows over the corpus."""
-        return segments.window_index(corpus, self.context.sequence_length)
-
-    def segments(
-        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
-    ) -> Batch:
-        """The clean windows."""
-        return segments.windows(corpus, entries, self.context)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """The chosen tokens of each row in another order, and where they differ."""
@@ -84,17 +76,13 @@ class ShuffledTokens:
         return np.asarray(outputs[MOVED_LOGITS]).argmax(axis=-1).astype(bool).tolist()
 
 
-class _ShuffledTokensScorer(keras.layers.Layer):
+class _ShuffledTokensScorer(ScorerLayer):
     def __init__(self, network: Any):
         dtype = network.dtype_policy.name
         super().__init__(name="shuffled_tokens", dtype=dtype, autocast=False)
         self.output_projection = projection(2, name="output", dtype=dtype)
         self.output_projection.build((None, None, network.hidden_dim))
         self.built = True
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
-        return batch
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

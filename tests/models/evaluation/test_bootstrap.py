@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from fourstage.errors import ContractViolation
+from models.answers.label import Label
 from models.evaluation.bootstrap import compare
+
+LABEL = Label()
 
 
 def rows(n: int, shares: tuple[float, float], seed: int = 0):
@@ -20,25 +23,25 @@ def rows(n: int, shares: tuple[float, float], seed: int = 0):
 @pytest.mark.parametrize("metric", ["micro_f1", "macro_f1"])
 def test_a_clearly_better_model_passes_and_a_clearly_worse_one_does_not(metric):
     labels, better, worse = rows(1000, (0.9, 0.7))
-    found = compare(labels, better, worse, 3, metric=metric, margin=0.01, resamples=500)
+    found = compare(LABEL, labels, better, worse, metric=metric, margin=0.01, resamples=500)
     assert found.non_inferior
     assert found.low > 0.1
-    found = compare(labels, worse, better, 3, metric=metric, margin=0.01, resamples=500)
+    found = compare(LABEL, labels, worse, better, metric=metric, margin=0.01, resamples=500)
     assert not found.non_inferior
     assert found.difference == pytest.approx(-0.2, abs=0.05)
 
 
 def test_a_model_is_not_worse_than_itself_whatever_the_margin():
     labels, model, _ = rows(50, (0.8, 0.5))
-    found = compare(labels, model, model, 3, metric="macro_f1", margin=0.0, resamples=100)
+    found = compare(LABEL, labels, model, model, metric="macro_f1", margin=0.0, resamples=100)
     assert found.non_inferior
     assert found.disagreements == 0
     assert found.smallest_margin == 0.0
 
 
 def test_the_smallest_margin_shrinks_with_more_rows_and_says_what_is_too_fine():
-    small = compare(*rows(100, (0.8, 0.8)), 3, metric="accuracy", margin=0.01, resamples=500)
-    large = compare(*rows(10_000, (0.8, 0.8)), 3, metric="accuracy", margin=0.02, resamples=500)
+    small = compare(LABEL, *rows(100, (0.8, 0.8)), metric="accuracy", margin=0.01, resamples=500)
+    large = compare(LABEL, *rows(10_000, (0.8, 0.8)), metric="accuracy", margin=0.02, resamples=500)
     assert not small.decidable
     assert large.decidable
     # Normal approximation: 1.645 standard errors of a mean of paired differences.
@@ -48,7 +51,7 @@ def test_the_smallest_margin_shrinks_with_more_rows_and_says_what_is_too_fine():
 
 def test_the_interval_covers_the_truth_about_as_often_as_it_says():
     outside = sum(
-        compare(*rows(200, (0.8, 0.8), seed), 3, metric="accuracy", resamples=300).low > 0
+        compare(LABEL, *rows(200, (0.8, 0.8), seed), metric="accuracy", resamples=300).low > 0
         for seed in range(200)
     )
     assert 2 <= outside <= 20  # 5 % of 200 are 10
@@ -61,9 +64,9 @@ def test_rows_of_one_text_stand_and_fall_together():
     wrong = 0
     for _ in range(200):
         ours, theirs = (np.repeat(rng.random(60) < 0.8, 10).astype(int) for _ in range(2))
-        found = compare(labels, 1 - ours, 1 - theirs, 2, metric="accuracy", resamples=200)
+        found = compare(LABEL, labels, 1 - ours, 1 - theirs, metric="accuracy", resamples=200)
         together = compare(
-            labels, 1 - ours, 1 - theirs, 2, metric="accuracy", groups=texts, resamples=200
+            LABEL, labels, 1 - ours, 1 - theirs, metric="accuracy", groups=texts, resamples=200
         )
         assert together.smallest_margin > 2 * found.smallest_margin
         wrong += together.low > 0
@@ -72,12 +75,12 @@ def test_rows_of_one_text_stand_and_fall_together():
 
 def test_the_same_seed_gives_the_same_numbers():
     data = rows(200, (0.8, 0.75))
-    one, two = (compare(*data, 3, metric="macro_f1", resamples=200, seed=4) for _ in range(2))
+    one, two = (compare(LABEL, *data, metric="macro_f1", resamples=200, seed=4) for _ in range(2))
     assert one == two
-    other = compare(*data, 3, metric="macro_f1", resamples=200, seed=5)
+    other = compare(LABEL, *data, metric="macro_f1", resamples=200, seed=5)
     assert other.low != one.low
 
 
 def test_predictions_for_other_rows_are_refused():
     with pytest.raises(ContractViolation, match="expected predictions for the same rows"):
-        compare(np.zeros(3, int), np.zeros(3, int), np.zeros(2, int), 2, metric="accuracy")
+        compare(LABEL, np.zeros(3, int), np.zeros(3, int), np.zeros(2, int), metric="accuracy")

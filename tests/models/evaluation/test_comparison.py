@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 
 from fourstage.errors import ContractViolation
+from models.answers.label import Label
 from models.evaluation.comparison import (
     BETTER,
     UNCLEAR,
     WORSE,
+    AnsweredRows,
     Contender,
     Contest,
-    LabelledRows,
     contest,
 )
 
+LABEL = Label()
 NUM_LABELS = 5
 
 
@@ -36,7 +38,7 @@ def _contest(
     **more: Any,
 ) -> Contest:
     """On one data set."""
-    return contest([LabelledRows(labels, num_labels, metric, groups)], contenders, **more)
+    return contest([AnsweredRows(LABEL, labels, metric, groups)], contenders, **more)
 
 
 def _labels(rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -88,7 +90,7 @@ def test_a_rigged_contest_is_labelled_as_it_was_rigged(metric: str) -> None:
 
 def _pair(
     rng: np.random.Generator, trainings: int, runs: int, gap: float, paired: bool, sets: int = 1
-) -> tuple[list[LabelledRows], list[Contender]]:
+) -> tuple[list[AnsweredRows], list[Contender]]:
     """Two recipes `gap` apart: trainings that differ by chance, runs of each, rows of one text."""
     starts = rng.normal(0, 0.02, (2, trainings))
     names = [[f"{recipe if not paired else ''}{t}" for t in range(trainings)] for recipe in "ab"]
@@ -96,7 +98,7 @@ def _pair(
     for _ in range(sets):
         groups = np.repeat(np.arange(150), 2)
         labels = _labels(rng, len(groups))
-        data_sets.append(LabelledRows(labels, NUM_LABELS, "accuracy", groups))
+        data_sets.append(AnsweredRows(LABEL, labels, "accuracy", groups))
         ease = rng.uniform(-0.2, 0.2, 150)[groups]
         for which, accuracy in enumerate((0.55, 0.55 + gap)):
             luck = starts[0] if paired else starts[which]
@@ -164,7 +166,7 @@ def test_over_several_data_sets_the_score_of_a_run_is_the_mean_of_their_own_metr
     rng = np.random.default_rng(15)
     many, few = _labels(rng, 400), _labels(rng, 30)
     said = [_model(rng, many, np.zeros(400), 0.6), _model(rng, few, np.zeros(30), 0.4)]
-    data_sets = [LabelledRows(many, 5, "accuracy"), LabelledRows(few, 5, "macro_f1")]
+    data_sets = [AnsweredRows(LABEL, many, "accuracy"), AnsweredRows(LABEL, few, "macro_f1")]
     found = contest(data_sets, [Contender("ours", said)], resamples=50)
     alone = [
         contest([rows], [Contender("ours", [of])], resamples=50).scores[0]
@@ -181,7 +183,7 @@ def test_texts_of_each_data_set_are_drawn_by_themselves() -> None:
     rng = np.random.default_rng(16)
     labels = _labels(rng, 600)
     said = _model(rng, labels, np.zeros(600), 0.6, 1)
-    rows = LabelledRows(labels, NUM_LABELS, "accuracy")
+    rows = AnsweredRows(LABEL, labels, "accuracy")
 
     def width(times: int) -> float:
         ours = Contender("ours", [said] * times, random=False)
@@ -346,7 +348,7 @@ def test_the_same_contest_gives_the_same_numbers() -> None:
 
 def test_predictions_for_other_rows_are_refused() -> None:
     labels = np.zeros(4, int)
-    with pytest.raises(ContractViolation, match="ours for 4 rows, got shape"):
+    with pytest.raises(ContractViolation, match="2 predictions of ours for 4 rows, got 2 for 3"):
         _contest(labels, [_contender("ours", np.zeros((2, 3), int))], 2, metric="accuracy")
     with pytest.raises(ContractViolation, match="no rows"):
         _contest(labels[:0], [_contender("ours", np.zeros((1, 0), int))], 2, metric="accuracy")

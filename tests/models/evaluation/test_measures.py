@@ -58,21 +58,23 @@ def test_another_tokenizer_is_refused(folders):
 def test_predictions_are_in_the_order_of_the_rows_and_do_not_depend_on_their_neighbours(folders):
     rows = Rows(150, 9)
     found = predict(folders[1], tokenizer(), rows)
-    assert found.label_ids.shape == (150,)
-    assert found.label_names == ("low", "high")
-    np.testing.assert_array_equal(found.label_ids, found.probabilities.argmax(axis=1))
+    assert len(found) == 150
+    assert {answer.text for answer in found} <= {"low", "high"}
+    assert all(answer.details[answer.text] == answer.probability for answer in found)
+    assert all(answer.probability >= 0.5 for answer in found)
 
     class Some:
-        labels = rows.labels[40:60]
+        answers = rows.answers[40:60]
 
         def __len__(self):
             return 20
 
-        def row(self, i):
-            return rows.row(40 + i)
+        def texts(self, i):
+            return rows.texts(40 + i)
 
-    some = predict(folders[1], tokenizer(), Some())
-    np.testing.assert_allclose(some.probabilities, found.probabilities[40:60], atol=1e-6)
+    some = [answer.probability for answer in predict(folders[1], tokenizer(), Some())]
+    expected = [answer.probability for answer in found[40:60]]
+    np.testing.assert_allclose(some, expected, atol=1e-6)
 
 
 def test_a_probe_tells_labels_apart_and_is_reproducible(folders):
@@ -80,7 +82,7 @@ def test_a_probe_tells_labels_apart_and_is_reproducible(folders):
     said = [probe(folders[0], tokenizer(), Rows(200, 1), asked) for _ in range(2)]
     np.testing.assert_array_equal(said[0], said[1])
     # Mean vectors of a random network tell bags of words apart.
-    assert np.mean(said[0] == asked.labels) > 0.8
+    assert np.mean(said[0] == asked.answers) > 0.8
 
 
 def test_held_out_text_is_measured_with_masks_alone(folders):

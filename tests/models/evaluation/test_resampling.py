@@ -5,22 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.evaluation.classification import METRICS, evaluate
-from models.evaluation.resampling import ratio_error, resampled_scores
+from models.answers.label import Label
+from models.evaluation.resampling import ratio_error, resampled_scores, scores
+
+LABEL = Label()
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", Label.metrics)
 def test_scores_are_those_of_the_rows_drawn_one_after_the_other(metric: str) -> None:
     rng = np.random.default_rng(0)
-    labels, texts = rng.integers(-1, 4, 60), rng.integers(0, 9, 60)
+    labels, texts = rng.integers(0, 4, 60), rng.integers(0, 9, 60)
     said = [rng.integers(0, 4, 60) for _ in range(2)]
-    found = resampled_scores(labels, said, 4, METRICS[metric], groups=texts, resamples=20, seed=5)
+    found = resampled_scores(LABEL, labels, said, metric, groups=texts, resamples=20, seed=5)
     again = np.random.default_rng([5, 60, 20])
     names = np.unique(texts)
     for draw in range(20):
         drawn = names[again.integers(len(names), size=len(names))]
         rows = np.concatenate([np.flatnonzero(texts == name) for name in drawn])
-        by_hand = [evaluate(labels[rows], one[rows], 4, [metric])[metric] for one in said]
+        by_hand = [scores(LABEL, labels[rows], one[rows], [metric])[metric] for one in said]
         assert found[:, draw] == pytest.approx(by_hand)
 
 
@@ -31,7 +33,7 @@ def test_the_spread_of_a_mean_is_that_of_the_textbook_and_grows_with_rows_of_one
     said = [np.where(right, 0, 1)]
 
     def error(groups: np.ndarray | None) -> float:
-        return float(resampled_scores(labels, said, 2, METRICS["accuracy"], groups=groups).std())
+        return float(resampled_scores(LABEL, labels, said, "accuracy", groups=groups).std())
 
     share = right.mean()
     assert error(None) == pytest.approx((share * (1 - share) / 1000) ** 0.5, rel=0.1)

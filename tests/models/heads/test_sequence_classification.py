@@ -9,10 +9,11 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models.families.bert import SIZES, Bert
 from models.heads.sequence_classification import SequenceClassification
 from models.protocols import Context
-from tests.models.memory_corpus import PlainTokenizer
+from tests.models.memory_corpus import MemoryRows, PlainTokenizer
 
 NAMES = ("background", "method", "result")
-CONTEXT = Context(PlainTokenizer(50), 16, NAMES, (0.5, 1.0, 4.0))
+ROWS = MemoryRows([([7], None, name) for name in [NAMES[0]] * 8 + [NAMES[1]] * 4 + [NAMES[2]]])
+CONTEXT = Context(PlainTokenizer(50), 16, NAMES, ROWS)
 
 
 def scorer(**settings):
@@ -51,9 +52,10 @@ def test_rows_that_only_fill_a_batch_weigh_nothing():
 
 def test_balanced_weighs_the_loss_and_not_the_accuracy():
     scores, _ = scorer(class_weights="balanced")(BATCH, {"pooled_output": POOLED})
-    expected = 0.5 * NATS[0] + 4.0 * NATS[1] + 1.0 * NATS[2]
+    often, rare, middle = (13 / 3 / rows for rows in (8, 1, 4))
+    expected = often * NATS[0] + rare * NATS[1] + middle * NATS[2]
     assert float(scores["loss"][0]) == pytest.approx(expected, rel=1e-5)
-    assert float(scores["loss"][1]) == pytest.approx(5.5)
+    assert float(scores["loss"][1]) == pytest.approx(often + rare + middle)
     assert [float(part) for part in scores["accuracy"]] == [2, 3]
 
 
@@ -72,15 +74,16 @@ def test_predictions_are_names_with_probabilities():
     decoded = SequenceClassification(CONTEXT).decode(
         {"logits": np.log(np.array([[0.2, 0.7, 0.1], [0.5, 0.25, 0.25]]))}
     )
-    assert [row["label"] for row in decoded] == ["method", "background"]
+    assert [row.text for row in decoded] == ["method", "background"]
+    assert [row.probability for row in decoded] == pytest.approx([0.7, 0.5])
     expected = dict(zip(NAMES, [0.2, 0.7, 0.1], strict=True))
-    assert decoded[0]["probabilities"] == pytest.approx(expected)
-    assert all(sum(row["probabilities"].values()) == pytest.approx(1.0) for row in decoded)
+    assert decoded[0].details == pytest.approx(expected)
+    assert all(sum(row.details.values()) == pytest.approx(1.0) for row in decoded)
 
 
 def test_huge_scores_give_probabilities_all_the_same():
     (row,) = SequenceClassification(CONTEXT).decode({"logits": np.array([[1e4, -1e4, 0.0]])})
-    assert row["probabilities"]["background"] == 1.0
+    assert row.details["background"] == row.probability == 1.0
 
 
 def test_bad_settings_are_refused():

@@ -23,7 +23,7 @@ CONTEXT = Context(PlainTokenizer(100), sequence_length=32, label_names=("a", "b"
 CORPUS = random_corpus(200, 100)
 ROWS = MemoryRows(
     [
-        (np.random.default_rng(i).integers(5, 100, 3 + i % 40).tolist(), None, i % 2)
+        (np.random.default_rng(i).integers(5, 100, 3 + i % 40).tolist(), None, "ab"[i % 2])
         for i in range(150)
     ]
 )
@@ -185,7 +185,7 @@ def test_read_once_every_row_is_there_once_and_fillers_weigh_nothing():
         ):
             assert weight == (row >= 0)
             if row >= 0:
-                text = ROWS.row(row)[0][:30]
+                text = ROWS.texts(row)[0][:30]
                 assert ids[1 : 1 + len(text)].tolist() == text.tolist()
                 seen.append(row)
     assert sorted(seen) == list(range(150))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
-from models.inputs.rows import labelled_rows, length_plan, mark_ids, row_index, row_lengths
+from models.inputs.rows import framed_rows, labels_of, length_plan, mark_ids, row_index, row_lengths
 from models.protocols import Context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
 
@@ -19,8 +19,8 @@ CONTEXT = Context(PlainTokenizer(100), sequence_length=12)
 
 
 def test_texts_and_pairs_by_hand():
-    rows = MemoryRows([([10, 11], None, 1), ([10], [20, 21], 0), ([], None, -1)])
-    batch = labelled_rows(rows, row_index(rows, 12).entries, CONTEXT)
+    rows = MemoryRows([([10, 11], None, "b"), ([10], [20, 21], "a"), ([], None, "")])
+    batch = framed_rows(rows, row_index(rows, 12).entries, CONTEXT)
     assert batch["token_ids"].tolist() == [
         [CLS, 10, 11, SEP, 0, 0, 0, 0],
         [CLS, 10, SEP, 20, 21, SEP, 0, 0],
@@ -28,15 +28,15 @@ def test_texts_and_pairs_by_hand():
     ]
     assert batch["segment_ids"].tolist() == [[0] * 8, [0, 0, 0, 1, 1, 1, 0, 0], [0] * 8]
     assert batch["padding_mask"].sum(axis=1).tolist() == [4, 6, 2]
-    assert batch["labels"].tolist() == [1, 0, -1]
+    assert labels_of(rows.answers, ("a", "b")).tolist() == [1, 0, -1]
 
 
 def test_a_long_text_keeps_its_head_and_is_counted():
-    rows = MemoryRows([(list(range(10, 40)), None, 0), ([10], None, 0)])
+    rows = MemoryRows([(list(range(10, 40)), None, "a"), ([10], None, "a")])
     index = row_index(rows, 12)
     assert index.details == {"truncated_rows": 1, "longest_row": 32}
     assert index.lengths.tolist() == [12, 3]
-    batch = labelled_rows(rows, index.entries, CONTEXT)
+    batch = framed_rows(rows, index.entries, CONTEXT)
     assert batch["token_ids"][0].tolist() == [CLS, *range(10, 20), SEP]
 
 
@@ -53,16 +53,16 @@ def test_a_long_text_keeps_its_head_and_is_counted():
 )
 def test_a_long_text_is_cut_round_its_marks(places, kept):
     ids = np.arange(10, 40)
-    rows = MemoryRows([(ids.tolist(), None, 0)])
+    rows = MemoryRows([(ids.tolist(), None, "a")])
     context = replace(CONTEXT, marks=tuple((place,) for place in places))
-    batch = labelled_rows(rows, np.array([0]), context)
+    batch = framed_rows(rows, np.array([0]), context)
     assert batch["token_ids"][0].tolist() == [CLS, *range(*kept), SEP]
 
 
 def test_a_mark_of_several_tokens_is_found_whole_and_in_a_text_of_a_pair_too():
-    rows = MemoryRows([([*range(10, 30), 7, 8, 30], [50, 7, 51], 0)])
+    rows = MemoryRows([([*range(10, 30), 7, 8, 30], [50, 7, 51], "a")])
     context = replace(CONTEXT, marks=((7, 8),))
-    batch = labelled_rows(rows, np.array([0]), context)
+    batch = framed_rows(rows, np.array([0]), context)
     assert batch["token_ids"][0].tolist() == [CLS, 27, 28, 29, 7, 8, 30, SEP, 50, 7, 51, SEP]
 
 
@@ -80,11 +80,11 @@ def test_a_marking_is_looked_for_as_the_tokenizer_spells_it():
 
 
 def test_of_a_long_pair_the_longer_text_is_cut_first():
-    rows = MemoryRows([(list(range(10, 20)), [50, 51, 52], 0)])
-    batch = labelled_rows(rows, np.array([0]), CONTEXT)
+    rows = MemoryRows([(list(range(10, 20)), [50, 51, 52], "a")])
+    batch = framed_rows(rows, np.array([0]), CONTEXT)
     assert batch["token_ids"][0].tolist() == [CLS, *range(10, 16), SEP, 50, 51, 52, SEP]
-    rows = MemoryRows([(list(range(10, 30)), list(range(50, 70)), 0)])
-    batch = labelled_rows(rows, np.array([0]), CONTEXT)
+    rows = MemoryRows([(list(range(10, 30)), list(range(50, 70)), "a")])
+    batch = framed_rows(rows, np.array([0]), CONTEXT)
     assert batch["token_ids"][0].tolist() == [CLS, *range(10, 15), SEP, *range(50, 54), SEP]
 
 

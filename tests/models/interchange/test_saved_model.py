@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from models.evaluation.predict import predict
-from models.inputs.rows import labelled_rows
+from models.inputs.rows import framed_rows
 from models.interchange.saved_model import LABELS, SAVED_MODEL, export_text_model, framed
 from models.protocols import Context
 from models.training.gradient import train
@@ -34,15 +34,14 @@ class Texts:
 
     def __init__(self, texts: list[str], seconds: list[str] | None = None, made: Any = None):
         made = made or tokenizer()
-        self.texts = made.encode(texts)
-        self.seconds = made.encode(seconds) if seconds else None
-        self.labels = np.full(len(texts), -1, np.int32)
+        self.columns = [made.encode(column) for column in (texts, seconds) if column]
+        self.answers = [""] * len(texts)
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.answers)
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
-        return self.texts[i], None if self.seconds is None else self.seconds[i]
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
+        return tuple(column[i] for column in self.columns)
 
 
 def texts() -> list[str]:
@@ -78,7 +77,8 @@ def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict
         cwd=tmp_path,
     )
     expected = predict(stage / "stage", tokenizer(), Texts(*columns))
-    np.testing.assert_allclose(json.loads(ran.stdout), expected.probabilities, atol=1e-5)
+    expected = [list(answer.details.values()) for answer in expected]
+    np.testing.assert_allclose(json.loads(ran.stdout), expected, atol=1e-5)
 
 
 def test_label_names_lie_beside_the_model(stage):
@@ -92,14 +92,13 @@ def test_rows_are_cut_and_framed_as_in_training(pairs, length, marked):
     import tensorflow as tf
 
     rows = Texts(texts(), texts()[::-1] if pairs else None)
-    long = max((row.tolist() for row in rows.texts), key=len)
+    long = max((row.tolist() for row in rows.columns[0]), key=len)
     marks = ((long[-3],), tuple(long[4:6])) if marked else ()
     context = Context(tokenizer(), length, marks=marks)
-    expected = labelled_rows(rows, np.arange(len(rows)), context)
-    first = tf.ragged.constant([row.tolist() for row in rows.texts], tf.int32)
-    second = None
-    if rows.seconds is not None:
-        second = tf.ragged.constant([row.tolist() for row in rows.seconds], tf.int32)
+    expected = framed_rows(rows, np.arange(len(rows)), context)
+    first, second = [
+        tf.ragged.constant([row.tolist() for row in column], tf.int32) for column in rows.columns
+    ] + [None] * (not pairs)
     # In a graph, as it is served: there TensorFlow joins no types that it would join outside.
     found = tf.function(lambda a, b: framed(tokenizer(), a, b, length, marks))(first, second)
     for key, value in found.items():
@@ -138,5 +137,6 @@ def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_
     )
     found = [[answer["low"], answer["high"]] for answer in json.loads(ran.stdout.splitlines()[-1])]
     expected = predict(tmp_path / "stage", made, Texts(asked, made=made))
-    np.testing.assert_allclose(found, expected.probabilities, atol=1e-5)
+    expected = [list(answer.details.values()) for answer in expected]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
     assert "normalizer.cc" not in ran.stderr

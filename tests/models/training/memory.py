@@ -68,14 +68,15 @@ class Rows:
 
     def __init__(self, rows: int, seed: int = 0):
         rng = np.random.default_rng(seed)
-        self.labels = rng.integers(0, 2, rows).astype(np.int32)
-        self.texts = [
+        labels = rng.integers(0, 2, rows)
+        self.answers = [("low", "high")[label] for label in labels]
+        self.ids_of = [
             (5 + (label * 100 + rng.integers(0, 120, rng.integers(4, 25))) % 200).astype(np.int32)
-            for label in self.labels
+            for label in labels
         ]
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.answers)
 
     @property
     def ids(self) -> list[str]:
@@ -83,10 +84,10 @@ class Rows:
 
     @property
     def lengths(self) -> np.ndarray:
-        return np.array([len(text) for text in self.texts], np.int64)
+        return np.array([len(ids) for ids in self.ids_of], np.int64)
 
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray | None]:
-        return self.texts[i], None
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
+        return (self.ids_of[i],)
 
 
 def job(settings: Mapping[str, Any]) -> TrainingJob:

@@ -14,9 +14,10 @@ import pytest
 from safetensors.numpy import load_file
 
 from fourstage.errors import ContractViolation, EnvironmentFault, Interrupted, RecipeError
-from models.evaluation.classification import evaluate
+from models.answers.label import Label
 from models.evaluation.heldout import heldout_losses
 from models.evaluation.predict import predict
+from models.evaluation.resampling import scores
 from models.training import checkpoint
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
@@ -200,10 +201,12 @@ def test_the_kept_weights_are_those_of_the_best_evaluation(finetuned):
     selection = outcome.metrics["selection"]
     dev = finetuning().rows["dev"]
     found = predict(folder, tokenizer(), dev)
-    score = evaluate(dev.labels, found.label_ids, 2, ["macro_f1"])["macro_f1"]
+    said = [answer.text for answer in found]
+    score = scores(Label(), dev.answers, said, ["macro_f1"])["macro_f1"]
     assert score == pytest.approx(selection["value"])
     assert selection["value"] == max(row["macro_f1"] for row in selection["evaluations"])
-    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0, rtol=1e-5)
+    sums = [sum(answer.details.values()) for answer in found]
+    np.testing.assert_allclose(sums, 1.0, rtol=1e-5)
 
 
 def test_heads_that_a_stage_has_no_use_for_are_handed_on(general, finetuned):

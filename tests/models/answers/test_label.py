@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from fourstage.errors import UnknownNameError
-from models.evaluation.classification import METRICS, evaluate, left_out
+from models.answers.label import Label
+from models.evaluation.resampling import scores
+
+LABEL = Label()
 
 
 def test_metrics_equal_scikit_learn():
@@ -26,31 +29,29 @@ def test_metrics_equal_scikit_learn():
         "balanced_accuracy": metrics.balanced_accuracy_score(labels, predicted),
         "matthews": metrics.matthews_corrcoef(labels, predicted),
     }
-    assert evaluate(labels, predicted, 5, list(METRICS)) == pytest.approx(expected)
+    assert scores(LABEL, labels, predicted, list(LABEL.metrics)) == pytest.approx(expected)
 
 
-def test_a_label_that_nobody_has_or_predicts_does_not_count_and_rows_without_label_neither():
-    labels, predicted = np.array([0, 1, 1, -1]), np.array([0, 1, 0, 2])
-    found = evaluate(labels, predicted, 4, ["macro_f1", "accuracy"])
+def test_names_score_as_numbers_do_and_one_that_is_only_predicted_counts():
+    labels, predicted = ["yes", "no", "no"], ["yes", "no", "perhaps"]
+    found = scores(LABEL, labels, predicted, ["macro_f1", "accuracy"])
     assert found["accuracy"] == pytest.approx(2 / 3)
-    assert found["macro_f1"] == pytest.approx((2 / 3 + 2 / 3) / 2)
-    assert left_out(labels, predicted, 4).tolist() == [2, 3]
+    assert found["macro_f1"] == pytest.approx((1 + 2 / 3 + 0) / 3)
+    assert found == scores(LABEL, [2, 0, 0], [2, 0, 1], ["macro_f1", "accuracy"])
 
 
 def test_no_rows_give_numbers_and_no_warning():
-    assert evaluate(np.zeros(0, int), np.zeros(0, int), 3, list(METRICS)) == dict.fromkeys(
-        METRICS, 0.0
-    )
+    assert scores(LABEL, [], [], list(LABEL.metrics)) == dict.fromkeys(LABEL.metrics, 0.0)
 
 
 def test_an_unknown_metric_is_refused_with_the_nearest_name():
     with pytest.raises(UnknownNameError, match="did you mean 'micro_f1'"):
-        evaluate(np.zeros(1, int), np.zeros(1, int), 2, ["micro_f2"])
+        scores(LABEL, ["a"], ["a"], ["micro_f2"])
 
 
 def test_the_names_need_no_tensorflow():
     program = (
-        "import sys; from models.evaluation.classification import METRICS;"
+        "import sys; from models.answers.label import Label;"
         "sys.exit(bool({'tensorflow', 'keras', 'sklearn'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

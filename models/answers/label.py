@@ -1,0 +1,132 @@
+"""One label a row: its metrics, all of them functions of the confusion counts.
+
+Ours and not scikit-learn's, because counts may have leading axes: thousands of resampled tables are
+scored at once. The tests hold every metric against scikit-learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from models.protocols import Column, Metric
+
+
+def confusion(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
+    """(N, N) counts: row the true label, column the predicted one.
+
+    Args:
+        labels: (rows,) true label ids.
+        predicted: (rows,) label ids.
+        num_labels: N.
+    """
+    pairs = np.asarray(labels).astype(np.int64) * num_labels + predicted
+    return np.bincount(pairs, minlength=num_labels**2).reshape(num_labels, num_labels)
+
+
+def label_f1(counts: np.ndarray) -> np.ndarray:
+    """(..., N) F1 of each label; 0 for a label that neither is nor is predicted."""
+    return 2 * _hits(counts) / np.maximum(_true(counts) + _said(counts), 1)
+
+
+def _accuracy(counts: np.ndarray) -> np.ndarray:
+    """Share of rows whose label is right; with one label a row micro-F1 equals it."""
+    return _hits(counts).sum(-1) / np.maximum(counts.sum((-2, -1)), 1)
+
+
+def _macro_f1(counts: np.ndarray) -> np.ndarray:
+    """Mean of the labels' F1, over labels that occur in the rows or in the predictions."""
+    occurs = (_true(counts) + _said(counts)) > 0
+    return label_f1(counts).sum(-1) / np.maximum(occurs.sum(-1), 1)
+
+
+def _weighted_f1(counts: np.ndarray) -> np.ndarray:
+    """Mean of the labels' F1, weighted by how often each is the true one."""
+    support = _true(counts)
+    return (label_f1(counts) * support).sum(-1) / np.maximum(support.sum(-1), 1)
+
+
+def _balanced_accuracy(counts: np.ndarray) -> np.ndarray:
+    """Mean over true labels of the share of their rows that is right."""
+    support = _true(counts)
+    shares = _hits(counts) / np.maximum(support, 1)
+    return shares.sum(-1) / np.maximum((support > 0).sum(-1), 1)
+
+
+def _matthews(counts: np.ndarray) -> np.ndarray:
+    """Matthews correlation, -1 to 1, for any number of labels (Gorodkin 2004)."""
+    rows, true, said = counts.sum((-2, -1)), _true(counts), _said(counts)
+    covariance = _hits(counts).sum(-1) * rows - (true * said).sum(-1)
+    scale = (rows**2 - (said**2).sum(-1)) * (rows**2 - (true**2).sum(-1))
+    return np.where(scale > 0, covariance / np.sqrt(np.where(scale > 0, scale, 1)), 0.0)
+
+
+def _hits(counts: np.ndarray) -> np.ndarray:
+    return np.diagonal(counts, axis1=-2, axis2=-1)
+
+
+def _true(counts: np.ndarray) -> np.ndarray:
+    return counts.sum(-1)
+
+
+def _said(counts: np.ndarray) -> np.ndarray:
+    return counts.sum(-2)
+
+
+def _of_sums(metric: Metric) -> Metric:
+    """A metric of flat sums (..., N · N), from one of counts (..., N, N)."""
+
+    def of(sums: np.ndarray) -> np.ndarray:
+        size = isqrt(sums.shape[-1])
+        return metric(sums.reshape(*sums.shape[:-1], size, size))
+
+    return of
+
+
+class Label:
+    """The name of one label.
+
+    Attributes:
+        metrics: {name: metric of confusion counts (..., N · N), summed over rows}.
+        usual: The metrics of a recipe that names none; weights are selected by the last.
+    """
+
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "accuracy": _of_sums(_accuracy),
+        "micro_f1": _of_sums(_accuracy),
+        "macro_f1": _of_sums(_macro_f1),
+        "weighted_f1": _of_sums(_weighted_f1),
+        "balanced_accuracy": _of_sums(_balanced_accuracy),
+        "matthews": _of_sums(_matthews),
+    }
+
+    usual: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")
+
+    @staticmethod
+    def statistics(true: Column, answers: Sequence[Column]) -> list[Any]:
+        """Which cell of the confusion counts each row falls into, by model.
+
+        Args:
+            true: (rows,) labels, by name or by number.
+            answers: Of each model the labels it gives them, (rows,).
+
+        Returns:
+            Of each model, (rows, N · N) sparse, a 1 in each row; N labels occur, in sorted order.
+        """
+        from scipy.sparse import csr_array
+
+        names, numbers = np.unique(
+            np.concatenate([np.asarray(column) for column in (true, *answers)]), return_inverse=True
+        )
+        size, rows = max(len(names), 1), len(true)
+        columns = numbers.reshape(1 + len(answers), rows)
+        return [
+            csr_array(
+                (np.ones(rows), (np.arange(rows), columns[0] * size + said)),
+                shape=(rows, size**2),
+            )
+            for said in columns[1:]
+        ]
