@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import chain
 
 from corpora.archives import Content
@@ -13,7 +12,7 @@ from corpora.limits import MAX_LINE_BYTES
 from corpora.readers import Raw
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, did_you_mean
 
 # A quoted field with more lines than this counts as an unclosed quote.
 MAX_RECORD_LINES = 10_000
@@ -173,11 +172,9 @@ def _check_columns(content: Content, source: Source, names: list[str]) -> None:
     }
     for role, column in roles.items():
         if column is not None and column not in names:
-            near = get_close_matches(column, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
             shown = ", ".join(name[:40] for name in names[:20])
             raise ContractViolation(
-                f"{content.where}: line 1: expected a column {column!r} (fields.{role}){hint} "
-                f"Columns: {shown}. Correct 'fields', or name the 'columns' of a table without a "
-                "header."
+                f"{content.where}: line 1: expected a column {column!r} (fields.{role})"
+                f"{did_you_mean(column, names)} Columns: {shown}. Correct 'fields', or name the "
+                "'columns' of a table without a header."
             )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -23,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from data_contracts.records import SPLITS, Split
-from fourstage.errors import RecipeError, UnknownNameError, look_alikes
+from fourstage.errors import RecipeError, UnknownNameError, did_you_mean, look_alikes
 from fourstage.strict_yaml import kind_of, read_document
 
 BUILT_IN = Path(__file__).parent / "sources"
@@ -233,10 +232,9 @@ class Source(_Strict):
         splits = set(self.files)
         if splits and splits != {ALL}:
             for split in sorted(splits - set(SPLITS)):
-                near = get_close_matches(split, SPLITS, n=1)
                 raise _wrong(
                     f"files.{split[:40]}: expected a list of files, or the splits train, dev and "
-                    f"test{f' (did you mean {near[0]!r}?)' if near else ''}"
+                    f"test{did_you_mean(split, SPLITS).rstrip('.')}"
                 )
             if "train" not in splits:
                 raise _wrong("files: expected at least the split 'train'")
@@ -436,12 +434,7 @@ def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:
         key = str(loc[-1])
         if key in NOT_YET:
             return f"{prefix}{key}: {NOT_YET[key]}."
-        near = get_close_matches(key, known, n=1, cutoff=0.6)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        return (
-            f"{prefix}{key[:60]!r} is not a key here{look_alikes(key)}{hint} "
-            f"Known: {', '.join(known)}."
-        )
+        return str(UnknownNameError(prefix.removesuffix(": "), key, "a key here", known))
     if kind == "missing":
         example = {
             "name": "the file's own name",

@@ -14,7 +14,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from uuid import UUID
@@ -25,7 +24,7 @@ from pydantic_core import ErrorDetails
 from data_contracts.references import OF_REFERENCE, REFERENCE, reads_reference
 from data_contracts.verdict import JOINED
 from data_contracts.vocabulary import COLUMN, COLUMNS, FORMS, Form
-from fourstage.errors import RecipeError, UnknownNameError, look_alikes
+from fourstage.errors import RecipeError, UnknownNameError
 
 Severity = Literal["critical", "warning", "info"]
 Level = Literal["row", "table"]
@@ -437,7 +436,7 @@ def _check_reference(here: str, key: str, value: Mapping[str, Any]) -> None:
 def _check_parameter(here: str, value: Mapping[str, Any]) -> None:
     for key in value:
         if key not in ("$PARAMETER", "default"):
-            raise _unknown_key(here, key, ("$PARAMETER", "default"))
+            raise UnknownNameError(here, key, "a key here", ("$PARAMETER", "default"))
     name = value.get("$PARAMETER")
     if not isinstance(name, str) or not name.strip():
         raise RecipeError(f"{here}: '$PARAMETER' must be a text, got {_short(name)}.")
@@ -485,7 +484,7 @@ _EXPECTED = {
 def _unfit(here: str, details: ErrorDetails, known: Sequence[str]) -> RecipeError:
     key = str(details["loc"][0]) if details["loc"] else ""
     if details["type"] == "extra_forbidden":
-        return _unknown_key(here, key, known)
+        return UnknownNameError(here, key, "a key here", known)
     if details["type"] == "missing":
         return RecipeError(f"{here}: the key {key!r} is missing.")
     if details["type"] == "reference":
@@ -497,14 +496,6 @@ def _unfit(here: str, details: ErrorDetails, known: Sequence[str]) -> RecipeErro
 
 
 _SIGNS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-
-
-def _unknown_key(here: str, key: str, known: Sequence[str]) -> RecipeError:
-    near = get_close_matches(key, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    return RecipeError(
-        f"{here}: unknown key {key[:80]!r}{look_alikes(key)}{hint} Expected: {', '.join(known)}."
-    )
 
 
 def _short(value: Any) -> str:

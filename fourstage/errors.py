@@ -32,14 +32,15 @@ class UnknownNameError(RecipeError):
         known = sorted(known)
         self.name = name
         message = f"{where}: {name[:80]!r} is not {kind}{look_alikes(name)}"
-        by_folded = {candidate.casefold(): candidate for candidate in known}
-        near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-        if near:
-            message += f"; did you mean {by_folded[near[0]]!r}?"
-        else:
-            message += "."
-        message += f" Known: {listed(known, 20) or 'none'}."
+        message += f"{did_you_mean(name, known)} Known: {listed(known, 20) or 'none'}."
         super().__init__(f"{message} {hint}".strip())
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence: the known name that is nearest, if any is near."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    return f"; did you mean {by_folded[near[0]]!r}?" if near else "."
 
 
 def listed(words: Sequence[str], most: int, between: str = ", ") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import IO, Any
 
 from corpora.archives import Content
@@ -14,7 +13,7 @@ from corpora.readers import Raw
 from corpora.streams import RatioGuard
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, did_you_mean
 
 SUFFIXES = (".parquet", ".pq")
 
@@ -101,10 +100,9 @@ def _wanted(content: Content, source: Source, names: list[str]) -> list[str]:
         if column is None:
             continue
         if column not in names:
-            near = get_close_matches(column, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
             raise ContractViolation(
-                f"{content.where}: expected a column {column!r} (fields.{role}){hint} Columns: "
+                f"{content.where}: expected a column {column!r} (fields.{role})"
+                f"{did_you_mean(column, names)} Columns: "
                 f"{', '.join(str(name)[:40] for name in names[:20])}."
             )
         wanted.append(column)

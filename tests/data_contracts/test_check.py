@@ -109,7 +109,10 @@ class TestLoading:
             ({"one": {"severity": "fatal"}}, r"'fatal' is not a severity"),
             ({"one": {"severity": "Critical"}}, r"mean 'critical'"),
             ({"one": {"level": "rows"}}, r"mean 'row'"),
-            ({"one": {"levle": "row"}}, r"'short': unknown key 'levle'; did you mean 'level'"),
+            (
+                {"one": {"levle": "row"}},
+                r"'short': 'levle' is not a key here; did you mean 'level'",
+            ),
             ({"one": {"says": ""}}, r"'says' must be a text"),
             ({"one": {"severity": "warning"}}, r"no expectation is critical"),
             ({"expectations": [SHORT, SHORT]}, r"two expectations have the id 'short'"),
@@ -136,7 +139,7 @@ class TestLoading:
             ),
             (
                 {"one": DRIFT | {"kwargs": quantiles(quantiles=[0.5], wihtin=1)}},
-                r"unknown key 'wihtin'; did you mean 'within'",
+                r"'wihtin' is not a key here; did you mean 'within'",
             ),
             (
                 {"one": DRIFT | {"kwargs": {"column": "n", "quantile_ranges": {"quantiles": [2]}}}},
