@@ -1,6 +1,6 @@
 """The width of text in a terminal, where a Chinese character takes two columns.
 
-Rich measures and cuts. It breaks or cuts off a word longer than a line, in tables as well; here it
+Rich measures and cuts. Where it wraps, it breaks or cuts off a word longer than a line; here it
 stays whole, so that a path or a command can be copied.
 """
 

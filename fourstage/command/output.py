@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fourstage.text_width import padded, width, wrapped
+from fourstage.text_width import width, wrapped
 
-NARROWEST = 20  # columns; text is not wrapped to less
+UNLIMITED = 100_000  # columns, where output goes to no terminal
 
 
 def print_json(value: Any) -> None:
@@ -28,7 +28,7 @@ def print_line(text: str = "") -> None:
 
 def print_text(text: str) -> None:
     """Print sentences; at a terminal, wrapped between words."""
-    for line in _lines(text, 0):
+    for line in wrapped(text, _columns()):
         print_line(line)
 
 
@@ -39,22 +39,28 @@ def tell(line: str) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print columns as wide as their widest cell; at a terminal the last one is wrapped."""
-    table = [[str(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(width(row[i]) for row in table) for i in range(len(head))]
-    before = sum(widths[:-1]) + 2 * len(widths[:-1])
-    for *cells, last in table:
-        left = "".join(f"{padded(cell, wide)}  " for cell, wide in zip(cells, widths, strict=False))
-        first, *more = _lines(last, before)
-        print_line(f"{left}{first}".rstrip())
-        for line in more:
-            print_line(" " * before + line)
+    """Print columns; a terminal's width is kept as far as no word has to be broken."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    lines = [[Text(str(cell)) for cell in row] for row in (head, *rows)]
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for column in zip(*lines, strict=True):
+        words = [word for cell in column for word in cell.plain.split()]
+        # Folded, for a line that is cut otherwise loses a Chinese character to the blank behind it.
+        table.add_column(min_width=max(map(width, words), default=0), overflow="fold")
+    for line in lines:
+        table.add_row(*line)
+    console = Console(width=_columns(), color_system=None)
+    with console.capture() as said:
+        console.print(table, crop=False)
+    for line in said.get().splitlines():
+        print_line(line.rstrip())
 
 
-def _lines(text: str, indent: int) -> list[str]:
-    """A text, wrapped between words if the terminal is wide enough for the indentation."""
-    room = shutil.get_terminal_size().columns - indent if sys.stdout.isatty() else 0
-    return wrapped(text, room) if room >= NARROWEST else [text]
+def _columns() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED
 
 
 @contextmanager

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
 from fourstage.command.output import print_table
 from fourstage.text_width import cropped, padded, width, wrapped
 
@@ -24,3 +28,19 @@ def test_a_table_with_chinese_names_is_in_line(capsys):
     ends = ("status", "made", "made")
     columns = {width(line.removesuffix(end)) for line, end in zip(lines, ends, strict=True)}
     assert columns == {width("corpus 维基百科") + 2}
+
+
+@pytest.mark.parametrize("columns", [20, 40, 200])
+def test_a_table_keeps_to_the_terminal_and_every_word_whole(columns, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    path = "/a/long/path/to/维基百科"
+    print_table(("name", "why"), [("corpus", f"made [bold] from {path} this morning")])
+    said = capsys.readouterr().out
+    assert set(said.split()) == {
+        "name",
+        "why",
+        "corpus",
+        *f"made [bold] from {path} this morning".split(),
+    }
+    assert max(map(width, said.splitlines())) <= max(columns, len("corpus  ") + width(path))
