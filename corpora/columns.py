@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from corpora.labels import STRUCTURE
 from corpora.reading import label_of
 from fourstage.errors import ContractViolation, UnknownNameError, listed
 
@@ -143,7 +144,7 @@ def _label(where: str, values: Mapping[str, list], text: str) -> tuple[str, str]
 
 def _can_label(column: Sequence[Any]) -> bool:
     found = [label_of(value) for value in column]
-    if any(kind == "structure" or len(label) > LONGEST_LABEL for label, kind in found):
+    if any(kind == STRUCTURE or len(label) > LONGEST_LABEL for label, kind in found):
         return False
     different = {label for label, kind in found if kind != "nothing"}
     return 2 <= len(different) <= max(2, min(MOST_LABELS, len(column) // ROWS_PER_LABEL))

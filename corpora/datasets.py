@@ -20,7 +20,7 @@ import pyarrow
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
 from corpora.identity import marked_form, normal_form, text_digest
-from corpora.labels import check_kinds, check_names, check_seen, in_order
+from corpora.labels import STRUCTURE, check_kinds, check_names, check_seen
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
 from corpora.reading import read_rows
@@ -31,6 +31,7 @@ from data_contracts.records import SPLITS, Rejected, Row, Split
 from data_contracts.sources import Source
 from fourstage.digests import unfinished, write_atomically
 from fourstage.errors import ContractViolation
+from fourstage.label_order import in_order
 
 Overlap = Literal["drop_from_train", "refuse", "report"]
 
@@ -202,7 +203,7 @@ class DatasetWriter:
     def _cleaned(self, row: Row, ledger: Ledger) -> tuple[str, str | None, dict[str, Any]] | None:
         cleaned = clean(row.text)
         pair = clean(row.text_pair) if row.text_pair is not None else None
-        if row.label_type == "structure" and cleaned.text != row.text:
+        if row.label_type == STRUCTURE and cleaned.text != row.text:
             ledger.reject(
                 Rejected(row.id, row.location, "cleaning would move the offsets of its label")
             )
@@ -226,7 +227,7 @@ class DatasetWriter:
 
     def _check_labels(self) -> None:
         check_kinds(self._source.name, self._kinds, self._first_of_kind)
-        if "structure" not in self._kinds:
+        if STRUCTURE not in self._kinds:
             check_names(self._source.name, Counter(row.label for row in self._rows))
 
     def _offer(self, label: str, identity: str, number: int, normal: str) -> None:
@@ -293,7 +294,7 @@ class DatasetWriter:
 
     def _give_back(self, splits: list[Split], gone: set[int], groups: dict[str, str]) -> None:
         """Return groups to train if carving took the last of a label from it."""
-        if "structure" in self._kinds:
+        if STRUCTURE in self._kinds:
             return
         while True:
             train = {
@@ -396,7 +397,7 @@ class DatasetWriter:
             "rows": len(contradictory),
             "ids": contradictory[:_SHOWN],
         }
-        if "structure" in self._kinds:
+        if STRUCTURE in self._kinds:
             return []
         labels = in_order(self._rows[number].label for number in train)
         known = set(labels)
@@ -427,7 +428,7 @@ class DatasetWriter:
             for number, row in enumerate(self._rows)
             if number not in gone
         )
-        kept = 0
+        kept, structured = 0, STRUCTURE in self._kinds
         with (
             TableWriter(self._folder / "rows.arrow", ROWS) as rows,
             TableWriter(self._folder / "profile.parquet", self._profile_schema) as profile,
@@ -447,7 +448,7 @@ class DatasetWriter:
                         "split": splits[number],
                         "digest": known.same,
                         "num_duplicates": times[splits[number], known.same] - 1,
-                        "label": known.label,
+                        "label": STRUCTURE if structured else known.label,
                         "text_pair_chars": None
                         if row["text_pair"] is None
                         else len(row["text_pair"]),

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from corpora.cleaning import clean
 from corpora.limits import MAX_LABEL_CHARACTERS
 from fourstage.errors import ContractViolation, listed
+from fourstage.label_order import in_order
 
+STRUCTURE = "structure"  # the kind of a label that is a list or a mapping, in profiles its name
 _SHOWN = 20
 # Line ends, tabs and other control characters, and those that change the writing direction.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -92,14 +94,6 @@ def check_seen(source: str, train: Iterable[str], unseen: Sequence[tuple[str, st
             f"{listed(rows, _SHOWN, '; ')}. "
             f"Labels of train: {known}. Correct the label, or add training rows with it."
         )
-
-
-def in_order(labels: Iterable[str]) -> list[str]:
-    """The distinct labels, sorted by value if all are whole numbers, else as text."""
-    names = set(labels)
-    if all(re.fullmatch(r"-?(?:0|[1-9]\d{0,17})", name) for name in names):
-        return sorted(names, key=int)
-    return sorted(names)
 
 
 def visible(label: str) -> str:

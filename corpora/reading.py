@@ -8,7 +8,7 @@ from typing import Any
 
 from corpora.archives import Content, contents
 from corpora.file_state import FileState
-from corpora.labels import why_no_name
+from corpora.labels import STRUCTURE, why_no_name
 from corpora.limits import MAX_ID_CHARACTERS
 from corpora.readers import Raw, format_by_name, reader, unknown_format
 from corpora.snapshot import Snapshot
@@ -85,7 +85,7 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
     label, kind = label_of(raw.values[fields.label])
     if not label.strip():
         return Rejected(identity, location, "no label", detail=kind)
-    if kind != "structure" and (reason := why_no_name(label)):
+    if kind != STRUCTURE and (reason := why_no_name(label)):
         return Rejected(identity, location, reason, detail=f"{len(label):,} characters")
     group = None
     if fields.group is not None:
@@ -141,7 +141,7 @@ def label_of(value: Any) -> tuple[str, str]:
             return json.dumps(value), "integer"
         case float():
             return json.dumps(value), "float"
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str), "structure"
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str), STRUCTURE
 
 
 def _kind(value: Any) -> str:

@@ -40,6 +40,8 @@ ROWS = pyarrow.schema(
         pyarrow.field("split", pyarrow.string(), nullable=False),
         pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("pair_token_ids", pyarrow.list_(pyarrow.int32()), nullable=True),
+        # Tokens of each word of the first text; words end at blanks.
+        pyarrow.field("word_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("answer", pyarrow.string(), nullable=False),
     ]
 )
@@ -109,6 +111,7 @@ class RowWriter(TableWriter):
         split: str,
         token_ids: np.ndarray,
         pair_token_ids: np.ndarray | None,
+        word_lengths: np.ndarray,
         answer: str,
     ) -> None:
         """Add one row.
@@ -118,9 +121,15 @@ class RowWriter(TableWriter):
             split: ``train``, ``dev`` or ``test``.
             token_ids: (n,) int32.
             pair_token_ids: (m,) int32, or None.
+            word_lengths: (words,) int32, summing to n.
             answer: What is right, as the dataset writes it; empty for none.
         """
         tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
+        words = np.ascontiguousarray(word_lengths, dtype=np.int32)
+        if int(words.sum()) != len(tokens):
+            raise ValueError(
+                f"expected word lengths that sum to {len(tokens)} tokens, got {int(words.sum())}"
+            )
         pair = None
         if pair_token_ids is not None:
             pair = np.ascontiguousarray(pair_token_ids, dtype=np.int32)
@@ -130,9 +139,10 @@ class RowWriter(TableWriter):
                 "split": split,
                 "token_ids": tokens,
                 "pair_token_ids": pair,
+                "word_lengths": words,
                 "answer": answer,
             },
-            4 * len(tokens) + (0 if pair is None else 4 * len(pair)) + 64,
+            4 * len(tokens) + 4 * len(words) + (0 if pair is None else 4 * len(pair)) + 64,
         )
 
 
@@ -278,6 +288,10 @@ class TokenisedRows(_Mapped):
         if self._has_pair[self._batch_of[i]][self._row_of[i]]:
             return self._slice("token_ids", i), self._slice("pair_token_ids", i)
         return (self._slice("token_ids", i),)
+
+    def word_lengths(self, i: int) -> np.ndarray:
+        """Tokens of each word of row `i`'s first text, (words,) int32; a view."""
+        return self._slice("word_lengths", self._check(i))
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

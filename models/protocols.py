@@ -7,7 +7,7 @@ objective makes for one network is its `Scorer`, and what a head answers is scor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -66,6 +66,10 @@ class TokenisedRows(Protocol):
         """Token ids of row `i`, (n,) int32 for each of its texts."""
         ...
 
+    def word_lengths(self, i: int) -> np.ndarray:
+        """Tokens of each word of row `i`'s first text, (words,) int32; words end at blanks."""
+        ...
+
 
 class Tokenizer(Protocol):
     """Text to ids and back, on tensorflow-text ops, so that the served graph holds it too."""
@@ -111,7 +115,7 @@ class Context:
     Attributes:
         tokenizer: The recipe's tokenizer.
         sequence_length: Tokens a row holds in this phase, special tokens counted.
-        label_names: The dataset's labels in the order of their ids; empty in pre-training.
+        label_names: What answers are made of, in the order of their ids; empty in pre-training.
         rows: The dataset's training rows, where a head is trained on them.
         folders: Project folders, searched before the built-in parts.
         marks: Token ids of each string that marks something in the rows' texts, such as ``<<``
@@ -248,6 +252,13 @@ class Answers(Protocol):
 
     metrics: ClassVar[Mapping[str, Metric]]  # by name; higher is better
     usual: ClassVar[tuple[str, ...]]  # metrics where none are named; the last selects weights
+    # Whether an answer is one of a few names, so that a linear model can be its cheap rival, a
+    # probe can look for it, and a row's probabilities are a vector that can be served.
+    is_class: ClassVar[bool]
+
+    def names(self, answers: Iterable[str]) -> tuple[str, ...]:
+        """The names that answers are made of, in the order of a head's outputs."""
+        ...
 
     def statistics(self, true: Column, answers: Sequence[Column]) -> list[Any]:
         """What each row adds to the sums, by model.

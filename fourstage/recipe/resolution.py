@@ -320,6 +320,12 @@ class _Resolution:
             self.ledger.fault("promote", "there is no finetune stage whose model could be promoted")
         answers = self._answers(finetune)
         known = answers.metrics if answers else ()
+        if answers and not answers.is_class:
+            self.ledger.fault(
+                "promote",
+                f"a model with head {finetune and finetune.head} can't be served yet; leave promote"
+                " out",
+            )
         computed = gate.Computed(metrics, known, slices, forgetting_on)
         self.ledger.faults += gate.faults(self.ledger.recipe.where, said, computed)
         return said.model, gate.explicit(said)

@@ -6,12 +6,13 @@ scored at once. The tests hold every metric against scikit-learn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
+from fourstage.label_order import in_order
 from models.protocols import Column, Metric
 
 
@@ -104,6 +105,12 @@ class Label:
     }
 
     usual: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")
+    is_class: ClassVar[bool] = True
+
+    @staticmethod
+    def names(answers: Iterable[str]) -> tuple[str, ...]:
+        """The labels, in the order of a classifier's outputs."""
+        return tuple(in_order(answer for answer in answers if answer))
 
     @staticmethod
     def statistics(true: Column, answers: Sequence[Column]) -> list[Any]:

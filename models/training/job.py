@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from models.catalogue import answers_of
 from models.protocols import TokenisedCorpus, TokenisedRows, Tokenizer
 from models.training.stage import StageSettings
 
@@ -22,7 +23,6 @@ class TrainingJob:
         heldout: {source: tokenised held-out documents}; a stage may be selected or stopped by their
             loss.
         rows: {split: tokenised rows} of the dataset; ``train``, and ``dev`` to select on.
-        label_names: Labels in the order of their ids.
         markings: Strings that mark something in the rows' texts, such as entities.
         initial: Folder of the stage before, or None to start from random weights.
         checkpoint_every: Updates between checkpoints; None for a tenth of the stage, 10 to 500.
@@ -37,7 +37,6 @@ class TrainingJob:
     corpora: Mapping[str, tuple[TokenisedCorpus, float]] = field(default_factory=dict)
     heldout: Mapping[str, TokenisedCorpus] = field(default_factory=dict)
     rows: Mapping[str, TokenisedRows] = field(default_factory=dict)
-    label_names: tuple[str, ...] = ()
     markings: tuple[str, ...] = ()
     initial: Path | None = None
     checkpoint_every: int | None = None
@@ -45,6 +44,13 @@ class TrainingJob:
     most_bytes: float | None = None
     heldout_rows: int = 2048
     folders: tuple[Path, ...] = ()
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """What the training rows' answers are made of, in the order of the head's outputs."""
+        if self.stage.head is None:
+            return ()
+        return answers_of(self.stage.head, self.folders).names(self.rows["train"].answers)
 
 
 class Report(Protocol):

@@ -85,7 +85,9 @@ def _contest(on: Sequence[DataSet], runs: Runs, contrasts: Sequence[tuple[str, s
     from models.evaluation.comparison import Contender, contest
 
     answers = [_answers(data_set, runs) for data_set in on]
-    contenders = [Contender(CHEAP, [said[CHEAP] for _, said in answers], random=False)]
+    contenders = []
+    if all(CHEAP in said for _, said in answers):
+        contenders.append(Contender(CHEAP, [said[CHEAP] for _, said in answers], random=False))
     contenders += [
         Contender(name, [said[name] for _, said in answers], _starts(of))
         for name, of in runs.items()
@@ -116,14 +118,15 @@ def _answers(on: DataSet, runs: Runs) -> tuple[AnsweredRows, dict[str, list[list
     _check_same_rows(on, tables, first)
     rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(first["text"]))
     said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
-    return rows, {CHEAP: [first["baseline"]], **said}
+    rival = {CHEAP: [first["baseline"]]} if "baseline" in first else {}
+    return rows, {**rival, **said}
 
 
 def _table(run: Run, on: DataSet) -> dict[str, list[Any]]:
     import pandas
 
     table = pandas.read_parquet(run.made[on.step].path(PREDICTIONS))
-    return {name: table[name].tolist() for name in ("id", "text", "label", "predicted", "baseline")}
+    return {name: table[name].tolist() for name in table if name != "probability"}
 
 
 def _check_same_rows(

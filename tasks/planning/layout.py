@@ -121,15 +121,17 @@ class Layout:
 
     def _dataset(self, name: str) -> None:
         finetune = self.recipe.finetune
+        trained_on = finetune is not None and finetune.dataset == name
         # A dataset listed to be decontaminated against is read for its evaluation rows alone.
-        if finetune is not None and finetune.dataset == name:
+        if finetune is not None and trained_on:
             overlap = finetune.overlap
         else:
             overlap = "drop_from_train" if name in self.recipe.probes else "report"
         settings = {**self._source(name), "overlap": overlap}
         self._add(f"dataset {name}", "dataset", settings, **self._reading(name))
         allowed = overlap == "report"
-        self._contract(name, f"dataset {name}", overlap_free=0.0 if allowed else 1.0)
+        classes = name in self.recipe.probes or (trained_on and self._answers_classes())
+        self._contract(name, f"dataset {name}", classes, overlap_free=0.0 if allowed else 1.0)
 
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
         settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
@@ -137,11 +139,11 @@ class Layout:
         self._add(f"corpus {name}", "corpus", settings, inputs, **self._reading(name))
         self._contract(name, f"corpus {name}")
 
-    def _contract(self, name: str, data: str, **parameters: float) -> None:
+    def _contract(self, name: str, data: str, classes: bool = False, **parameters: float) -> None:
         suite, given = self.suites[name], {}
         if suite.reads_reference:
             given["reference"] = find_reference(self.recipe, f"contract {name}")
-        self._promises(f"contract {name}", suite, data, parameters, given)
+        self._promises(f"contract {name}", suite, data, parameters, given, classes)
 
     def _promises(
         self,
@@ -150,11 +152,13 @@ class Layout:
         data: str,
         parameters: Mapping[str, float] | None = None,
         given: Mapping[str, Any] | None = None,
+        classes: bool = False,
     ) -> None:
         settings = {
             "suite": _suite_digest(suite),
             "subject": data,  # stands in the report, which is an output
             "parameters": dict(parameters or {}),
+            "classes": classes,
         }
         given = {"suite": suite, **(given or {})}
         if reference := given.get("reference"):
@@ -310,8 +314,18 @@ class Layout:
     def _evaluation(self, stage: Any) -> None:
         made = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
         parts = self._parts(stage)
-        pairs = {"pairs": has_pairs(self.sources[stage.dataset])}
-        self._add("package", "package", pairs, made, parts=parts, given={"folders": self.folders})
+        beside: dict[str, str] = {}
+        if self._answers_classes():
+            pairs = {"pairs": has_pairs(self.sources[stage.dataset])}
+            beside["package"] = self._add(
+                "package",
+                "package",
+                pairs,
+                made,
+                parts=parts,
+                given={"folders": self.folders},
+            )
+            beside["baseline"] = self._baseline(stage.dataset)
         self._add(
             "evaluation",
             "evaluation",
@@ -331,10 +345,9 @@ class Layout:
                     f"measurement {s.name}": f"measurement {s.name}"
                     for s in self.recipe.last_network
                 },
-                "package": "package",
                 "rows": f"tokens {stage.dataset}",
                 "dataset": f"dataset {stage.dataset}",
-                "baseline": self._baseline(stage.dataset),
+                **beside,
             },
             parts=parts,
             given={"folders": self.folders},
@@ -407,6 +420,12 @@ class Layout:
         kinds += [("heads", stage.head)] if stage.head else []
         files = [file_of(kind, name, self.folders) for kind, name in kinds]
         return (self._scheme(), *files, *(self._answers() if stage.head else ()))
+
+    def _answers_classes(self) -> bool:
+        """Whether rows are answered by one of a few names."""
+        from models.catalogue import answers_of
+
+        return answers_of(self.recipe.finetune.head, self.folders).is_class
 
     def _answers(self) -> tuple[Path, ...]:
         """The file of what the head answers, where there is one."""

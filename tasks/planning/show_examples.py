@@ -20,7 +20,7 @@ def show_examples(
         EnvironmentFault: Its text is not tokenised yet.
     """
     from fourstage.settings import home
-    from models.catalogue import turns
+    from models.catalogue import answers_of, turns
     from models.inputs.display import shown
     from models.inputs.randomness import generator
     from models.inputs.rows import mark_ids
@@ -53,10 +53,11 @@ def show_examples(
             "the first stage"
         )
     tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
+    data = _data(tokens, stage.head is not None)
     context = Context(
         tokenizer,
         stage.sequence_length,
-        tuple(tokens.facts.get("labels", ())),
+        answers_of(stage.head, plan.folders).names(data.answers) if stage.head else (),
         marks=mark_ids(tokenizer, tokens.facts.get("markings", ())),
     )
     head = {stage.head: stage.head_settings} if stage.head else None
@@ -65,7 +66,6 @@ def show_examples(
     if stage.alternate:
         groups = list(turns(list(made_objectives), plan.folders).values())
     rng = generator(stage.seed, "show", source)
-    data = _data(tokens, stage.head is not None)
     for group in groups:
         objectives = {name: made_objectives[name] for name in group}
         chooser = max(objectives.values(), key=lambda objective: objective.chooses)

@@ -42,7 +42,7 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
             kind=facts["gate"]["answers"],
         ),
         baseline=facts["gate"]["baseline"],
-        baseline_predicted=tuple(table["baseline"]),
+        baseline_predicted=tuple(table["baseline"]) if "baseline" in table else (),
         slices=facts["gate"]["slices"],
         forgetting=facts["forgetting"],
         latency_ms=evaluation.notes["latency_ms"],

@@ -123,8 +123,12 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
         for name, value in summary["metrics"].items():
             console.print(
                 f"{name} on {summary['rows']:,} {summary['split']} rows: [bold]{value:.4f}[/]"
-                f"  ({CHEAP} {summary['baseline'][name]:.4f},"
-                f" majority class {summary['majority'][name]:.4f})"
+                + (
+                    f"  ({CHEAP} {summary['baseline'][name]:.4f},"
+                    f" majority class {summary['majority'][name]:.4f})"
+                    if summary["baseline"]
+                    else ""
+                )
             )
         if said := left_out(summary):
             console.print(f"[dim]{escape(said)}[/]")

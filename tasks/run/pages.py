@@ -36,11 +36,12 @@ def show_contracts(work: RecipeRun) -> dict[str, str]:
 def show_evaluation(work: RecipeRun) -> None:
     """The model's scores beside its cheap rivals'."""
     facts = work.made["evaluation"].facts
+    beside = {"baseline": CHEAP, "majority": MAJORITY} if facts["baseline"] else {}
     rows = [
-        (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", "baseline", "majority")))
+        (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", *beside)))
         for name in facts["metrics"]
     ]
-    head = ("metric", "this model", CHEAP, MAJORITY)
+    head = ("metric", "this model", *beside.values())
     # Among rows of one label only the share of hits says something.
     slices = [
         (

@@ -49,11 +49,11 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
         for role, measured in step.inputs.items()
         if role.startswith("measurement ")
     ]
+    facts |= {"forgetting": forgetting(losses, settings["forgetting_on"]), "size_mb": None}
+    if "package" not in step.inputs:
+        return Findings(facts, {"latency_ms": {}})
     package = step.inputs["package"]
-    facts |= {
-        "forgetting": forgetting(losses, settings["forgetting_on"]),
-        "size_mb": package.facts["size_mb"],
-    }
+    facts["size_mb"] = package.facts["size_mb"]
     texts = prepared_rows(step.inputs["dataset"].folder)
     latency = _latency(package, [row for row in texts if row.split == split])
     return Findings(facts, {"latency_ms": latency})
@@ -76,11 +76,12 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
     settings, folders = step.step.settings, step.step.given["folders"]
     tokenized, tokenizer = step.inputs["rows"], load_tokenizer(step.inputs["tokenizer"])
     rows = TokenisedRows(tokenized.path(ROWS), split)
-    names = tokenized.facts["labels"]
     answers = answers_of(settings["head"], folders)
     found = predict(step.inputs["stage"].folder, tokenizer, rows, folders=folders)
     said, true = (np.array(texts, object) for texts in ([a.text for a in found], rows.answers))
-    rivals = rivals_of(step.inputs["baseline"], rows.ids)
+    rivals = rivals_of(step.inputs["baseline"], rows.ids) if "baseline" in step.inputs else {}
+    learned = TokenisedRows(tokenized.path(ROWS), "train").answers
+    names = answers.names(learned) if answers.is_class else ()
 
     def score(predicted: np.ndarray, which: Any = slice(None)) -> dict[str, float]:
         return scores(answers, true[which], predicted[which], settings["metrics"])
@@ -92,7 +93,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
             "label": true,
             "predicted": said,
             "probability": np.round([answer.probability for answer in found], 6),
-            "baseline": rivals["cheap_baseline"],
+            **({"baseline": rivals["cheap_baseline"]} if rivals else {}),
         }
     ).to_parquet(path)
     grouped = slices_of(settings["slices"], np.asarray(rows.lengths), true, names)
@@ -105,8 +106,8 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         "labels_left_out": [name for name in names if name not in {*true, *said}],
         "metrics_clean": score(said, unseen),
         "rows_clean": len(unseen),
-        "baseline": score(rivals["cheap_baseline"]),
-        "majority": score(rivals["majority"]),
+        "baseline": score(rivals["cheap_baseline"]) if rivals else {},
+        "majority": score(rivals["majority"]) if rivals else {},
         "slices": {name: score(said, which) for name, which in grouped.items()},
     }
 

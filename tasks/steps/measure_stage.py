@@ -62,10 +62,12 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     if settings["dataset"]:
         rows = tokens[settings["dataset"]]
         dev = TokenisedRows(rows.path(ROWS), "dev")
-        metric = settings["metric"]
+        metric, answers = settings["metric"], answers_of(settings["head"], folders)
         if settings["stage"] == "finetune":
             found_answers = predict(stage.folder, tokenizer, dev, folders=folders)
             said = [answer.text for answer in found_answers]
+        elif not answers.is_class:
+            said = None
         else:
             train = TokenisedRows(rows.path(ROWS), "train")
             said = probe(
@@ -76,7 +78,8 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
                 markings=rows.facts["markings"],
                 folders=folders,
             )
-        score = scores(answers_of(settings["head"], folders), dev.answers, said, [metric])
-        found["task_metric"] = {"name": metric, "value": score[metric]}
+        if said is not None:
+            value = scores(answers, dev.answers, said, [metric])[metric]
+            found["task_metric"] = {"name": metric, "value": value}
     (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
     return Findings(found)

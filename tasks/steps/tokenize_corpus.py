@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from corpora.pieces import Pieces
-from corpora.tokens import BATCH, batches, tokenize
+from corpora.tokens import BATCH, batches, tokenize, word_lengths
 from corpora.unlabelled import unlabelled
 from tasks.steps.durable import durable
 from tasks.steps.tokens import DOCUMENTS, PROFILE, ROWS, load_tokenizer
@@ -43,9 +43,10 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
         for some in batches(rows, BATCH):
             first = tokenizer.encode([row.text for row in some])
             second = tokenizer.encode([row.text_pair or "" for row in some])
-            for row, ids, pair_ids in zip(some, first, second, strict=True):
+            words = word_lengths(tokenizer, [row.text for row in some], first)
+            for row, ids, pair_ids, lengths in zip(some, first, second, words, strict=True):
                 pair = None if row.text_pair is None else pair_ids
-                writer.add_row(row.id, row.split, ids, pair, row.label)
+                writer.add_row(row.id, row.split, ids, pair, lengths, row.label)
     markings = step.step.settings.get("markings", [])
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, _pieces(step, tokenizer), documents)

@@ -28,12 +28,10 @@ def training_job(
     }
     objectives = {n: {**said, **teachers.get(n, {})} for n, said in stage.objectives.items()}
     rows: dict[str, Any] = {}
-    label_names: tuple[str, ...] = ()
     markings: tuple[str, ...] = ()
     if stage.dataset:
         dataset = step.inputs[f"tokens {stage.dataset}"]
         rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
-        label_names = tuple(dataset.facts["labels"])
         markings = tuple(dataset.facts["markings"])
     return TrainingJob(
         stage=replace(stage, objectives=objectives, precision=step.step.settings["precision"]),
@@ -47,7 +45,6 @@ def training_job(
             for name, artifact in tokens.items()
         },
         rows=rows,
-        label_names=label_names,
         markings=markings,
         initial=before.folder if before else None,
         folders=step.step.given["folders"],

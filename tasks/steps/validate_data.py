@@ -84,13 +84,17 @@ def _parameters(step: Bound) -> dict:
     Raises:
         ContractViolation: The labels are no set of names.
     """
+    from corpora.labels import STRUCTURE
+
     data, settings = step.inputs["data"], step.step.settings
     if data.kind != "dataset":
         return {}
-    if not data.facts["labels"]:
+    if not data.facts["labels"] and settings["classes"]:
         raise ContractViolation(
             f"{settings['subject']}: expected one label a row, text or a number, got lists or "
-            "mappings, which no head learns yet; name another column in the source's 'fields', or "
-            "give each row one label."
+            "mappings, which this head does not learn; name another column in the source's "
+            "'fields', or give each row one label."
         )
+    if not data.facts["labels"]:
+        return {"labels": [STRUCTURE], "labels_at_least": 1, **settings["parameters"]}
     return {"labels": data.facts["labels"], **settings["parameters"]}

@@ -68,7 +68,8 @@ def record_results(
     )
     if facts.dataset is not None:
         client.log_inputs(run_id, datasets=[dataset_input(facts.dataset, "evaluation")])
-        _log_pictures(tracking, run_id, made["evaluation"])
+        if facts.scores["baseline"]:
+            _log_pictures(tracking, run_id, made["evaluation"])
     return facts
 
 

@@ -64,9 +64,12 @@ def test_documents_are_views_and_travel_to_workers_as_a_path(tmp_path: Path):
 def test_rows_come_back_with_pairs_and_answers(tmp_path: Path):
     path = tmp_path / "rows.arrow"
     with RowWriter(path) as writer:
-        writer.add_row("a", "train", np.array([1, 2, 3]), None, "yes")
-        writer.add_row("b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), "no")
-        writer.add_row("c", "train", np.array([], dtype=np.int32), np.array([], dtype=np.int32), "")
+        writer.add_row("a", "train", np.array([1, 2, 3]), None, np.array([2, 1]), "yes")
+        writer.add_row(
+            "b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), np.array([1]), "no"
+        )
+        none = np.array([], dtype=np.int32)
+        writer.add_row("c", "train", none, none, none, "")
     rows = TokenisedRows(path)
     assert rows.ids == ["a", "b", "c"]
     assert rows.answers == ["yes", "no", ""]
@@ -74,6 +77,7 @@ def test_rows_come_back_with_pairs_and_answers(tmp_path: Path):
     assert [text.tolist() for text in rows.texts(0)] == [[1, 2, 3]]
     assert [text.tolist() for text in rows.texts(1)] == [[4], [5, 6]]
     assert len(rows.texts(2)) == 2
+    assert [rows.word_lengths(i).tolist() for i in range(3)] == [[2, 1], [1], []]
     train = TokenisedRows(path, "train")
     assert train.ids == ["a", "c"]
     assert train.answers == ["yes", ""]

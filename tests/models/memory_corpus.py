@@ -58,6 +58,9 @@ class MemoryRows:
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
         return self._rows[i]
 
+    def word_lengths(self, i: int) -> np.ndarray:
+        return np.ones(len(self._rows[i][0]), np.int32)
+
 
 @dataclass(frozen=True)
 class PlainTokenizer:

@@ -82,7 +82,7 @@ def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict
 
 
 def test_label_names_lie_beside_the_model(stage):
-    assert json.loads((stage / "package" / LABELS).read_text("utf-8")) == ["low", "high"]
+    assert json.loads((stage / "package" / LABELS).read_text("utf-8")) == ["high", "low"]
 
 
 @pytest.mark.parametrize("marked", [False, True])
@@ -135,7 +135,7 @@ def test_byte_bpe_is_served_as_it_predicts_and_without_the_package_that_learned_
         check=True,
         cwd=tmp_path,
     )
-    found = [[answer["low"], answer["high"]] for answer in json.loads(ran.stdout.splitlines()[-1])]
+    found = [[answer["high"], answer["low"]] for answer in json.loads(ran.stdout.splitlines()[-1])]
     expected = predict(tmp_path / "stage", made, Texts(asked, made=made))
     expected = [list(answer.details.values()) for answer in expected]
     np.testing.assert_allclose(found, expected, atol=1e-5)

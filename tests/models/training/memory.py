@@ -69,7 +69,7 @@ class Rows:
     def __init__(self, rows: int, seed: int = 0):
         rng = np.random.default_rng(seed)
         labels = rng.integers(0, 2, rows)
-        self.answers = [("low", "high")[label] for label in labels]
+        self.answers = [("high", "low")[label] for label in labels]
         self.ids_of = [
             (5 + (label * 100 + rng.integers(0, 120, rng.integers(4, 25))) % 200).astype(np.int32)
             for label in labels
@@ -133,7 +133,6 @@ def finetuning(initial: Path | None = None, **changes: Any) -> TrainingJob:
         "head_settings": {"class_weights": "balanced"},
         "dataset": "rows",
         "rows": {"train": Rows(100, 1), "dev": Rows(60, 2)},
-        "label_names": ("low", "high"),
         "select": {"metric": "macro_f1", "split": "dev"},
         "precision": "float32",
         "initial": initial,
