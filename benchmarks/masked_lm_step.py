@@ -30,6 +30,7 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
     from fourstage.settings import make_private
 
     make_private()
+    from fourstage.recipe.defaults import STAGES
     from models import features as keys
     from models.families.bert import SIZES, Bert
     from models.objectives.masked_lm import MaskedLM
@@ -54,7 +55,7 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
     network.reads_positions = kind != "plain"
     model = StageModel(network, {"masked_lm": objective.attach(network)})
     settings = {"peak_learning_rate": 1e-4, "warmup": 0.0, "decay": "constant"}
-    optimizer: Any = make_optimizer({"adamw": settings}, total_steps=10_000)
+    optimizer: Any = make_optimizer({**STAGES["general"].adamw, **settings}, total_steps=10_000)
     if kind == "plain":
         optimizer = keras.optimizers.AdamW(
             1e-4, weight_decay=0.01, beta_2=optimizer.beta_2, epsilon=optimizer.epsilon

@@ -113,6 +113,7 @@ def tokenisation(folder: Path) -> Callable[[], Any]:
 def training(folder: Path) -> Callable[[], Any]:
     """A few updates of BERT on masked words and next sentences."""
     from corpora.shards import TokenisedCorpus
+    from fourstage.recipe.defaults import STAGES
     from models.catalogue import literals
     from models.tokenizers.wordpiece import WordPiece
     from models.training.gradient import train
@@ -128,7 +129,7 @@ def training(folder: Path) -> Callable[[], Any]:
             phases=(Phase(128),),
             batch_size=16,
             budget=Budget("steps", STEPS),
-            optimizer=Optimizer("adamw", {}),
+            optimizer=Optimizer("adamw", STAGES["general"].adamw),
             objectives={"masked_lm": {}, "next_sentence": {}},
         )
         job = TrainingJob(

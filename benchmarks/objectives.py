@@ -105,6 +105,7 @@ def steps(number: int = 12) -> dict[str, float]:
     from fourstage.settings import make_private
 
     make_private()
+    from fourstage.recipe.defaults import STAGES
     from models.families.electra import Electra
     from models.inputs.batches import batches
     from models.training.assembly import build_objectives
@@ -121,7 +122,7 @@ def steps(number: int = 12) -> dict[str, float]:
         )
         made = build_objectives({name: {}}, None, fixed)
         models[name] = StageModel(network, {name: made[name].attach(network)})
-        optimizer = make_optimizer({"adamw": {"peak_learning_rate": 1e-4}}, total_steps=10_000)
+        optimizer = make_optimizer(STAGES["general"].adamw, total_steps=10_000)
         models[name].compile(optimizer=optimizer, jit_compile=jit_compile())
         fed[name] = batches({"made up": (corpus, 1.0)}, [made[name]], fixed, ROWS, seed=1)
         models[name].trace_for(fed[name].batch(0), lengths_vary=False)

@@ -169,10 +169,9 @@ class _Run:
         self.model = StageModel(self.network, self.scorers, self.stage.weights)
         self.models = {name: self._model(name) for name in self.groups}
         self.optimizer: LayerwiseAdamW = make_optimizer(
-            {self.stage.optimizer.name: self.stage.optimizer.settings},
+            self.stage.optimizer.settings,
             total_steps=self.duration.total,
             accumulation=self.stage.micro_batches,
-            layer_decay=self.stage.remedies.get("layer_decay"),
         )
         self.loss_weights = {name: LossWeights(model) for name, model in self.models.items()}
         for name, model in self.models.items():

@@ -4,6 +4,10 @@ Weights are pulled to zero apart from the gradient (decoupled decay), LayerNorms
 With ``layer_decay`` each layer further from the output learns more slowly, so that fine-tuning
 bends what pre-training learned least where it is most general.
 
+Keras has no linear decay after a warm-up, one rate for all variables, one of the three corrections
+below, and does not report the gradient's norm; these parts are ours. The moments, the accumulation
+of gradients and all else are Keras's.
+
 Reference:
     Kingma and Ba 2015, arXiv 1412.6980; Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise
     rates: Howard and Ruder 2018, arXiv 1801.06146, 3.2, as used by Clark et al. 2020,
@@ -19,25 +23,9 @@ from typing import Any
 
 import keras
 
-from fourstage.errors import RecipeError
-
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-DEFAULTS: dict[str, Any] = {
-    "peak_learning_rate": 5e-4,
-    "warmup": 0.06,
-    "decay": "linear",
-    "weight_decay": 0.01,
-    "beta_1": 0.9,
-    "beta_2": 0.999,
-    "epsilon": 1e-6,
-    "bias_correction": "moments",
-    "clip_norm": 1.0,
-    "layer_decay": 1.0,
-}
-CORRECTIONS = ("moments", "rate", "none")
-DECAYS = ("linear", "cosine", "constant", "inverse_square_root")
 _UNDECAYED = {"bias", "gamma", "beta", "scale"}
 
 
@@ -52,7 +40,8 @@ class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak_learning_rate: Rate at the end of the warm-up.
         total_steps: Updates in all.
         warmup_steps: Updates until the peak; 0 starts at it.
-        decay: One of `DECAYS`. ``inverse_square_root`` is peak · √(warmup / step).
+        decay: ``linear``, ``cosine``, ``constant``, or ``inverse_square_root``: peak · √(warmup /
+            step).
     """
 
     def __init__(
@@ -107,7 +96,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     - ``none``: rate · m / (√v + ε), as Google's code of BERT, ALBERT and ELECTRA has it.
 
     Args:
-        bias_correction: One of `CORRECTIONS`.
+        bias_correction: One of these.
         layer_decay: Factor on the rate for each layer further from the output, (0, 1].
         clip_norm: Largest norm of the whole gradient; 0 does not clip.
         kwargs: Of ``keras.optimizers.AdamW``.
@@ -260,39 +249,16 @@ def layer_depths(paths: Sequence[str]) -> list[int]:
 
 
 def make_optimizer(
-    recipe: Mapping[str, Mapping[str, Any]],
-    *,
-    total_steps: int,
-    accumulation: int = 1,
-    layer_decay: float | None = None,
+    settings: Mapping[str, Any], *, total_steps: int, accumulation: int = 1
 ) -> LayerwiseAdamW:
     """The optimizer of a stage.
 
     Args:
-        recipe: {"adamw": settings}; `DEFAULTS` for what is left out. ``warmup`` is a share of the
-            steps below 1, a number of steps from 1 on.
+        settings: Of the recipe's adamw, every one. ``warmup`` is a share of the steps below 1, a
+            number of steps from 1 on.
         total_steps: Updates in all.
         accumulation: Micro-batches an update.
-        layer_decay: Stands for the mapping's, where the stage's remedies set it.
-
-    Raises:
-        RecipeError: If the rule or a setting is not supported.
     """
-    (name, given), *rest = recipe.items()
-    if name != "adamw" or rest:
-        raise RecipeError(
-            f"optimizer: expected adamw, got {', '.join(recipe)}; the other rules are not"
-            " supported yet"
-        )
-    given = {key: value for key, value in given.items() if value is not None}
-    surplus = sorted(given.keys() - DEFAULTS.keys())
-    if surplus:
-        raise RecipeError(f"optimizer.adamw: not supported yet: {', '.join(surplus)}")
-    settings = DEFAULTS | given
-    if settings["decay"] not in DECAYS:
-        raise RecipeError(
-            f"optimizer.adamw.decay: expected one of {', '.join(DECAYS)}, got {settings['decay']!r}"
-        )
     return LayerwiseAdamW(
         learning_rate=schedule(settings, total_steps),
         weight_decay=settings["weight_decay"],
@@ -301,7 +267,7 @@ def make_optimizer(
         epsilon=settings["epsilon"],
         bias_correction=settings["bias_correction"],
         clip_norm=settings["clip_norm"],
-        layer_decay=layer_decay or settings["layer_decay"],
+        layer_decay=settings["layer_decay"],
         gradient_accumulation_steps=accumulation if accumulation > 1 else None,
         name="adamw",
     )

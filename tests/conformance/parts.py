@@ -23,6 +23,7 @@ from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
 from models.weights import save_weights
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer, random_corpus
+from tests.models.training.memory import RULE
 
 VOCABULARY_SIZE = 120
 LENGTH = 24
@@ -79,7 +80,7 @@ class Stage:
         """Losses of `steps` updates on the one batch, or less: `until` a share of the first."""
         self.model.compile(
             optimizer=make_optimizer(
-                {"adamw": {"peak_learning_rate": rate, "warmup": 0, "decay": "constant"}},
+                {**RULE, "peak_learning_rate": rate, "warmup": 0, "decay": "constant"},
                 total_steps=steps,
             ),
             jit_compile="auto" if keras.backend.backend() == "jax" else False,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fourstage.recipe.defaults import STAGES
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.job import TrainingJob
 from models.training.stage import Budget, Optimizer, Phase, StageSettings
@@ -21,6 +22,8 @@ NETWORK = {
     "intermediate_dim": 64,
     "max_sequence_length": 32,
 }
+# Every setting; what a test says differs from it.
+RULE = STAGES["finetune"].adamw
 ADAMW = {"adamw": {"peak_learning_rate": 3e-3, "warmup": 0.1}}
 WORDS = [f"w{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(200)]
 
@@ -93,7 +96,7 @@ class Rows:
 def job(settings: Mapping[str, Any]) -> TrainingJob:
     """Settings of a stage and of its job, sorted out."""
     ((rule, given),) = settings["optimizer"].items()
-    settings = {**settings, "optimizer": Optimizer(rule, given)}
+    settings = {**settings, "optimizer": Optimizer(rule, {**RULE, **given})}
     of_stage = {f.name for f in fields(StageSettings)} & set(settings)
     stage = StageSettings(**{name: settings[name] for name in of_stage})
     return TrainingJob(stage, **{name: settings[name] for name in set(settings) - of_stage})

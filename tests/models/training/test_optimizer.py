@@ -8,16 +8,16 @@ import keras
 import numpy as np
 import pytest
 
-from fourstage.errors import RecipeError
 from models.families.bert import Bert
 from models.training.optimizer import (
-    CORRECTIONS,
     WarmupThenDecay,
     is_decayed,
     layer_depths,
     make_optimizer,
 )
-from tests.models.training.memory import NETWORK
+from tests.models.training.memory import NETWORK, RULE
+
+CORRECTIONS = ("moments", "rate", "none")
 
 
 def reference_rate(step: int, peak: float, total: int, warmup: int, decay: str) -> float:
@@ -44,8 +44,8 @@ def test_the_learning_rate_follows_its_formula(decay, total, warmup):
 
 
 def test_warmup_is_a_share_below_one_and_steps_from_one_on():
-    share = make_optimizer({"adamw": {"warmup": 0.1}}, total_steps=50)
-    steps = make_optimizer({"adamw": {"warmup": 5}}, total_steps=50)
+    share = make_optimizer({**RULE, "warmup": 0.1}, total_steps=50)
+    steps = make_optimizer({**RULE, "warmup": 5}, total_steps=50)
     assert share._learning_rate.warmup_steps == steps._learning_rate.warmup_steps == 5
 
 
@@ -99,7 +99,8 @@ def test_ten_updates_equal_numpy(layer_decay, how, scale):
     for variable, path in zip(variables, shapes, strict=True):
         variable._path = path
     settings = {"peak_learning_rate": 0.05, "warmup": 2, "beta_2": 0.98, "bias_correction": how}
-    optimizer = make_optimizer({"adamw": settings}, total_steps=10, layer_decay=layer_decay)
+    settings["layer_decay"] = layer_decay
+    optimizer = make_optimizer({**RULE, **settings}, total_steps=10)
     optimizer.build(variables)
     # embeddings 0, block_0 1, block_1 2, pooler 3
     rates = [layer_decay**3, layer_decay**2, layer_decay**2, layer_decay, 1.0]
@@ -120,7 +121,7 @@ def test_moments_are_corrected_as_in_torch_where_gradients_are_near_epsilon():
         variable = keras.Variable(np.ones(1, np.float32))
         settings = {"peak_learning_rate": 0.1, "warmup": 0.0, "decay": "constant"}
         settings |= {"weight_decay": 0.0, "clip_norm": 0.0, "bias_correction": how}
-        optimizer = make_optimizer({"adamw": settings}, total_steps=10)
+        optimizer = make_optimizer({**RULE, **settings}, total_steps=10)
         optimizer.build([variable])
         for _ in range(10):
             optimizer.apply([keras.ops.full((1,), 1e-5)], [variable])
@@ -153,21 +154,8 @@ def test_depth_follows_from_the_path():
 
 def test_no_clipping_leaves_the_gradient_alone_and_still_reports_its_norm():
     variable = keras.Variable(np.zeros((2, 2), np.float32))
-    optimizer = make_optimizer({"adamw": {"clip_norm": 0}}, total_steps=10)
+    optimizer = make_optimizer({**RULE, "clip_norm": 0}, total_steps=10)
     optimizer.build([variable])
     optimizer.apply([keras.ops.ones((2, 2)) * 100.0], [variable])
     assert float(optimizer.gradient_norm.numpy()) == pytest.approx(200.0)
     np.testing.assert_allclose(optimizer._momentums[0].numpy(), 10.0, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("mapping", "message"),
-    [
-        ({"lamb": {}}, "expected adamw, got lamb"),
-        ({"adamw": {"groups": [{"match": "x"}]}}, "not supported yet: groups"),
-        ({"adamw": {"decay": "steep"}}, "expected one of linear"),
-    ],
-)
-def test_what_is_not_supported_is_refused(mapping, message):
-    with pytest.raises(RecipeError, match=message):
-        make_optimizer(mapping, total_steps=10)
