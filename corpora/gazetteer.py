@@ -8,7 +8,6 @@ Reference: Aho and Corasick 1975, Communications of the ACM 18(6).
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,50 +84,15 @@ class Gazetteer:
     """
 
     def __init__(self, names: Iterable[tuple[str, str]]):
-        self._next: list[dict[str, int]] = [{}]
-        self._ends: list[list[tuple[int, str]]] = [
-            []
-        ]  # (length, kind) of the names that end at each state
-        for name, kind in sorted(set(names)):
-            if name:
-                self._add(name, kind)
-        self._link()
+        from ahocorasick_rs import AhoCorasick
+
+        self._names = sorted({(name, kind) for name, kind in names if name})
+        self._automaton = AhoCorasick([name for name, _ in self._names])
 
     def matches(self, text: str) -> Iterator[Match]:
         """Every occurrence of every name, including overlapping ones, ordered by their ends."""
-        state = 0
-        following, failure, ends = self._next, self._failure, self._ends
-        for i, character in enumerate(text, start=1):
-            while state and character not in following[state]:
-                state = failure[state]
-            state = following[state].get(character, 0)
-            for length, kind in ends[state]:
-                yield Match(i - length, i, kind)
-
-    def _add(self, name: str, kind: str) -> None:
-        state = 0
-        for character in name:
-            if character not in self._next[state]:
-                self._next[state][character] = len(self._next)
-                self._next.append({})
-                self._ends.append([])
-            state = self._next[state][character]
-        self._ends[state].append((len(name), kind))
-
-    def _link(self) -> None:
-        """Link each prefix to its longest suffix that is also a prefix, in order of length."""
-        self._failure = [0] * len(self._next)
-        waiting = deque(self._next[0].values())
-        while waiting:
-            state = waiting.popleft()
-            for character, after in self._next[state].items():
-                back = self._failure[state]
-                while back and character not in self._next[back]:
-                    back = self._failure[back]
-                self._failure[after] = self._next[back].get(character, 0)
-                # Names that end at the suffix end here, too; its list is complete: it is shorter.
-                self._ends[after] = self._ends[after] + self._ends[self._failure[after]]
-                waiting.append(after)
+        for i, start, end in self._automaton.find_matches_as_indexes(text, overlapping=True):
+            yield Match(start, end, self._names[i][1])
 
 
 def longest(matches: Iterable[Match]) -> list[Match]:
