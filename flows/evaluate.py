@@ -5,14 +5,20 @@ from __future__ import annotations
 from prefect import flow
 
 from tasks.orchestration.failures import says_what_next
+from tasks.orchestration.handing import Handed
 from tasks.orchestration.naming import named
 from tasks.run.pages import show_evaluation, show_probes
-from tasks.run.recipe_run import work_on
+from tasks.run.recipe_run import RecipeRun, join_or_open
 
 
 @flow(name="evaluate", flow_run_name=named("evaluate", "recipe"))
 @says_what_next("run")
-def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -> dict:
+def evaluate(
+    recipe: str,
+    overrides: list[str] | None = None,
+    smoke: bool = False,
+    run: Handed[RecipeRun] = None,
+) -> dict:
     """Score the fine-tuned model next to the cheap baseline, by slice, with latency and size.
 
     If the recipe has probes, the network before fine-tuning is scored on them, too.
@@ -21,14 +27,15 @@ def evaluate(recipe: str, overrides: list[str] | None = None, smoke: bool = Fals
         recipe: Name or path of a recipe.
         overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
+        run: The lifecycle's run; without it the flow opens one of its own.
 
     Returns:
         The metrics on the test rows.
     """
-    with work_on(recipe, overrides or [], smoke) as work:
-        if work.make_all("probe"):
-            show_probes(work)
-        if not work.make_all("package", "evaluation"):
+    with join_or_open(run, recipe, overrides, smoke) as run:
+        if run.make_all("probe"):
+            show_probes(run)
+        if not run.make_all("package", "evaluation"):
             return {}
-        show_evaluation(work)
-        return dict(work.made["evaluation"].facts["metrics"])
+        show_evaluation(run)
+        return dict(run.made["evaluation"].facts["metrics"])

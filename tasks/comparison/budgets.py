@@ -8,8 +8,9 @@ from typing import Any
 
 from fourstage.terminal import say
 from tasks.comparison.participants import SCORES, Entry, Run, pretraining_stages
+from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe
-from tasks.run.recipe_run import work_on
+from tasks.run.recipe_run import open_run
 from tasks.store.artifacts import Artifact, store
 from tasks.store.steps import look_ahead
 
@@ -18,12 +19,13 @@ TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
 
 def run_entry(entry: Entry, seed: int) -> Run:
     """Finish a recipe at a seed; one that is finished costs only look-ups."""
-    found = _finished(entry, seed)
+    plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
+    found = _finished(plan, seed)
     if found is None:
         say(f"{entry.name} at seed {seed}")
-        with work_on(entry.recipe, entry.overrides, entry.smoke, seed) as work:
-            work.make_all(*SCORES)
-        found = _finished(entry, seed)
+        with open_run(plan) as run:
+            run.make_all(*SCORES)
+        found = _finished(plan, seed)
     assert found is not None, "an evaluation that was just made"
     return found
 
@@ -41,11 +43,12 @@ def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
     """
     if equal is None or entry.smoke:
         return entry
-    with work_on(entry.recipe, entry.overrides, entry.smoke, entry.seeds[0]) as work:
-        stages = pretraining_stages(work.plan.recipe)
-        made = {step.name: work.make(step.name) for step in work.plan.of_kind("tokens", "rows")}
+    plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, entry.seeds[0])
+    stages = pretraining_stages(plan.recipe)
     if not stages:
         return entry
+    with open_run(plan) as run:
+        made = {step.name: run.make(step.name) for step in plan.of_kind("tokens", "rows")}
     written = {stage.name: _tokens_as_written(stage, made) for stage in stages}
     before = pretraining_stages(first.plan.recipe)
     if equal == "tokens":
@@ -62,8 +65,7 @@ def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
     return replace(entry, overrides=entry.overrides + scaled)
 
 
-def _finished(entry: Entry, seed: int) -> Run | None:
-    plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
+def _finished(plan: Plan, seed: int) -> Run | None:
     made = {
         prospect.step.name: prospect.found
         for prospect in look_ahead(list(plan.steps.values()), store())
@@ -90,6 +92,7 @@ def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:
 def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
     """Tokens a second of each pre-training stage, from a few updates that the store remembers."""
     short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
-    with work_on(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0]) as work:
-        made = {name: work.make(f"stage {name}") for name in stages}
+    plan = plan_recipe(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0])
+    with open_run(plan) as run:
+        made = {name: run.make(f"stage {name}") for name in stages}
     return {name: artifact.notes["tokens_per_second"] for name, artifact in made.items()}

@@ -47,7 +47,7 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """
 
     def decorate(flow: Callable[P, R]) -> Callable[P, R]:
-        signature = inspect.signature(flow)
+        signature = inspect.signature(flow, eval_str=True)
 
         @wraps(flow)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -59,6 +59,8 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 told = f"{error}\nExit code {error.exit_code}. Next: {_next(error, verb, given)}"
                 return cast(R, Failed(message=told, data=error))
 
+        # Prefect would look up the names of the flow's types in this module.
+        cast(Any, run).__signature__ = signature
         return run
 
     return decorate

@@ -28,11 +28,13 @@ class Plan:
         recipe: Every value explicit (`fourstage.recipe.resolved.ResolvedRecipe`).
         steps: By name, every step after those it is made from.
         folders: Project folders that were searched first.
+        smoke: Whether it is a smoke run, which may touch no real model.
     """
 
     recipe: Any
     steps: dict[str, Step]
     folders: tuple[Path, ...]
+    smoke: bool
 
     def of_kind(self, *kinds: str) -> list[Step]:
         """Steps of some kinds, in order."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
+
+if TYPE_CHECKING:
+    from tasks.planning.layout import Plan
 
 EXAMPLES = 10
 
 
-def show_examples(
-    recipe: str, stage_name: str, overrides: Sequence[str] = (), smoke: bool = False
-) -> Iterator[str]:
+def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
     """Examples of a stage under its seed, one text each, of each turn some; makes nothing.
 
     Raises:
@@ -26,12 +27,10 @@ def show_examples(
     from models.inputs.rows import mark_ids
     from models.protocols import Context
     from models.training.assembly import build_objectives
-    from tasks.planning.plan import plan_recipe
     from tasks.steps.tokens import load_tokenizer
     from tasks.store.artifacts import Artifact, Store
     from tasks.store.steps import look_ahead
 
-    plan = plan_recipe(recipe, overrides, smoke)
     stages = {stage.name: stage for stage in plan.recipe.stages}
     if stage_name not in stages:
         raise UnknownNameError("show", stage_name, f"a stage of {plan.recipe.name}", stages)
@@ -49,8 +48,8 @@ def show_examples(
     missing = [name for name in wanted if name not in made]
     if missing:
         raise EnvironmentFault(
-            f"show: {', '.join(missing)} not made yet; `fourstage run {recipe}` makes it before "
-            "the first stage"
+            f"show: {', '.join(missing)} not made yet; `fourstage run` with the same recipe"
+            " and options makes it before the first stage"
         )
     tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
     data = _data(tokens, stage.head is not None)

@@ -21,17 +21,17 @@ def announce_promotion(outcome: Promotion | GateRefused) -> None:
         )
 
 
-def announce_amber(work: RecipeRun) -> None:
+def announce_amber(run: RecipeRun) -> None:
     """``fourstage.contract.amber`` for each contract that has just been found so."""
-    for name, artifact in work.made.items():
+    for name, artifact in run.made.items():
         facts = artifact.facts
-        fresh = artifact.kind == "contract" and work.status[name] == "made"
+        fresh = artifact.kind == "contract" and run.status[name] == "made"
         if fresh and facts["verdict"] == "amber":
             announce(
                 "fourstage.contract.amber",
                 "contract",
                 name.removeprefix("contract "),
-                recipe=work.plan.recipe.name,
+                recipe=run.plan.recipe.name,
                 read=facts["read"],
                 quarantined=facts["quarantined"],
             )

@@ -9,13 +9,13 @@ from tasks.reports.tables import markdown_table
 from tasks.run.recipe_run import RecipeRun
 
 
-def show_contracts(work: RecipeRun) -> dict[str, str]:
+def show_contracts(run: RecipeRun) -> dict[str, str]:
     """Every contract's verdict on one page, the broken ones in full.
 
     Returns:
         The verdicts.
     """
-    contracts = [(n, a) for n, a in work.made.items() if a.kind == "contract"]
+    contracts = [(n, a) for n, a in run.made.items() if a.kind == "contract"]
     rows = [
         (
             name.removeprefix("contract "),
@@ -29,13 +29,13 @@ def show_contracts(work: RecipeRun) -> dict[str, str]:
     parts = ["## Contracts", markdown_table(head, rows)]
     parts += [contract_card(a) for _, a in contracts if a.facts["verdict"] != "green"]
     about = "What the data promise, and whether they keep it"
-    work.post("contracts", "\n\n".join(parts), about)
+    run.post("contracts", "\n\n".join(parts), about)
     return {name: artifact.facts["verdict"] for name, artifact in contracts}
 
 
-def show_evaluation(work: RecipeRun) -> None:
+def show_evaluation(run: RecipeRun) -> None:
     """The model's scores beside its cheap rivals'."""
-    facts = work.made["evaluation"].facts
+    facts = run.made["evaluation"].facts
     beside = {"baseline": CHEAP, "majority": MAJORITY} if facts["baseline"] else {}
     rows = [
         (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", *beside)))
@@ -65,12 +65,12 @@ def show_evaluation(work: RecipeRun) -> None:
         parts.insert(1, f"**{ahead}.**")
     if slices:
         parts.append(markdown_table(("slice", *facts["metrics"]), slices))
-    work.post("evaluation", "\n\n".join(parts), f"Scores on the {facts['split']} rows")
+    run.post("evaluation", "\n\n".join(parts), f"Scores on the {facts['split']} rows")
 
 
-def show_probes(work: RecipeRun) -> None:
+def show_probes(run: RecipeRun) -> None:
     """What the pre-trained network knows of each dataset, beside the cheap rivals."""
-    probes = {s.name: work.made[s.name].facts for s in work.plan.of_kind("probe")}
+    probes = {s.name: run.made[s.name].facts for s in run.plan.of_kind("probe")}
     rows = [
         (
             name.removeprefix("probe "),
@@ -83,4 +83,4 @@ def show_probes(work: RecipeRun) -> None:
     ]
     head = ("dataset", "rows", "metric", "linear probe", CHEAP, MAJORITY)
     about = "What the network knows after pre-training"
-    work.post("probes", f"## {about}\n\n{markdown_table(head, rows)}", about)
+    run.post("probes", f"## {about}\n\n{markdown_table(head, rows)}", about)

@@ -1,8 +1,8 @@
 """A recipe being run: its steps, what is made of them so far, and where the story is told.
 
 A flow says which steps it is about, in order; `RecipeRun` makes them, and whatever they need that
-the store lacks. A flow called by another shares the other's run, so that sources are snapshotted
-once and all stages hang below one lifecycle run in MLflow.
+the store lacks. The lifecycle opens one and hands it to the flows it calls, so that sources are
+snapshotted once and all stages hang below one lifecycle run in MLflow.
 """
 
 from __future__ import annotations
@@ -69,9 +69,8 @@ class RecipeRun:
 
     Attributes:
         plan: The recipe and its steps.
-        smoke: Whether it is a smoke run, which may touch no real model.
         tracking: The MLflow server or database.
-        lifecycle_run: Id of the run all stages of this work hang below.
+        lifecycle_run: Id of the run in MLflow that all its stages hang below.
         started: ``time.monotonic()`` of its beginning, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
@@ -84,7 +83,6 @@ class RecipeRun:
     """
 
     plan: Plan
-    smoke: bool
     tracking: Tracking
     lifecycle_run: str
     started: float = field(default_factory=time.monotonic)
@@ -236,49 +234,30 @@ class RecipeRun:
             self.make(name)
 
 
-_open: dict[tuple[Any, ...], RecipeRun] = {}
-
-
 @contextmanager
-def work_on(
-    recipe: str, overrides: Sequence[str] = (), smoke: bool = False, seed: int | None = None
-) -> Iterator[RecipeRun]:
-    """The work of a recipe: that of the flow that called this one, or a new one.
-
-    Args:
-        recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
-        smoke: Whether to keep only its structure, at size tiny, on embedded data.
-        seed: In place of the recipe's; where it has several, of the stages they differ in.
+def open_run(plan: Plan) -> Iterator[RecipeRun]:
+    """A new run of a recipe, with a lifecycle run in MLflow that is closed at the end.
 
     Raises:
-        RecipeError: If the recipe can't be run; before any work.
-        ContractViolation: If a source's files can't be found.
         EnvironmentFault: If MLflow does not answer.
     """
-    name = (recipe, tuple(overrides), smoke, seed)
-    if name in _open:
-        yield _open[name]
-        return
-    with activity("reading the recipe and opening MLflow"):
+    with activity("opening MLflow"):
         end_embedded_servers()
-        plan = plan_recipe(recipe, overrides, smoke, seed)
         tracking = connect()
         close_orphans(tracking)
-        run = start_lifecycle(
+        lifecycle_run = start_lifecycle(
             tracking,
             plan.recipe.name,
             experiment=experiment_of(plan.recipe),
             resolved=_as_yaml(plan),
             tags=flow_tags(),
         )
-    work = RecipeRun(plan, smoke, tracking, run)
-    _open[name] = work
+    run = RecipeRun(plan, tracking, lifecycle_run)
     status = "FAILED"
     try:
-        yield work
-        if not work.recorded:
-            record_results(tracking, run, plan.recipe, work.made)
+        yield run
+        if not run.recorded:
+            record_results(tracking, lifecycle_run, plan.recipe, run.made)
         status = "FINISHED"
     except Exception:
         raise
@@ -286,8 +265,31 @@ def work_on(
         status = "KILLED"
         raise
     finally:
-        del _open[name]
-        finish_run(tracking, run, status)
+        finish_run(tracking, lifecycle_run, status)
+
+
+@contextmanager
+def join_or_open(
+    run: RecipeRun | None, recipe: str, overrides: Sequence[str] | None, smoke: bool
+) -> Iterator[RecipeRun]:
+    """The run of the flow that called this one; a new one where a flow is started by itself.
+
+    Args:
+        run: What the flow was handed.
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings laid over it.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+
+    Raises:
+        RecipeError: If the recipe can't be run; before any work.
+        ContractViolation: If a source's files can't be found.
+        EnvironmentFault: If MLflow does not answer.
+    """
+    if run is not None:
+        yield run
+        return
+    with open_run(plan_recipe(recipe, overrides or (), smoke)) as opened:
+        yield opened
 
 
 def raise_if_broken(contract: Artifact) -> None:

@@ -19,41 +19,41 @@ STAYS = "never"
 GOES_ON = "continue"
 
 
-def keep_what_stays(work: RecipeRun) -> None:
+def keep_what_stays(run: RecipeRun) -> None:
     """Pin the vocabulary and the stages that new data must not change to their last version."""
-    last = last_artifacts(work.plan.recipe.name, store())
-    work.last = last
+    last = last_artifacts(run.plan.recipe.name, store())
+    run.last = last
     if not last:
-        say(f"{work.plan.recipe.name}: no finished run to refresh; this is a first run")
+        say(f"{run.plan.recipe.name}: no finished run to refresh; this is a first run")
         return
     names = ["tokenizer"]
-    names += [f"stage {s.name}" for s in work.plan.recipe.stages if s.refresh == STAYS]
+    names += [f"stage {s.name}" for s in run.plan.recipe.stages if s.refresh == STAYS]
     for name in names:
         if name in last:
-            work.pin(name, last[name])
+            run.pin(name, last[name])
 
 
-def go_on_with_new_text(work: RecipeRun, stage: Any) -> None:
+def go_on_with_new_text(run: RecipeRun, stage: Any) -> None:
     """Let a stage whose policy is ``continue`` start from its last version, on new documents only.
 
     The budget shrinks with the text: a tenth of new tokens gets a tenth of the recipe's steps. With
     less new text than one batch the stage stays as it is until more has come.
     """
     name = f"stage {stage.name}"
-    if stage.refresh != GOES_ON or name not in work.last or name in work.made:
+    if stage.refresh != GOES_ON or name not in run.last or name in run.made:
         return
-    before = work.last[name]
-    step = work.plan.steps[name]
+    before = run.last[name]
+    step = run.plan.steps[name]
     inputs = dict(step.inputs) | {"stage before": f"last {name}"}
-    work.pin(f"last {name}", before)
+    run.pin(f"last {name}", before)
     new_tokens = all_tokens = 0
     for corpus in stage.corpora:
-        tokens = work.made[f"tokens {corpus}"]
-        seen = work.last.get(f"corpus {corpus}")
+        tokens = run.made[f"tokens {corpus}"]
+        seen = run.last.get(f"corpus {corpus}")
         all_tokens += _train_tokens(tokens)
-        if seen is None or seen.digest == work.made[f"corpus {corpus}"].digest:
+        if seen is None or seen.digest == run.made[f"corpus {corpus}"].digest:
             continue  # unchanged text is replay
-        fresh = work.make(_fresh_tokens(work, corpus, seen))
+        fresh = run.make(_fresh_tokens(run, corpus, seen))
         if _train_tokens(fresh):
             new_tokens += _train_tokens(fresh)
             inputs[f"tokens {corpus}"] = f"fresh tokens {corpus}"
@@ -62,14 +62,14 @@ def go_on_with_new_text(work: RecipeRun, stage: Any) -> None:
         say(
             f"{name}: {new_tokens:,} new tokens, a batch holds {smallest:,}; its last version stays"
         )
-        work.pin(name, before)
+        run.pin(name, before)
         return
     share = new_tokens / all_tokens
     if stage.budget.unit != "epochs":  # passes over the new text shrink by themselves
         amount = max(1, round(stage.budget.amount * share))
         stage = replace(stage, budget=replace(stage.budget, amount=amount))
     say(f"{name}: goes on with {new_tokens:,} new tokens, {share:.0%} of its text")
-    work.plan.steps[name] = replace(
+    run.plan.steps[name] = replace(
         step,
         settings=stage_settings(stage),
         inputs=inputs,
@@ -77,13 +77,13 @@ def go_on_with_new_text(work: RecipeRun, stage: Any) -> None:
     )
 
 
-def _fresh_tokens(work: RecipeRun, corpus: str, seen: Artifact) -> str:
+def _fresh_tokens(run: RecipeRun, corpus: str, seen: Artifact) -> str:
     """Add the step that tokenises the documents a corpus had not before."""
-    work.pin(f"last corpus {corpus}", seen)
-    usual = work.plan.steps[f"tokens {corpus}"]
+    run.pin(f"last corpus {corpus}", seen)
+    usual = run.plan.steps[f"tokens {corpus}"]
     name = f"fresh tokens {corpus}"
     inputs = {**usual.inputs, "seen": f"last corpus {corpus}"}
-    work.plan.steps[name] = replace(usual, name=name, inputs=inputs)
+    run.plan.steps[name] = replace(usual, name=name, inputs=inputs)
     return name
 
 

@@ -21,7 +21,7 @@ from tasks.tracking.record_results import record_results
 def _registering() -> str:
     from prefect.runtime import task_run
 
-    return f"register-{task_run.parameters['work'].unquote().plan.recipe.model}"
+    return f"register-{task_run.parameters['run'].unquote().plan.recipe.model}"
 
 
 @task(
@@ -31,33 +31,31 @@ def _registering() -> str:
     retry_delay_seconds=5,
     cache_policy=NO_CACHE,
 )
-def register_model(work: RecipeRun) -> Version:
+def register_model(run: RecipeRun) -> Version:
     """Make the package a version, the challenger; the same package is the same version."""
-    recipe = work.plan.recipe
-    evaluation = work.made["evaluation"]
+    recipe = run.plan.recipe
+    evaluation = run.made["evaluation"]
     with activity(f"{recipe.model}: registering the model"):
         version = register(
-            work.tracking,
-            gather(store().root, work.made["package"]),
+            run.tracking,
+            gather(store().root, run.made["package"]),
             name=recipe.model,
-            run_id=work.lifecycle_run,
+            run_id=run.lifecycle_run,
             evaluation=gather(store().root, evaluation),
-            smoke=work.smoke,
+            smoke=run.plan.smoke,
             tags=flow_tags(),
         )
-        facts = record_results(
-            work.tracking, work.lifecycle_run, recipe, work.made, version.model_id
-        )
-        work.recorded = True
+        facts = record_results(run.tracking, run.lifecycle_run, recipe, run.made, version.model_id)
+        run.recorded = True
         assert facts is not None, "what was evaluated was measured"
-        keep_card(work.tracking, version, facts, evaluation)
+        keep_card(run.tracking, version, facts, evaluation)
     contracts = {
         name: artifact.facts["verdict"]
-        for name, artifact in work.made.items()
+        for name, artifact in run.made.items()
         if artifact.kind == "contract"
     }
     finetune = recipe.finetune
-    dataset = work.made[f"dataset {finetune.dataset}"]
+    dataset = run.made[f"dataset {finetune.dataset}"]
     rules = {
         "require": {name: dict(rule) for name, rule in recipe.require.items()},
         "overlap": [finetune.overlap, _overlapping(dataset)],
@@ -66,8 +64,8 @@ def register_model(work: RecipeRun) -> Version:
         "split": evaluation.facts["gate"]["split"],
         "approve": recipe.approve,
     }
-    keep_evidence(work.tracking, version, evidence_of(evaluation, version.number), rules)
-    remember_versions(work.tracking, version.name)
+    keep_evidence(run.tracking, version, evidence_of(evaluation, version.number), rules)
+    remember_versions(run.tracking, version.name)
     return version
 
 

@@ -21,17 +21,17 @@ from tasks.store.ancestry import made_as
 CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
 
 
-def summarise(work: RecipeRun) -> dict[str, Any]:
+def summarise(run: RecipeRun) -> dict[str, Any]:
     """The run's result: stages in order, metrics, gate, model."""
-    recipe = work.plan.recipe
-    done = {stage.name: (stage, made, measured) for stage, made, measured in work.stages}
-    stages = [_stage(work, *facts) for facts in done.values()]
+    recipe = run.plan.recipe
+    done = {stage.name: (stage, made, measured) for stage, made, measured in run.stages}
+    stages = [_stage(run, *facts) for facts in done.values()]
     for kind in STAGE_KINDS:
         if kind in recipe.skipped:
             at = sum(STAGE_KINDS.index(stage["kind"]) < STAGE_KINDS.index(kind) for stage in stages)
             stages.insert(at, {"stage": kind, "kind": kind, "status": "skipped"})
     _add_gains(stages, {stage.name for stage in recipe.stages if stage.starts_network})
-    evaluation = work.made.get("evaluation")
+    evaluation = run.made.get("evaluation")
     facts: Mapping[str, Any] = evaluation.facts if evaluation else {}
     scores = (
         "split",
@@ -52,35 +52,35 @@ def summarise(work: RecipeRun) -> dict[str, Any]:
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
         "probes": {
             name.removeprefix("probe "): dict(artifact.facts)
-            for name, artifact in work.made.items()
+            for name, artifact in run.made.items()
             if artifact.kind == "probe"
         },
         "contracts": {
             name: artifact.facts["verdict"]
-            for name, artifact in work.made.items()
+            for name, artifact in run.made.items()
             if artifact.kind == "contract"
         },
-        "gate": work.told.get("gate"),
-        "model": work.told.get("model"),
-        "notes": [] if work.smoke else _of_pretraining(work, stages),
-        "lifecycle_run": work.lifecycle_run,
+        "gate": run.told.get("gate"),
+        "model": run.told.get("model"),
+        "notes": [] if run.plan.smoke else _of_pretraining(run, stages),
+        "lifecycle_run": run.lifecycle_run,
     }
 
 
-def show_summary(work: RecipeRun) -> dict[str, Any]:
+def show_summary(run: RecipeRun) -> dict[str, Any]:
     """Post the closing table and, on the lifecycle's own page, what its parts posted on theirs.
 
     Returns:
         The whole run as plain JSON.
     """
-    summary = summarise(work)
-    metric = work.plan.recipe.metrics[0] if work.plan.recipe.metrics else ""
+    summary = summarise(run)
+    metric = run.plan.recipe.metrics[0] if run.plan.recipe.metrics else ""
     rows = stage_rows(summary)
     parts = ["## What each stage bought", stage_table(rows, metric), brackets(rows, metric)]
     parts += [f"> {note}" for note in summary["notes"]]
-    recipe = work.plan.recipe.name
+    recipe = run.plan.recipe.name
     post(recipe, "stages", "\n\n".join(parts), "What each stage bought")
-    for card, (page, about) in work.pages.items():
+    for card, (page, about) in run.pages.items():
         post(recipe, card, page, about)
     if summary["gate"] and summary["model"]:
         decision, model = summary["gate"], summary["model"]
@@ -90,17 +90,17 @@ def show_summary(work: RecipeRun) -> dict[str, Any]:
         gate = Gate(model["name"], model["version"], champion, checks, warnings)
         word = OUTCOMES[decision["decision"]]
         post(gate.name, "gate", gate_report(gate, word, decision["reason"]), "The gate's decision")
-        show_lineage(work.tracking, model["name"], model["version"])
+        show_lineage(run.tracking, model["name"], model["version"])
     log(outcome(summary))
     return summary
 
 
-def _stage(work: RecipeRun, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
+def _stage(run: RecipeRun, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
     facts, notes, losses = made.facts, made.notes, measured.facts["heldout_loss"]
     return {
         "stage": stage.name,
         "kind": stage.kind,
-        "status": made_as(made) if work.status[f"stage {stage.name}"] == "made" else "reused",
+        "status": made_as(made) if run.status[f"stage {stage.name}"] == "made" else "reused",
         "key": made.key,
         "weights_digest": facts["weights_digest"],
         "steps": facts["steps"],
@@ -112,18 +112,18 @@ def _stage(work: RecipeRun, stage: Any, made: Any, measured: Any) -> dict[str, A
         "heldout_loss": losses,
         "heldout_error": measured.facts["heldout_error"],
         "heldout_loss_a_character": measured.facts["heldout_loss_a_character"],
-        "unigram_loss": unigram_losses(work.made, losses),
+        "unigram_loss": unigram_losses(run.made, losses),
         "task_metric": measured.facts.get("task_metric"),
     }
 
 
-def _of_pretraining(work: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list[str]:
+def _of_pretraining(run: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list[str]:
     """What to say of what the last network's pre-training stages did not teach it."""
-    recipe, told = work.plan.recipe, {stage["stage"]: stage for stage in stages}
+    recipe, told = run.plan.recipe, {stage["stage"]: stage for stage in stages}
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
     guessed = [stage for stage in trained if recipe.measured_by in stage.objectives]
     pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
-    read = {step.given["source"].language for step in work.plan.of_kind("corpus", "dataset")}
+    read = {step.given["source"].language for step in run.plan.of_kind("corpus", "dataset")}
     if pieces and read & CHARACTERS:
         pieces //= 2  # half of them may be single characters
     learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)

@@ -130,6 +130,15 @@ def test_runs_are_named_after_stage_recipe_and_date(story: Story):
     assert any(re.fullmatch(f"promote-{MODEL}-{today}", name) for name in names), names
 
 
+def test_a_flow_of_the_run_shows_what_it_would_be_started_with_by_itself(story: Story):
+    asked = {"recipe": "quickstart", "overrides": [], "smoke": True, "run": "<InMemory>"}
+    shown = dict(of_prefect(story, "select name, parameters from flow_run"))
+    for flow, stage in (("pretrain", "general"), ("adapt", "task"), ("finetune", "finetune")):
+        begin = f"{flow}-{stage}-quick" if flow != stage else f"{flow}-quick"
+        (first, *_) = [given for name, given in shown.items() if name.startswith(begin)]
+        assert json.loads(first) == {**asked, "stage": stage}
+
+
 def test_the_log_of_the_outermost_run_tells_the_whole_story(story: Story):
     said = of_prefect(
         story,

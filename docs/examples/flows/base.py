@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from prefect import flow
 
-from flows.adapt import adapt
 from flows.prepare import prepare
-from flows.pretrain import pretrain
-from tasks.run.recipe_run import work_on
-
-BEFORE_LABELS = {"general": pretrain, "domain": adapt}
+from flows.stages import STAGE_FLOWS
+from tasks.orchestration.handing import handed
+from tasks.planning.plan import plan_recipe
+from tasks.run.recipe_run import open_run
 
 
 @flow(name="base", flow_run_name="base-{recipe}")
@@ -21,9 +20,9 @@ def base(recipe: str, overrides: list[str] | None = None, smoke: bool = False) -
         overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
     """
-    overrides = overrides or []
-    with work_on(recipe, overrides, smoke) as work:
-        prepare(recipe, overrides, smoke)
-        for stage in work.plan.recipe.stages:
-            if stage.kind in BEFORE_LABELS:
-                BEFORE_LABELS[stage.kind](recipe, overrides, smoke, stage.name)
+    with open_run(plan_recipe(recipe, overrides or (), smoke)) as run:
+        prepare(recipe, overrides, smoke, run=handed(run))
+        for stage in run.plan.recipe.stages:
+            if stage.kind in ("general", "domain"):
+                train = STAGE_FLOWS[stage.kind]
+                train(recipe, overrides, smoke, stage=stage.name, run=handed(run))

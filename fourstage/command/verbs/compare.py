@@ -8,7 +8,6 @@ from typing import Any
 from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line, print_table
-from fourstage.command.recipe import resolved_recipe
 from fourstage.command.required_servers import require_servers
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
@@ -39,8 +38,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def handle(options: Namespace) -> int:
     """Run recipes over seeds and print the table."""
+    from tasks.planning.plan import resolve_recipe
+
     for recipe in options.recipe:
-        resolved_recipe(recipe, options)
+        resolve_recipe(recipe, options.overrides, options.smoke)
     require_servers()
     make_home()
     with (

@@ -7,7 +7,6 @@ from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
-from fourstage.command.recipe import resolved_recipe
 from fourstage.command.required_servers import require_servers
 from fourstage.command.result import print_result
 
@@ -22,7 +21,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def handle(options: Namespace) -> int:
     """Evaluate the recipe's finetune stage."""
-    resolved_recipe(options.recipe, options)
+    from tasks.planning.plan import resolve_recipe
+
+    resolve_recipe(options.recipe, options.overrides, options.smoke)
     require_servers()
 
     def work() -> Any:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import print_json, print_line, print_table, print_text
-from fourstage.command.recipe import resolved_recipe
 from fourstage.settings import home
 
 if TYPE_CHECKING:
@@ -96,8 +95,9 @@ def _minutes(minutes: float) -> str:
 
 def _print_resolved(options: Namespace) -> int:
     from fourstage.recipe.resolved import as_recipe
+    from tasks.planning.plan import resolve_recipe
 
-    resolved = resolved_recipe(options.recipe, options)
+    resolved, _, _ = resolve_recipe(options.recipe, options.overrides, options.smoke)
     if options.json:
         values = [{"path": p, "value": v, "origin": origin} for p, v, origin in resolved.rows()]
         print_json({"recipe": as_recipe(resolved), "values": values, "notes": list(resolved.notes)})

@@ -6,15 +6,18 @@ import shlex
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import only_this_on_standard_output
-from fourstage.command.recipe import resolved_recipe
 from fourstage.command.required_servers import require_servers
-from fourstage.errors import ContractViolation, EnvironmentFault, GateRefused, RecipeError
+from fourstage.errors import ContractViolation, GateRefused
 from fourstage.settings import home, make_home
 from fourstage.terminal import libraries_speak_to, new_log, say
+
+if TYPE_CHECKING:
+    from tasks.planning.layout import Plan
 
 HELP = "run a recipe through all its stages"
 
@@ -34,11 +37,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def handle(options: Namespace) -> int:
     """Run the lifecycle; a refused gate is exit code 4."""
-    resolved = resolved_recipe(options.recipe, options)
-    if len(resolved.seeds) > 1:
+    plan = _plan(options)
+    if plan and len(plan.recipe.seeds) > 1:
         say(
-            f"{resolved.name} has {len(resolved.seeds)} seeds; `run` takes the first,"
-            f" {resolved.seeds[0]}; `fourstage compare` takes them all"
+            f"{plan.recipe.name} has {len(plan.recipe.seeds)} seeds; `run` takes the first,"
+            f" {plan.recipe.seeds[0]}; `fourstage compare` takes them all"
         )
     require_servers()
     make_home()
@@ -49,7 +52,9 @@ def handle(options: Namespace) -> int:
         with prefect_ready():
             from flows.lifecycle import lifecycle
 
-            _import_ahead(options)
+            if plan:
+                _import_ahead(plan)
+        from tasks.orchestration.handing import handed
         from tasks.reports.narration import tell_summary
 
         summary = lifecycle(
@@ -57,6 +62,7 @@ def handle(options: Namespace) -> int:
             options.overrides,
             options.smoke,
             accept_code_change=options.accept_code_change,
+            plan=handed(plan),
         )
         assert isinstance(summary, dict)
         tell_summary(summary, _as_typed(options))
@@ -65,18 +71,26 @@ def handle(options: Namespace) -> int:
     return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
 
 
-def _import_ahead(options: Namespace) -> None:
-    """Import what training needs, if there is something to train, while Prefect's server starts."""
+def _plan(options: Namespace) -> Plan | None:
+    """The recipe's plan; None where its data are at fault, which the flow finds and records.
+
+    Raises:
+        RecipeError: The recipe is invalid; before Prefect, MLflow or TensorFlow are imported.
+    """
     from tasks.planning.plan import plan_recipe
+
+    with suppress(ContractViolation):
+        return plan_recipe(options.recipe, options.overrides, options.smoke)
+
+
+def _import_ahead(plan: Plan) -> None:
+    """Import what training needs, if there is something to train, while Prefect's server starts."""
     from tasks.store.artifacts import Store
     from tasks.store.steps import look_ahead
 
-    # Errors in the data are left to the flow, which finds them again and records them.
-    with suppress(RecipeError, ContractViolation, EnvironmentFault):
-        plan = plan_recipe(options.recipe, options.overrides, options.smoke)
-        steps = look_ahead(list(plan.steps.values()), Store(home()))
-        if any(each.step.kind == "stage" and not each.reused for each in steps):
-            import_module("models.training.gradient")
+    steps = look_ahead(list(plan.steps.values()), Store(home()))
+    if any(each.step.kind == "stage" and not each.reused for each in steps):
+        import_module("models.training.gradient")
 
 
 def _as_typed(options: Namespace) -> str:

@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 
 from fourstage.command.options import add_recipe
 from fourstage.command.output import print_line
-from fourstage.command.recipe import resolved_recipe
 from fourstage.terminal import libraries_speak_to, new_log
 
 HELP = "print ten examples of a stage, as its objectives make them"
@@ -20,10 +19,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def handle(options: Namespace) -> int:
     """Print examples, separated by blank lines."""
-    resolved_recipe(options.recipe, options)
+    from tasks.planning.plan import plan_recipe
+
+    plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     with libraries_speak_to(new_log("show")):
         from tasks.planning.show_examples import show_examples
 
-        found = list(show_examples(options.recipe, options.stage, options.overrides, options.smoke))
+        found = list(show_examples(plan, options.stage))
     print_line("\n\n".join(found))
     return 0
