@@ -22,6 +22,7 @@ from tasks.run.refresh import go_on_with_new_text, keep_what_stays
 from tasks.run.registration import register_model
 from tasks.run.summary import show_summary
 from tasks.store.history import remember
+from tasks.store.step_names import stage_step
 
 
 @flow(name="lifecycle", flow_run_name=named("lifecycle", "recipe"))
@@ -61,7 +62,7 @@ def lifecycle(
             before = _after(before, train, **given, stage=stage.name)
         finetuned = run.plan.recipe.finetune
         if finetuned and run.plan.recipe.model:
-            if run.status[f"stage {finetuned.name}"] == "made":
+            if run.status[stage_step(finetuned.name)] == "made":
                 get_ready()
         if run.plan.of_kind("evaluation", "probe"):
             before = _after(before, evaluate, **given)

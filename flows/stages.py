@@ -9,6 +9,7 @@ from tasks.orchestration.handing import Handed
 from tasks.orchestration.naming import named
 from tasks.run.recipe_run import RecipeRun, join_or_open
 from tasks.run.record_stage import show_stage
+from tasks.store.step_names import measurement_step, stage_step
 
 
 @flow(name="train")
@@ -34,8 +35,8 @@ def train(
         The stage's folder in the store.
     """
     with join_or_open(run, recipe, overrides, smoke) as run:
-        made = run.make(f"stage {stage}")
-        run.make(f"measurement {stage}")
+        made = run.make(stage_step(stage))
+        run.make(measurement_step(stage))
         show_stage(run, stage)
         return made.reference
 

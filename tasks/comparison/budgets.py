@@ -12,6 +12,7 @@ from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe
 from tasks.run.recipe_run import open_run
 from tasks.store.artifacts import Artifact, store
+from tasks.store.step_names import stage_step, tokens_step
 from tasks.store.steps import look_ahead
 
 TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
@@ -84,7 +85,7 @@ def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:
         return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
     # A pass lasts until the corpus that takes longest has been read once.
     return amount * max(
-        made[f"tokens {name}"].facts["tokens"]["train"] / share
+        made[tokens_step(name)].facts["tokens"]["train"] / share
         for name, share in stage.corpora.items()
     )
 
@@ -94,5 +95,5 @@ def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
     short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
     plan = plan_recipe(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0])
     with open_run(plan) as run:
-        made = {name: run.make(f"stage {name}") for name in stages}
+        made = {name: run.make(stage_step(name)) for name in stages}
     return {name: artifact.notes["tokens_per_second"] for name, artifact in made.items()}

@@ -16,6 +16,7 @@ from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.steps.tokens import a_character, unigram_losses
 from tasks.store.provenance import git_state, machine
+from tasks.store.step_names import tokens_step
 
 
 def judge(
@@ -165,7 +166,7 @@ def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> d
         "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
         "heldout_loss": _means(before),
         "heldout_loss_a_character": a_character(
-            _means(before), {name: runs[0].made[f"tokens {name}"] for name in before[0]}
+            _means(before), {name: runs[0].made[tokens_step(name)] for name in before[0]}
         ),
         "heldout_loss_after": guessed,
         "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],

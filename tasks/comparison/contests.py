@@ -18,6 +18,7 @@ from models.catalogue import answers_of
 from models.evaluation.baseline import CHEAP
 from tasks.comparison.participants import Run
 from tasks.store.predictions import PREDICTIONS
+from tasks.store.step_names import probe_step, stage_step
 
 if TYPE_CHECKING:
     from models.evaluation.comparison import AnsweredRows, Contest
@@ -61,7 +62,7 @@ def contests_of(
     if probed:
         recipe = next(iter(probed.values()))[0].plan.recipe
         on = [
-            DataSet(name, Label(), metric, f"probe {name}")
+            DataSet(name, Label(), metric, probe_step(name))
             for name, metric in recipe.probes.items()
         ]
         found[PROBE_MEAN] = on, _contest(on, probed, contrasts)
@@ -77,7 +78,7 @@ def contests_of(
 
 def _pretrainings(runs: Sequence[Run]) -> list[Run]:
     """One run of each pre-training."""
-    stage = f"stage {runs[0].plan.recipe.pretrained.name}"
+    stage = stage_step(runs[0].plan.recipe.pretrained.name)
     return list({run.made[stage].key: run for run in runs}.values())
 
 
@@ -103,7 +104,7 @@ def _starts(runs: Sequence[Run]) -> tuple[str, ...]:
     Runs that share it share their luck; recipes that share it are compared start by start.
     """
     for stage in runs[0].plan.recipe.last_network:
-        keys = tuple(run.made[f"stage {stage.name}"].key for run in runs)
+        keys = tuple(run.made[stage_step(stage.name)].key for run in runs)
         if len(set(keys)) > 1:
             return keys
     return ()

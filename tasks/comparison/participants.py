@@ -8,6 +8,7 @@ from typing import Any
 
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact
+from tasks.store.step_names import measurement_step, stage_step, subject_of
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,13 @@ class Run:
     def probes(self) -> dict[str, Artifact]:
         """By dataset, what the pre-trained network knew of it."""
         steps = [step.name for step in self.plan.of_kind("probe")]
-        return {name.removeprefix("probe "): self.made[name] for name in steps}
+        return {subject_of(name): self.made[name] for name in steps}
 
     @property
     def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
         """Each stage of the last network with its artifact and its measurement."""
         return [
-            (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
+            (stage, self.made[stage_step(stage.name)], self.made[measurement_step(stage.name)])
             for stage in self.plan.recipe.last_network
         ]
 
@@ -93,7 +94,7 @@ class Run:
             stages: All of the recipe where None, the teachers' among them.
         """
         counted = self.plan.recipe.stages if stages is None else stages
-        made = (self.made[f"stage {stage.name}"] for stage in counted)
+        made = (self.made[stage_step(stage.name)] for stage in counted)
         return sum((stage.notes if what == "seconds" else stage.facts)[what] for stage in made)
 
 

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from tasks.store.artifacts import Artifact, Missing
+from tasks.store.step_names import stage_step, subject_of
 from tasks.store.steps import PreviousArtifacts, Prospect, Step
 
 LATEST = 5  # stages of a network whose speed counts
@@ -68,7 +69,7 @@ def stage_costs(
     stages = previous.of_kind("stage")
     found = []
     for stage in recipe.stages:
-        if f"stage {stage.name}" in reused or stage.init is not None:
+        if stage_step(stage.name) in reused or stage.init is not None:
             continue
         read = stage.corpora or {stage.dataset: 1.0}
         known = {name: sizes[name] for name in read if name in sizes}
@@ -125,7 +126,7 @@ def disk_bytes(recipe: Any, prospects: Sequence[Prospect], previous: PreviousArt
         if prospect.reused:
             continue
         if step.kind in ("stage", "package"):
-            name = step.name.removeprefix("stage ")
+            name = subject_of(step.name)
             number = weights.get(name) or max(weights.values(), default=0.0)
             largest = max(largest, number)
             size = FLOAT * number + (GRAPH_MB * 1e6 if step.kind == "package" else 0.0)

@@ -14,6 +14,16 @@ from models.stage_format import CONFIG, NETWORK
 from tasks.planning.references import find_reference
 from tasks.steps.start import READER
 from tasks.store.code import module_file
+from tasks.store.step_names import (
+    baseline_step,
+    contract_step,
+    corpus_step,
+    dataset_step,
+    measurement_step,
+    probe_step,
+    stage_step,
+    tokens_step,
+)
 from tasks.store.steps import Step
 from tasks.tracking.runs import experiment_of
 
@@ -130,22 +140,22 @@ class Layout:
         else:
             overlap = "drop_from_train" if name in self.recipe.probes else "report"
         settings = {**self._source(name), "overlap": overlap}
-        self._add(f"dataset {name}", "dataset", settings, **self._reading(name))
+        self._add(dataset_step(name), "dataset", settings, **self._reading(name))
         allowed = overlap == "report"
         classes = name in self.recipe.probes or (trained_on and self._answers_classes())
-        self._contract(name, f"dataset {name}", classes, overlap_free=0.0 if allowed else 1.0)
+        self._contract(name, dataset_step(name), classes, overlap_free=0.0 if allowed else 1.0)
 
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
         settings = {**self._source(name), "heldout_share": HELDOUT_SHARE}
-        inputs = {f"evaluation {other}": f"dataset {other}" for other in datasets}
-        self._add(f"corpus {name}", "corpus", settings, inputs, **self._reading(name))
-        self._contract(name, f"corpus {name}")
+        inputs = {f"evaluation {other}": dataset_step(other) for other in datasets}
+        self._add(corpus_step(name), "corpus", settings, inputs, **self._reading(name))
+        self._contract(name, corpus_step(name))
 
     def _contract(self, name: str, data: str, classes: bool = False, **parameters: float) -> None:
         suite, given = self.suites[name], {}
         if suite.reads_reference:
-            given["reference"] = find_reference(self.recipe, f"contract {name}")
-        self._promises(f"contract {name}", suite, data, parameters, given, classes)
+            given["reference"] = find_reference(self.recipe, contract_step(name))
+        self._promises(contract_step(name), suite, data, parameters, given, classes)
 
     def _promises(
         self,
@@ -183,7 +193,7 @@ class Layout:
         inputs = {}
         for name in spec.learn_from:
             inputs[f"text {name}"] = self._data(name)
-            inputs[f"contract {name}"] = f"contract {name}"
+            inputs[contract_step(name)] = contract_step(name)
         self._add("tokenizer", "tokenizer", settings, inputs, parts=parts, given=given)
 
     def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -206,10 +216,10 @@ class Layout:
         if source.markings:
             units["markings"] = list(source.markings)
         self._add(
-            f"tokens {name}",
+            tokens_step(name),
             "rows" if source.is_dataset else "tokens",
             {"language": source.language, **units},
-            {"data": self._data(name), "contract": f"contract {name}", "tokenizer": "tokenizer"},
+            {"data": self._data(name), "contract": contract_step(name), "tokenizer": "tokenizer"},
             parts=(self._scheme(),),
             given=given,
         )
@@ -243,7 +253,7 @@ class Layout:
         )
 
     def _contract_of_tokens(self, name: str) -> None:
-        self._promises(f"contract tokens {name}", self.suites["tokens"], f"tokens {name}")
+        self._promises(contract_step(tokens_step(name)), self.suites["tokens"], tokens_step(name))
 
     def _stage(self, stage: Any, before: str | None) -> str:
         given = {
@@ -255,7 +265,7 @@ class Layout:
         if stage.init is not None:
             settings, more = self._start()
             return self._add(
-                f"stage {stage.name}",
+                stage_step(stage.name),
                 "stage",
                 {"stage": stage.kind, "name": stage.name, **settings},
                 {"tokenizer": "tokenizer"},
@@ -267,12 +277,12 @@ class Layout:
         if before is not None and not stage.starts_network:
             inputs["stage before"] = before
         for objective, teacher in stage.teachers.items():
-            inputs[f"teacher of {objective}"] = f"stage {teacher}"
+            inputs[f"teacher of {objective}"] = stage_step(teacher)
         for name in read:
-            inputs[f"tokens {name}"] = f"tokens {name}"
-            inputs[f"contract {name}"] = f"contract tokens {name}"
+            inputs[tokens_step(name)] = tokens_step(name)
+            inputs[contract_step(name)] = contract_step(tokens_step(name))
         return self._add(
-            f"stage {stage.name}",
+            stage_step(stage.name),
             "stage",
             stage_settings(stage),
             inputs,
@@ -282,8 +292,8 @@ class Layout:
 
     def _measurement(self, stage: Any, used: Sequence[str]) -> None:
         """What the stage's network knows of every corpus of the recipe, and of the labels."""
-        inputs = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
-        inputs |= {f"tokens {name}": f"tokens {name}" for name in used}
+        inputs = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
+        inputs |= {tokens_step(name): tokens_step(name) for name in used}
         finetune = self.recipe.finetune
         objective = self.recipe.measured_by
         settings = {
@@ -296,7 +306,7 @@ class Layout:
             **arithmetic(stage.precision),
         }
         self._add(
-            f"measurement {stage.name}",
+            measurement_step(stage.name),
             "measurement",
             settings,
             inputs,
@@ -314,7 +324,7 @@ class Layout:
         return min(pretrained or [stage.sequence_length for stage in stages])
 
     def _evaluation(self, stage: Any) -> None:
-        made = {"stage": f"stage {stage.name}", "tokenizer": "tokenizer"}
+        made = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
         parts = self._parts(stage)
         beside: dict[str, str] = {}
         if self._answers_classes():
@@ -344,11 +354,11 @@ class Layout:
             {
                 **made,
                 **{
-                    f"measurement {s.name}": f"measurement {s.name}"
+                    measurement_step(s.name): measurement_step(s.name)
                     for s in self.recipe.last_network
                 },
-                "rows": f"tokens {stage.dataset}",
-                "dataset": f"dataset {stage.dataset}",
+                "rows": tokens_step(stage.dataset),
+                "dataset": dataset_step(stage.dataset),
                 **beside,
             },
             parts=parts,
@@ -357,10 +367,10 @@ class Layout:
 
     def _probe(self, stage: Any, name: str) -> None:
         """What the pre-trained network knows of a dataset that it was not trained on."""
-        if f"tokens {name}" not in self._steps:
+        if tokens_step(name) not in self._steps:
             self._tokens(name)
         self._add(
-            f"probe {name}",
+            probe_step(name),
             "probe",
             {
                 "metric": self.recipe.probes[name],
@@ -369,10 +379,10 @@ class Layout:
                 **arithmetic("float32"),
             },
             {
-                "stage": f"stage {stage.name}",
+                "stage": stage_step(stage.name),
                 "tokenizer": "tokenizer",
-                "rows": f"tokens {name}",
-                "dataset": f"dataset {name}",
+                "rows": tokens_step(name),
+                "dataset": dataset_step(name),
                 "baseline": self._baseline(name),
             },
             parts=self._parts(stage),
@@ -385,10 +395,10 @@ class Layout:
         labelled = finetune is not None and finetune.dataset == name
         metric = self.recipe.metrics[0] if labelled else self.recipe.probes[name]
         return self._add(
-            f"baseline {name}",
+            baseline_step(name),
             "baseline",
             {"metric": metric, "markings": list(source.markings)},
-            {"data": f"dataset {name}", "contract": f"contract {name}"},
+            {"data": dataset_step(name), "contract": contract_step(name)},
         )
 
     def _used(self) -> list[str]:
@@ -398,7 +408,7 @@ class Layout:
         return list(dict.fromkeys([*names, *self.recipe.forgetting_on]))
 
     def _data(self, name: str) -> str:
-        return f"{'dataset' if self.sources[name].is_dataset else 'corpus'} {name}"
+        return dataset_step(name) if self.sources[name].is_dataset else corpus_step(name)
 
     def _source(self, name: str) -> dict[str, Any]:
         return {"source": self.sources[name].settings(), "snapshot": self.snapshots[name].digest}

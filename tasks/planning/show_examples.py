@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
+from tasks.store.step_names import tokens_step
 
 if TYPE_CHECKING:
     from tasks.planning.layout import Plan
@@ -38,7 +39,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
     if stage.init is not None:
         raise RecipeError(f"show: stage {stage_name} is {stage.init} and sees no examples here")
     source = stage.dataset or max(stage.corpora, key=lambda name: stage.corpora[name])
-    wanted = ("tokenizer", f"tokens {source}")
+    wanted = ("tokenizer", tokens_step(source))
     before = [step for step in plan.steps.values() if step.kind != "stage"]
     made = {
         each.step.name: each.found

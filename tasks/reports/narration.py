@@ -18,6 +18,7 @@ from tasks.reports.cards import left_out
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import Artifact
+from tasks.store.step_names import subject_of
 from tasks.store.steps import Step
 
 WIDTH = 40  # of a step's name
@@ -190,7 +191,7 @@ def _result(artifact: Artifact) -> str:
             if facts["verdict"] == "green":
                 aside = f", {facts['quarantined']:,} of {facts['rows']:,} rows quarantined"
                 return "green" + (aside if facts["quarantined"] else "")
-            more = shlex.join(["fourstage", "report", artifact.name.removeprefix("contract ")])
+            more = shlex.join(["fourstage", "report", subject_of(artifact.name)])
             return f"{facts['verdict']}: {facts['reason']} More: {more}"
         case "tokenizer":
             return f"{facts['vocabulary_size']:,} pieces"

@@ -6,6 +6,7 @@ from fourstage.errors import GateRefused
 from tasks.orchestration.events import announce
 from tasks.registry.promote_model import Promotion
 from tasks.run.recipe_run import RecipeRun
+from tasks.store.step_names import subject_of
 
 
 def announce_promotion(outcome: Promotion | GateRefused) -> None:
@@ -30,7 +31,7 @@ def announce_amber(run: RecipeRun) -> None:
             announce(
                 "fourstage.contract.amber",
                 "contract",
-                name.removeprefix("contract "),
+                subject_of(name),
                 recipe=run.plan.recipe.name,
                 read=facts["read"],
                 quarantined=facts["quarantined"],

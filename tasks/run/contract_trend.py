@@ -9,6 +9,7 @@ import json
 
 from data_contracts.verdict import Report, Result
 from tasks.store.artifacts import Artifact
+from tasks.store.step_names import subject_of
 from tasks.tracking.connection import Tracking
 from tasks.tracking.runs import log_history, metric_name
 
@@ -27,7 +28,7 @@ def record_contract(tracking: Tracking, run_id: str, contract: Artifact, status:
         status: ``made`` or ``reused``.
     """
     report = Report.from_json(json.loads(contract.path("report.json").read_text(encoding="utf-8")))
-    subject = contract.name.removeprefix("contract ")
+    subject = subject_of(contract.name)
     drifted = [r for r in report.results if r.drift and r.status == "failed"]
     if drifted and status == "made":  # first of all: after a failure here it is reused
         # The file of events knows whose work they are about, and a work records its contracts.

@@ -7,6 +7,7 @@ from tasks.registry.gate import baseline_ahead
 from tasks.reports.cards import contract_card, left_out
 from tasks.reports.tables import markdown_table
 from tasks.run.recipe_run import RecipeRun
+from tasks.store.step_names import subject_of
 
 
 def show_contracts(run: RecipeRun) -> dict[str, str]:
@@ -18,7 +19,7 @@ def show_contracts(run: RecipeRun) -> dict[str, str]:
     contracts = [(n, a) for n, a in run.made.items() if a.kind == "contract"]
     rows = [
         (
-            name.removeprefix("contract "),
+            subject_of(name),
             artifact.facts["verdict"],
             *(f"{artifact.facts[name]:,}" for name in ("read", "kept", "quarantined", "removed")),
             artifact.facts["reason"],
@@ -73,7 +74,7 @@ def show_probes(run: RecipeRun) -> None:
     probes = {s.name: run.made[s.name].facts for s in run.plan.of_kind("probe")}
     rows = [
         (
-            name.removeprefix("probe "),
+            subject_of(name),
             f"{facts['rows']:,} {facts['split']}",
             metric,
             *(f"{facts[who][metric]:.4f}" for who in ("metrics", "baseline", "majority")),

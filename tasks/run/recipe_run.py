@@ -41,6 +41,7 @@ from tasks.steps.train_stage import train_stage
 from tasks.steps.train_tokenizer import train_tokenizer
 from tasks.steps.validate_data import validate_data
 from tasks.store.artifacts import Artifact, store
+from tasks.store.step_names import measurement_step, stage_step, subject_of
 from tasks.store.steps import Bound, Step, bind, made_by_other_code
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.orphans import close_orphans
@@ -106,7 +107,7 @@ class RecipeRun:
         bound = self._bound(name)
         extra: dict[str, Any] = {}
         if bound.step.kind == "stage":
-            if name.removeprefix("stage ") in self.accepted and self._accept(name, bound):
+            if subject_of(name) in self.accepted and self._accept(name, bound):
                 return self.made[name]
             extra = {
                 "lifecycle_run": self.lifecycle_run,
@@ -200,9 +201,9 @@ class RecipeRun:
     def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
         """Each finished stage with its artifact and its measurement."""
         return [
-            (stage, self.made[f"stage {stage.name}"], self.made[f"measurement {stage.name}"])
+            (stage, self.made[stage_step(stage.name)], self.made[measurement_step(stage.name)])
             for stage in self.plan.recipe.stages
-            if f"measurement {stage.name}" in self.made
+            if measurement_step(stage.name) in self.made
         ]
 
     def _bound(self, name: str) -> Bound:

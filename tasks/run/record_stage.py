@@ -15,6 +15,7 @@ from tasks.run.recipe_run import RecipeRun
 from tasks.steps.durable import results_of
 from tasks.store.ancestry import gather
 from tasks.store.artifacts import store
+from tasks.store.step_names import dataset_step, measurement_step, stage_step
 from tasks.tracking.published import Published, ensure_published, point_to
 from tasks.tracking.runs import experiment_of
 from tasks.tracking.tags import RECIPE
@@ -37,7 +38,7 @@ def record_stage(run: RecipeRun, stage: str) -> Published:
     with activity(f"stage {stage}: recording it in MLflow"):
         published = ensure_published(
             run.tracking,
-            gather(store().root, run.made[f"stage {stage}"]),
+            gather(store().root, run.made[stage_step(stage)]),
             experiment=experiment_of(run.plan.recipe),
             parent_run_id=run.lifecycle_run,
             tags={RECIPE: run.plan.recipe.name, **flow_tags()},
@@ -48,8 +49,8 @@ def record_stage(run: RecipeRun, stage: str) -> Published:
 
 def show_stage(run: RecipeRun, stage: str) -> None:
     """Record a stage in MLflow and post its card."""
-    artifact = run.made[f"stage {stage}"]
-    measured = run.made[f"measurement {stage}"]
+    artifact = run.made[stage_step(stage)]
+    measured = run.made[measurement_step(stage)]
     published = record_stage(handed(run), stage, wait_for=results_of(artifact, measured))
     links = {
         "MLflow run": run.tracking.run_page(published.run_id),
@@ -57,7 +58,7 @@ def show_stage(run: RecipeRun, stage: str) -> None:
     }
     card = stage_card(
         artifact,
-        run.status[f"stage {stage}"] == "reused",
+        run.status[stage_step(stage)] == "reused",
         links,
         _losses_before(run, stage),
         measured.facts["heldout_loss"],
@@ -71,12 +72,12 @@ def _losses_before(run: RecipeRun, stage: str) -> dict[str, float]:
     stages = run.plan.recipe.stages
     place = [one.name for one in stages].index(stage)
     goes_on = place and not stages[place].starts_network
-    measured = run.made.get(f"measurement {stages[place - 1].name}") if goes_on else None
+    measured = run.made.get(measurement_step(stages[place - 1].name)) if goes_on else None
     return dict(measured.facts["heldout_loss"]) if measured else {}
 
 
 def _labelled_counts(run: RecipeRun, stage: str) -> dict[str, Any] | None:
     """What became of the rows of a stage's dataset."""
     (dataset,) = (one.dataset for one in run.plan.recipe.stages if one.name == stage)
-    made = run.made.get(f"dataset {dataset}")  # not there where an older stage is taken as it is
+    made = run.made.get(dataset_step(dataset))  # not there where an older stage is taken as it is
     return made.facts["counts"] if made else None

@@ -14,6 +14,7 @@ from tasks.planning.layout import stage_settings
 from tasks.run.recipe_run import RecipeRun
 from tasks.store.artifacts import Artifact, store
 from tasks.store.history import last_artifacts
+from tasks.store.step_names import corpus_step, fresh_step, last_step, stage_step, tokens_step
 
 STAYS = "never"
 GOES_ON = "continue"
@@ -27,7 +28,7 @@ def keep_what_stays(run: RecipeRun) -> None:
         say(f"{run.plan.recipe.name}: no finished run to refresh; this is a first run")
         return
     names = ["tokenizer"]
-    names += [f"stage {s.name}" for s in run.plan.recipe.stages if s.refresh == STAYS]
+    names += [stage_step(s.name) for s in run.plan.recipe.stages if s.refresh == STAYS]
     for name in names:
         if name in last:
             run.pin(name, last[name])
@@ -39,24 +40,24 @@ def go_on_with_new_text(run: RecipeRun, stage: Any) -> None:
     The budget shrinks with the text: a tenth of new tokens gets a tenth of the recipe's steps. With
     less new text than one batch the stage stays as it is until more has come.
     """
-    name = f"stage {stage.name}"
+    name = stage_step(stage.name)
     if stage.refresh != GOES_ON or name not in run.last or name in run.made:
         return
     before = run.last[name]
     step = run.plan.steps[name]
-    inputs = dict(step.inputs) | {"stage before": f"last {name}"}
-    run.pin(f"last {name}", before)
+    inputs = dict(step.inputs) | {"stage before": last_step(name)}
+    run.pin(last_step(name), before)
     new_tokens = all_tokens = 0
     for corpus in stage.corpora:
-        tokens = run.made[f"tokens {corpus}"]
-        seen = run.last.get(f"corpus {corpus}")
+        tokens = run.made[tokens_step(corpus)]
+        seen = run.last.get(corpus_step(corpus))
         all_tokens += _train_tokens(tokens)
-        if seen is None or seen.digest == run.made[f"corpus {corpus}"].digest:
+        if seen is None or seen.digest == run.made[corpus_step(corpus)].digest:
             continue  # unchanged text is replay
         fresh = run.make(_fresh_tokens(run, corpus, seen))
         if _train_tokens(fresh):
             new_tokens += _train_tokens(fresh)
-            inputs[f"tokens {corpus}"] = f"fresh tokens {corpus}"
+            inputs[tokens_step(corpus)] = fresh_step(tokens_step(corpus))
     smallest = stage.batch_size * stage.sequence_length
     if new_tokens < smallest:
         say(
@@ -79,10 +80,10 @@ def go_on_with_new_text(run: RecipeRun, stage: Any) -> None:
 
 def _fresh_tokens(run: RecipeRun, corpus: str, seen: Artifact) -> str:
     """Add the step that tokenises the documents a corpus had not before."""
-    run.pin(f"last corpus {corpus}", seen)
-    usual = run.plan.steps[f"tokens {corpus}"]
-    name = f"fresh tokens {corpus}"
-    inputs = {**usual.inputs, "seen": f"last corpus {corpus}"}
+    run.pin(last_step(corpus_step(corpus)), seen)
+    usual = run.plan.steps[tokens_step(corpus)]
+    name = fresh_step(tokens_step(corpus))
+    inputs = {**usual.inputs, "seen": last_step(corpus_step(corpus))}
     run.plan.steps[name] = replace(usual, name=name, inputs=inputs)
     return name
 

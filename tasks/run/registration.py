@@ -15,6 +15,7 @@ from tasks.run.recipe_run import RecipeRun
 from tasks.store.ancestry import gather
 from tasks.store.artifacts import Artifact, store
 from tasks.store.registry_memory import Version
+from tasks.store.step_names import dataset_step
 from tasks.tracking.record_results import record_results
 
 
@@ -55,7 +56,7 @@ def register_model(run: RecipeRun) -> Version:
         if artifact.kind == "contract"
     }
     finetune = recipe.finetune
-    dataset = run.made[f"dataset {finetune.dataset}"]
+    dataset = run.made[dataset_step(finetune.dataset)]
     rules = {
         "require": {name: dict(rule) for name, rule in recipe.require.items()},
         "overlap": [finetune.overlap, _overlapping(dataset)],

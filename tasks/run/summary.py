@@ -17,6 +17,7 @@ from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
 from tasks.steps.tokens import unigram_losses
 from tasks.store.ancestry import made_as
+from tasks.store.step_names import stage_step, subject_of
 
 CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
 
@@ -51,7 +52,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "forgetting": facts.get("forgetting", {}),
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
         "probes": {
-            name.removeprefix("probe "): dict(artifact.facts)
+            subject_of(name): dict(artifact.facts)
             for name, artifact in run.made.items()
             if artifact.kind == "probe"
         },
@@ -100,7 +101,7 @@ def _stage(run: RecipeRun, stage: Any, made: Any, measured: Any) -> dict[str, An
     return {
         "stage": stage.name,
         "kind": stage.kind,
-        "status": made_as(made) if run.status[f"stage {stage.name}"] == "made" else "reused",
+        "status": made_as(made) if run.status[stage_step(stage.name)] == "made" else "reused",
         "key": made.key,
         "weights_digest": facts["weights_digest"],
         "steps": facts["steps"],

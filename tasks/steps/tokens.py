@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tasks.store.artifacts import Artifact, Input
+from tasks.store.step_names import tokens_step
 
 DOCUMENTS = "documents.arrow"
 ROWS = "rows.arrow"
@@ -27,7 +28,7 @@ def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict
         made: Artifacts by step name.
         corpora: Names of corpora and datasets.
     """
-    tokens = {name: made.get(f"tokens {name}") for name in corpora}
+    tokens = {name: made.get(tokens_step(name)) for name in corpora}
     losses = {name: found.facts["unigram_loss"] for name, found in tokens.items() if found}
     return {name: loss for name, loss in losses.items() if loss is not None}
 

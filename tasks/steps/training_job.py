@@ -10,6 +10,7 @@ from typing import Any
 
 from models.catalogue import TEACHER
 from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer
+from tasks.store.step_names import tokens_step
 from tasks.store.steps import Bound
 
 
@@ -21,7 +22,7 @@ def training_job(
     from models.training.job import TrainingJob
 
     stage = step.step.given["stage"]
-    tokens = {name: step.inputs[f"tokens {name}"] for name in stage.corpora}
+    tokens = {name: step.inputs[tokens_step(name)] for name in stage.corpora}
     before = step.inputs.get("stage before")
     teachers = {
         name: {TEACHER: str(step.inputs[f"teacher of {name}"].folder)} for name in stage.teachers
@@ -30,7 +31,7 @@ def training_job(
     rows: dict[str, Any] = {}
     markings: tuple[str, ...] = ()
     if stage.dataset:
-        dataset = step.inputs[f"tokens {stage.dataset}"]
+        dataset = step.inputs[tokens_step(stage.dataset)]
         rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
         markings = tuple(dataset.facts["markings"])
     return TrainingJob(

@@ -11,6 +11,7 @@ from typing import Any
 
 from tasks.store.ancestry import Ancestry, Manifest, gather, join
 from tasks.store.artifacts import Store
+from tasks.store.step_names import tokens_step
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class ModelFacts:
         """
         found = {}
         for name in measurement.facts["heldout_loss"]:
-            tokens = self._input(measurement, f"tokens {name}")
+            tokens = self._input(measurement, tokens_step(name))
             text = self._input(tokens, "data") if tokens else None
             if tokens and text:
                 found[name] = text, tokens.facts.get("unigram_loss")

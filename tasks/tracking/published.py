@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from models.stage_format import HISTORY, TOKENIZER
 from tasks.store.ancestry import FILE, Ancestry, Manifest
 from tasks.store.artifacts import NOTES
+from tasks.store.step_names import subject_of
 from tasks.tracking.connection import Tracking, answered, made_once
 from tasks.tracking.datasets import dataset_input
 from tasks.tracking.logged_files import list_files
@@ -209,7 +210,7 @@ def model_tags(ancestry: Ancestry) -> dict[str, str]:
     for tokenizer in ancestry.of_kind("tokenizer"):
         tags["fourstage.tokenizer_digest"] = tokenizer.digest
     for contract in ancestry.of_kind("contract"):
-        of = metric_name(contract.name.removeprefix("contract "))
+        of = metric_name(subject_of(contract.name))
         tags[f"fourstage.contract.{of}"] = contract.digest
     return tags
 

@@ -75,8 +75,8 @@ def record_results(
 
 def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
     """The facts of the last measured stage, with its evaluation where there is one."""
-    measured = [made[name] for name in made if name.startswith("measurement ")]
-    probes = [made[name] for name in made if name.startswith("probe ")]
+    measured = [artifact for artifact in made.values() if artifact.kind == "measurement"]
+    probes = [artifact for artifact in made.values() if artifact.kind == "probe"]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]
     if not last:
         return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.store.ancestry import Manifest
 from tasks.store.model_facts import ModelFacts
+from tasks.store.step_names import subject_of
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.datasets import name_and_digest
 from tasks.tracking.runs import BATCH, metric_name
@@ -87,7 +88,7 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
         for metric, value in found.get(table, {}).items():
             yield Figure(f"{place}{metric}", value, text=facts.dataset)
     for probe in facts.probes:
-        dataset = probe.name.removeprefix("probe ")
+        dataset = subject_of(probe.name)
         for place, table in (("probe", "metrics"), ("baseline", "baseline")):
             for metric, value in probe.facts[table].items():
                 yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
