@@ -86,6 +86,14 @@ class ResolvedStage(StageSettings):
     teachers: Mapping[str, str] = field(default_factory=dict)
     init: str | None = None
 
+    @property
+    def tokens_a_step(self) -> float:
+        """Tokens that an update reads, on average over the phases."""
+        return sum(
+            phase.share * (phase.batch_size or self.batch_size) * phase.sequence_length
+            for phase in self.phases
+        )
+
 
 @dataclass(frozen=True)
 class ResolvedRecipe:

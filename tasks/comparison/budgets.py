@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fourstage.terminal import say
 from tasks.comparison.participants import SCORES, Entry, Run, pretraining_stages
@@ -14,6 +14,9 @@ from tasks.run.recipe_run import open_run
 from tasks.store.artifacts import Artifact, store
 from tasks.store.step_names import stage_step, tokens_step
 from tasks.store.steps import look_ahead
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
 
 TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
 
@@ -76,13 +79,13 @@ def _finished(plan: Plan, seed: int) -> Run | None:
     return Run(plan, seed, made) if all(name in made for name in scores) else None
 
 
-def _tokens_as_written(stage: Any, made: Mapping[str, Artifact]) -> float:
+def _tokens_as_written(stage: ResolvedStage, made: Mapping[str, Artifact]) -> float:
     """About what a stage's own budget reads; exact enough to share a total out."""
     amount = stage.budget.amount
     if stage.budget.unit == "tokens":
         return amount
     if stage.budget.unit == "steps":
-        return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
+        return amount * stage.tokens_a_step
     # A pass lasts until the corpus that takes longest has been read once.
     return amount * max(
         made[tokens_step(name)].facts["tokens"]["train"] / share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.steps.tokens import a_character, unigram_losses
 from tasks.store.provenance import git_state, machine
 from tasks.store.step_names import tokens_step
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
 
 
 def judge(
@@ -251,7 +254,7 @@ def _first_stage(entry: Entry) -> str:
     return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
 
 
-def _spent(runs: Sequence[Run], stages: Sequence[Any] | None = None) -> dict[str, float]:
+def _spent(runs: Sequence[Run], stages: Sequence[ResolvedStage] | None = None) -> dict[str, float]:
     return {
         what: float(np.mean([run.spent(what, stages) for run in runs]))
         for what in ("steps", "tokens", "seconds")

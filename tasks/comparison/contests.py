@@ -68,18 +68,20 @@ def contests_of(
         found[PROBE_MEAN] = on, _contest(on, probed, contrasts)
     plan = next(iter(runs.values()))[0].plan
     first, *others = (of[0].plan.recipe for of in runs.values())
+    head, dataset = (s.head, s.dataset) if (s := first.finetune) else (None, None)
     for metric in first.metrics:
-        if all(metric in other.metrics for other in others):
-            answers = answers_of(first.finetune.head, plan.folders)
-            on = [DataSet(first.finetune.dataset, answers, metric, "evaluation")]
+        if head and dataset and all(metric in other.metrics for other in others):
+            answers = answers_of(head, plan.folders)
+            on = [DataSet(dataset, answers, metric, "evaluation")]
             found[metric] = on, _contest(on, runs, contrasts)
     return found
 
 
 def _pretrainings(runs: Sequence[Run]) -> list[Run]:
     """One run of each pre-training."""
-    stage = stage_step(runs[0].plan.recipe.pretrained.name)
-    return list({run.made[stage].key: run for run in runs}.values())
+    stage = runs[0].plan.recipe.pretrained
+    assert stage is not None, "probes ask a pre-trained network"
+    return list({run.made[stage_step(stage.name)].key: run for run in runs}.values())
 
 
 def _contest(on: Sequence[DataSet], runs: Runs, contrasts: Sequence[tuple[str, str]]) -> Contest:

@@ -45,7 +45,7 @@ def entries_of(
             )
         if resolved.pretrained is not None:
             probed.setdefault(tuple(sorted(resolved.probes.items())), resolved.name)
-        labelled = resolved.finetune.dataset if resolved.finetune else "no dataset"
+        labelled = (resolved.finetune and resolved.finetune.dataset) or "no dataset"
         asked.setdefault((labelled, resolved.evaluation_split), resolved.name)
         entries.append(
             Entry(

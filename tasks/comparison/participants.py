@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact
 from tasks.store.step_names import measurement_step, stage_step, subject_of
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Run:
         return {subject_of(name): self.made[name] for name in steps}
 
     @property
-    def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
+    def stages(self) -> list[tuple[ResolvedStage, Artifact, Artifact]]:
         """Each stage of the last network with its artifact and its measurement."""
         return [
             (stage, self.made[stage_step(stage.name)], self.made[measurement_step(stage.name)])
@@ -86,7 +89,7 @@ class Run:
         ]
         return guessed[-1] if guessed else ("", {})
 
-    def spent(self, what: str, stages: Iterable[Any] | None = None) -> float:
+    def spent(self, what: str, stages: Iterable[ResolvedStage] | None = None) -> float:
         """Sum of ``steps``, ``tokens`` or ``seconds`` over stages.
 
         Args:
@@ -98,6 +101,6 @@ class Run:
         return sum((stage.notes if what == "seconds" else stage.facts)[what] for stage in made)
 
 
-def pretraining_stages(recipe: Any) -> list[Any]:
+def pretraining_stages(recipe: ResolvedRecipe) -> list[ResolvedStage]:
     """The stages before the labels that trained the last network."""
     return [s for s in recipe.last_network if s.kind != "finetune" and s.init is None]

@@ -10,11 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.store.artifacts import Artifact, Missing
 from tasks.store.step_names import stage_step, subject_of
 from tasks.store.steps import PreviousArtifacts, Prospect, Step
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 LATEST = 5  # stages of a network whose speed counts
 # Two cores (Intel Xeon with AVX-512, float32): networks of 0.4 and 3.1 million weights in their
@@ -55,7 +58,7 @@ class Cost:
 
 
 def stage_costs(
-    recipe: Any, prospects: Sequence[Prospect], previous: PreviousArtifacts
+    recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
 ) -> list[Cost]:
     """What each stage that is not in the store will take.
 
@@ -71,7 +74,7 @@ def stage_costs(
     for stage in recipe.stages:
         if stage_step(stage.name) in reused or stage.init is not None:
             continue
-        read = stage.corpora or {stage.dataset: 1.0}
+        read = stage.corpora or ({stage.dataset: 1.0} if stage.dataset else {})
         known = {name: sizes[name] for name in read if name in sizes}
         tokens = _tokens(stage, read, known)
         speed, measured = tokens_per_second(
@@ -107,7 +110,9 @@ def tokens_per_second(
     return 1 / (SECONDS_A_TOKEN + SECONDS_A_WEIGHT * weights), False
 
 
-def disk_bytes(recipe: Any, prospects: Sequence[Prospect], previous: PreviousArtifacts) -> float:
+def disk_bytes(
+    recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
+) -> float:
     """About how much more will be on disk when all that is not in the store has been made.
 
     A step is taken to be as large as the last one of its name; without one, its size is reckoned
@@ -143,13 +148,15 @@ def disk_bytes(recipe: Any, prospects: Sequence[Prospect], previous: PreviousArt
     return total + 2 * (1 + MOMENTS) * FLOAT * largest
 
 
-def _tokens(stage: Any, read: Mapping[str, float], sizes: Mapping[str, float]) -> float | None:
+def _tokens(
+    stage: ResolvedStage, read: Mapping[str, float], sizes: Mapping[str, float]
+) -> float | None:
     """About how many tokens a stage's budget reads; None where a pass has no known size."""
     amount = stage.budget.amount
     if stage.budget.unit == "tokens":
         return amount
     if stage.budget.unit == "steps":
-        return amount * sum(p.share * p.batch_size * p.sequence_length for p in stage.phases)
+        return amount * stage.tokens_a_step
     if set(read) - set(sizes):
         return None
     # A pass lasts until the corpus that takes longest has been read once.
@@ -199,7 +206,7 @@ def _blocks(network: Mapping[str, Any]) -> float:
     return network.get("num_layers", 1) * (4 * width**2 + 2 * width * inside)
 
 
-def _weights(recipe: Any, stage: Any) -> float:
+def _weights(recipe: ResolvedRecipe, stage: ResolvedStage) -> float:
     network = stage.network
     if stage.init is not None and recipe.start is not None:
         return _size(Path(recipe.start)) / FLOAT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
@@ -27,6 +27,12 @@ from tasks.store.step_names import (
 from tasks.store.steps import Step
 from tasks.tracking.runs import experiment_of
 
+if TYPE_CHECKING:
+    from corpora.snapshot import Snapshot
+    from data_contracts.sources import Source
+    from data_contracts.suite import Suite
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
+
 HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
 
 
@@ -35,13 +41,13 @@ class Plan:
     """A recipe ready to run.
 
     Attributes:
-        recipe: Every value explicit (`fourstage.recipe.resolved.ResolvedRecipe`).
+        recipe: Every value explicit.
         steps: By name, every step after those it is made from.
         folders: Project folders that were searched first.
         smoke: Whether it is a smoke run, which may touch no real model.
     """
 
-    recipe: Any
+    recipe: ResolvedRecipe
     steps: dict[str, Step]
     folders: tuple[Path, ...]
     smoke: bool
@@ -51,14 +57,14 @@ class Plan:
         return [step for step in self.steps.values() if step.kind in kinds]
 
 
-def stage_settings(stage: Any) -> dict[str, Any]:
+def stage_settings(stage: ResolvedStage) -> dict[str, Any]:
     """What of a resolved stage, on this machine, enters its key."""
     from fourstage.recipe.resolved import stage_spec
 
     return {**stage_spec(stage), **_teachers(stage), **arithmetic(stage.precision)}
 
 
-def _teachers(stage: Any) -> dict[str, Any]:
+def _teachers(stage: ResolvedStage) -> dict[str, Any]:
     """Digests of the folders that a stage learns from: a folder's name says nothing of it.
 
     A teacher that is a stage of the recipe is an input of the step instead.
@@ -82,10 +88,10 @@ class Layout:
 
     def __init__(
         self,
-        recipe: Any,
-        sources: Mapping[str, Any],
-        snapshots: Mapping[str, Any],
-        suites: Mapping[str, Any],
+        recipe: ResolvedRecipe,
+        sources: Mapping[str, Source],
+        snapshots: Mapping[str, Snapshot],
+        suites: Mapping[str, Suite],
         folders: tuple[Path, ...],
     ):
         self.recipe = recipe
@@ -160,7 +166,7 @@ class Layout:
     def _promises(
         self,
         name: str,
-        suite: Any,
+        suite: Suite,
         data: str,
         parameters: Mapping[str, float] | None = None,
         given: Mapping[str, Any] | None = None,
@@ -201,6 +207,7 @@ class Layout:
         from models.interchange.start import start_files
 
         start = self.recipe.start
+        assert start is not None, "asked for where a recipe has one"
         return {"start": start_files(start)}, {"start": start}
 
     def _reads_start(self) -> tuple[Path, ...]:
@@ -255,7 +262,7 @@ class Layout:
     def _contract_of_tokens(self, name: str) -> None:
         self._promises(contract_step(tokens_step(name)), self.suites["tokens"], tokens_step(name))
 
-    def _stage(self, stage: Any, before: str | None) -> str:
+    def _stage(self, stage: ResolvedStage, before: str | None) -> str:
         given = {
             "stage": stage,
             "recipe": self.recipe.name,
@@ -290,7 +297,7 @@ class Layout:
             given=given,
         )
 
-    def _measurement(self, stage: Any, used: Sequence[str]) -> None:
+    def _measurement(self, stage: ResolvedStage, used: Sequence[str]) -> None:
         """What the stage's network knows of every corpus of the recipe, and of the labels."""
         inputs = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
         inputs |= {tokens_step(name): tokens_step(name) for name in used}
@@ -323,7 +330,8 @@ class Layout:
         pretrained = [stage.sequence_length for stage in stages if stage.head is None]
         return min(pretrained or [stage.sequence_length for stage in stages])
 
-    def _evaluation(self, stage: Any) -> None:
+    def _evaluation(self, stage: ResolvedStage) -> None:
+        assert stage.dataset is not None, "finetune has labelled rows"
         made = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
         parts = self._parts(stage)
         beside: dict[str, str] = {}
@@ -365,7 +373,7 @@ class Layout:
             given={"folders": self.folders},
         )
 
-    def _probe(self, stage: Any, name: str) -> None:
+    def _probe(self, stage: ResolvedStage, name: str) -> None:
         """What the pre-trained network knows of a dataset that it was not trained on."""
         if tokens_step(name) not in self._steps:
             self._tokens(name)
@@ -422,7 +430,7 @@ class Layout:
             "given": {"source": source, "snapshot": snapshot},
         }
 
-    def _parts(self, stage: Any, also: Sequence[str] = ()) -> tuple[Path, ...]:
+    def _parts(self, stage: ResolvedStage, also: Sequence[str] = ()) -> tuple[Path, ...]:
         """The files that a stage names, and those of other objectives."""
         from models.catalogue import file_of
 
@@ -437,15 +445,19 @@ class Layout:
         """Whether rows are answered by one of a few names."""
         from models.catalogue import answers_of
 
-        return answers_of(self.recipe.finetune.head, self.folders).is_class
+        finetune = self.recipe.finetune
+        if finetune is None or finetune.head is None:
+            return False
+        return answers_of(finetune.head, self.folders).is_class
 
     def _answers(self) -> tuple[Path, ...]:
         """The file of what the head answers, where there is one."""
         from models.catalogue import answers_name, file_of
 
-        if self.recipe.finetune is None:
+        finetune = self.recipe.finetune
+        if finetune is None or finetune.head is None:
             return ()
-        name = answers_name(self.recipe.finetune.head, self.folders)
+        name = answers_name(finetune.head, self.folders)
         return (file_of("answers", name, self.folders),)
 
     def _scheme(self) -> Path:
@@ -453,7 +465,7 @@ class Layout:
         return module_file(f"models.tokenizers.{self.recipe.tokenizer.scheme}")
 
 
-def has_pairs(source: Any) -> bool:
+def has_pairs(source: Source) -> bool:
     """Whether the rows of a dataset have two texts."""
     return source.fields.text_pair is not None
 
@@ -470,7 +482,7 @@ def arithmetic(precision: str) -> dict[str, str]:
     }
 
 
-def _suite_digest(suite: Any) -> str:
+def _suite_digest(suite: Suite) -> str:
     from data_contracts.suite import suite_digest
 
     return suite_digest(suite)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fourstage.digests import digest
 from fourstage.settings import home
@@ -21,6 +21,8 @@ from tasks.store.registry_memory import CHAMPION, remembered_versions
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fourstage.recipe.resolved import ResolvedRecipe
 
 PROFILE = "profile.parquet"
 
@@ -50,7 +52,7 @@ class Reference:
         return profile.loc[~profile["id"].isin(list(quarantined))]
 
 
-def find_reference(recipe: Any, contract: str) -> Reference | None:
+def find_reference(recipe: ResolvedRecipe, contract: str) -> Reference | None:
     """The reference of one source.
 
     Args:

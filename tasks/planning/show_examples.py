@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 from tasks.store.step_names import tokens_step
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from models.protocols import Objective
     from tasks.planning.layout import Plan
+    from tasks.store.artifacts import Artifact
 
 EXAMPLES = 10
 
@@ -85,15 +89,15 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
             yield shown(clean, batch, row, tokenizer, meanings)
 
 
-def _in_words(name: str, objective: Any, labels: Any) -> list[Any]:
+def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[Any]:
     """What an objective would say if it were sure of the right answers."""
     import numpy as np
 
     return objective.decode({f"{name}_logits": np.eye(int(labels.max()) + 1)[labels]})
 
 
-def _data(tokens: Any, labelled: bool) -> Any:
-    """Training documents, or rows."""
+def _data(tokens: Artifact, labelled: bool) -> Any:
+    """Training documents, or rows, which have answers, too."""
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from tasks.steps.tokens import DOCUMENTS, ROWS
 

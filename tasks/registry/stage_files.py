@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fourstage.digests import hash_file
 from fourstage.errors import EnvironmentFault, RecipeError, located
@@ -16,6 +16,9 @@ from tasks.registry.lineage import Hop, trace
 from tasks.store.artifacts import Artifact, Store
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
+
+if TYPE_CHECKING:
+    from fourstage.recipe.schema import Recipe
 
 COPIES = "versions"  # folder of the home; whatever lies there can be made again
 
@@ -114,7 +117,7 @@ def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[t
         yield folder, folder / TOKENIZER
 
 
-def by_number(recipe: Any) -> tuple[Any, dict[str, Path]]:
+def by_number(recipe: Recipe) -> tuple[Recipe, dict[str, Path]]:
     """The registered version that a recipe starts from, looked up where it names one.
 
     Args:

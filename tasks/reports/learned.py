@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe
 
 LEARNED = 1.0  # nats under the loss of frequencies alone from which a pre-training can be judged
 # What lets a network of a few layers learn within minutes (recipes/evidence/bert.yaml).
@@ -53,7 +56,7 @@ def little_learned(
     ]
 
 
-def beyond_pretraining(recipe: Any) -> list[str]:
+def beyond_pretraining(recipe: ResolvedRecipe) -> list[str]:
     """What to say where the labels are read in longer windows than any pre-training had.
 
     Args:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prefect import Task
 
@@ -47,6 +47,9 @@ from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.orphans import close_orphans
 from tasks.tracking.record_results import record_results
 from tasks.tracking.runs import experiment_of, finish_run, set_tags, start_lifecycle
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
 
 TASKS: Mapping[str, Task] = {
     "corpus": prepare_corpus,
@@ -198,7 +201,7 @@ class RecipeRun:
         post(self.plan.recipe.name, card, page, about)
 
     @cached_property
-    def stages(self) -> list[tuple[Any, Artifact, Artifact]]:
+    def stages(self) -> list[tuple[ResolvedStage, Artifact, Artifact]]:
         """Each finished stage with its artifact and its measurement."""
         return [
             (stage, self.made[stage_step(stage.name)], self.made[measurement_step(stage.name)])

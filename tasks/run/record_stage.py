@@ -79,5 +79,6 @@ def _losses_before(run: RecipeRun, stage: str) -> dict[str, float]:
 def _labelled_counts(run: RecipeRun, stage: str) -> dict[str, Any] | None:
     """What became of the rows of a stage's dataset."""
     (dataset,) = (one.dataset for one in run.plan.recipe.stages if one.name == stage)
-    made = run.made.get(dataset_step(dataset))  # not there where an older stage is taken as it is
+    # Not there where an older stage is taken as it is.
+    made = run.made.get(dataset_step(dataset)) if dataset else None
     return made.facts["counts"] if made else None

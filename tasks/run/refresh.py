@@ -7,7 +7,7 @@ stays: another one would change every token, and every stage with it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fourstage.terminal import say
 from tasks.planning.layout import stage_settings
@@ -15,6 +15,9 @@ from tasks.run.recipe_run import RecipeRun
 from tasks.store.artifacts import Artifact, store
 from tasks.store.history import last_artifacts
 from tasks.store.step_names import corpus_step, fresh_step, last_step, stage_step, tokens_step
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
 
 STAYS = "never"
 GOES_ON = "continue"
@@ -34,7 +37,7 @@ def keep_what_stays(run: RecipeRun) -> None:
             run.pin(name, last[name])
 
 
-def go_on_with_new_text(run: RecipeRun, stage: Any) -> None:
+def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
     """Let a stage whose policy is ``continue`` start from its last version, on new documents only.
 
     The budget shrinks with the text: a tenth of new tokens gets a tenth of the recipe's steps. With

@@ -35,6 +35,10 @@ def _registering() -> str:
 def register_model(run: RecipeRun) -> Version:
     """Make the package a version, the challenger; the same package is the same version."""
     recipe = run.plan.recipe
+    finetune = recipe.finetune
+    assert recipe.model is not None
+    assert finetune is not None
+    assert finetune.dataset is not None
     evaluation = run.made["evaluation"]
     with activity(f"{recipe.model}: registering the model"):
         version = register(
@@ -55,7 +59,6 @@ def register_model(run: RecipeRun) -> Version:
         for name, artifact in run.made.items()
         if artifact.kind == "contract"
     }
-    finetune = recipe.finetune
     dataset = run.made[dataset_step(finetune.dataset)]
     rules = {
         "require": {name: dict(rule) for name, rule in recipe.require.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fourstage.recipe.schema import STAGE_KINDS
 from tasks.orchestration.posting import post
@@ -18,6 +18,10 @@ from tasks.run.recipe_run import RecipeRun
 from tasks.steps.tokens import unigram_losses
 from tasks.store.ancestry import made_as
 from tasks.store.step_names import stage_step, subject_of
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
+    from tasks.store.artifacts import Artifact
 
 CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
 
@@ -96,7 +100,9 @@ def show_summary(run: RecipeRun) -> dict[str, Any]:
     return summary
 
 
-def _stage(run: RecipeRun, stage: Any, made: Any, measured: Any) -> dict[str, Any]:
+def _stage(
+    run: RecipeRun, stage: ResolvedStage, made: Artifact, measured: Artifact
+) -> dict[str, Any]:
     facts, notes, losses = made.facts, made.notes, measured.facts["heldout_loss"]
     return {
         "stage": stage.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from tasks.steps.durable import durable
 from tasks.store.artifacts import Findings
 from tasks.store.kept import kept_rows
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from corpora.prepared import PreparedRow
+    from models.evaluation.baseline import Texts
 
 ANSWERS = "answers.parquet"  # id, and what each rival says of the row
 
@@ -24,7 +28,7 @@ def fit_baseline(step: Bound, folder: Path) -> Findings:
     from models.evaluation.baseline import cheap_baseline, majority
 
     data, settings = step.inputs["data"], step.step.settings
-    of: dict[str, list[Any]] = {}
+    of: dict[str, list[PreparedRow]] = {}
     for row in kept_rows(data, step.inputs["contract"]):
         of.setdefault(row.split, []).append(row)
     names = data.facts["labels"]
@@ -51,7 +55,7 @@ def fit_baseline(step: Bound, folder: Path) -> Findings:
     return Findings({"metric": settings["metric"], **vars(choice)})
 
 
-def _texts(rows: list[Any], number: Mapping[str, int]) -> Any:
+def _texts(rows: list[PreparedRow], number: Mapping[str, int]) -> Texts:
     from models.evaluation.baseline import Texts
 
     columns = [[row.text for row in rows]]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.store.steps import Bound, Step
+
+if TYPE_CHECKING:
+    from models.interchange.huggingface import Checkpoint
+    from models.protocols import Tokenizer
 
 READER = "models.interchange.start"
 
@@ -23,7 +27,7 @@ def brought_tokenizer(step: Bound, texts: Iterable[str]) -> Any:
     )
 
 
-def brought_network(step: Bound, tokenizer: Any) -> Any:
+def brought_network(step: Bound, tokenizer: Tokenizer) -> Checkpoint:
     """The network as a `Checkpoint`, with a row for each piece of the tokenizer."""
     return _reader().with_tokenizer(_reader().read_start(step.step.given["start"]), tokenizer)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tasks.store.artifacts import Artifact, Input
 from tasks.store.step_names import tokens_step
+
+if TYPE_CHECKING:
+    from models.protocols import Tokenizer
 
 DOCUMENTS = "documents.arrow"
 ROWS = "rows.arrow"
@@ -14,7 +17,7 @@ PROFILE = "profile.parquet"
 HELDOUT = "heldout"
 
 
-def load_tokenizer(artifact: Input) -> Any:
+def load_tokenizer(artifact: Input) -> Tokenizer:
     """The tokenizer of an artifact."""
     from models.tokenizers import loading
 

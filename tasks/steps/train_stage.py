@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fourstage.digests import hash_file
 from fourstage.errors import Interrupted
@@ -18,6 +18,9 @@ from tasks.steps.tokens import load_tokenizer
 from tasks.steps.training_job import training_job
 from tasks.store.artifacts import NOTES, Findings
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from models.training.job import Outcome, TrainingJob
 
 
 @durable()
@@ -67,13 +70,13 @@ def train_stage(
     return Findings(facts, notes)
 
 
-def _trained(job: Any, folder: Path, report: Any) -> Any:
+def _trained(job: TrainingJob, folder: Path, report: StageReport) -> Outcome:
     from models.training.gradient import train
 
     return train(job, folder, report)
 
 
-def _taken_over(step: Bound, folder: Path) -> Any:
+def _taken_over(step: Bound, folder: Path) -> Outcome:
     """Write the network of ``init`` as a stage that no update has touched."""
     from models.interchange.stage_folder import fill_stage
     from models.training.job import Outcome

@@ -6,17 +6,20 @@ Apart from the task, which may change in what it says and records without traini
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from models.catalogue import TEACHER
 from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer
 from tasks.store.step_names import tokens_step
 from tasks.store.steps import Bound
 
+if TYPE_CHECKING:
+    from models.training.job import TrainingJob
+
 
 def training_job(
     step: Bound, seconds_left: float | None = None, bytes_left: float | None = None
-) -> Any:
+) -> TrainingJob:
     """Everything the training loop needs, from a step, its inputs and what it may use up."""
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.training.job import TrainingJob
@@ -28,7 +31,7 @@ def training_job(
         name: {TEACHER: str(step.inputs[f"teacher of {name}"].folder)} for name in stage.teachers
     }
     objectives = {n: {**said, **teachers.get(n, {})} for n, said in stage.objectives.items()}
-    rows: dict[str, Any] = {}
+    rows: dict[str, TokenisedRows] = {}
     markings: tuple[str, ...] = ()
     if stage.dataset:
         dataset = step.inputs[tokens_step(stage.dataset)]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tasks.store.artifacts import Input
+
+if TYPE_CHECKING:
+    from corpora.prepared import PreparedRow
 
 QUARANTINED = "quarantined.json"  # output of a contract: reasons by id
 
 
-def kept_rows(dataset: Input, contract: Input) -> Iterator[Any]:
+def kept_rows(dataset: Input, contract: Input) -> Iterator[PreparedRow]:
     """The rows of a dataset that its contract did not send to quarantine."""
     from corpora.prepared import prepared_rows
 

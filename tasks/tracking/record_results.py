@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tasks.store.ancestry import gather, join
 from tasks.store.artifacts import Artifact, store
@@ -20,6 +20,9 @@ from tasks.tracking.run_parameters import log_parameters, parameters
 from tasks.tracking.runs import set_tags
 from tasks.tracking.tags import NOTE
 
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe
+
 PLACE = "evaluation"  # folder of the run's artifacts
 
 
@@ -27,7 +30,7 @@ PLACE = "evaluation"  # folder of the run's artifacts
 def record_results(
     tracking: Tracking,
     run_id: str,
-    recipe: Any,
+    recipe: ResolvedRecipe,
     made: Mapping[str, Artifact],
     model_id: str | None = None,
 ) -> ModelFacts | None:

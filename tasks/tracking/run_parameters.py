@@ -6,13 +6,16 @@ The whole recipe is the run's ``recipe.yaml``; every setting of a stage is on th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.runs import PARAM_BATCH, PARAM_LENGTH, metric_name
 
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe
 
-def parameters(recipe: Any) -> dict[str, str]:
+
+def parameters(recipe: ResolvedRecipe) -> dict[str, str]:
     """Name and value of each parameter of a resolved recipe."""
     last = recipe.stages[-1]
     tokenizer = recipe.tokenizer

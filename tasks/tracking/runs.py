@@ -21,13 +21,15 @@ from tasks.tracking.tags import DIGEST, HOME, KEY, KIND, RECIPE, REQUEST, STAGE
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
+    from fourstage.recipe.resolved import ResolvedRecipe
+
 BATCH = 1000  # metrics in one request, MLflow's limit
 PARAM_BATCH = 100
 NAME_LENGTH = 250  # characters of a metric's or parameter's name, MLflow's limit
 PARAM_LENGTH = 6000  # characters of a parameter's value, MLflow's limit
 
 
-def experiment_of(recipe: Any) -> str:
+def experiment_of(recipe: ResolvedRecipe) -> str:
     """Name of a recipe's experiment: the model it registers, else its own.
 
     So all runs that competed for a model stand in one table and one chart, whichever recipe they
