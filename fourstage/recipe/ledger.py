@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from fourstage.recipe import part_settings, parts
+from fourstage.recipe import part_settings
 from fourstage.recipe.paths import path_text
 from fourstage.recipe.schema import Recipe
+from models import catalogue
 from models.signatures import Setting, settings_of
 
 
@@ -91,8 +92,8 @@ class Ledger:
         self, kind: str, name: str, path: str, said: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """All settings of an objective or a head, and the defaults in its file."""
-        known = settings_of(parts.file_of(kind, name, self.folders))
-        article = parts.ARTICLES[kind].split()[-1]
+        known = settings_of(catalogue.file_of(kind, name, self.folders))
+        article = catalogue.KINDS[kind].split()[-1]
         self.settings(path, said, known, f"a setting of {article} {name!r}")
         fallback = {s.name: s.default for s in known.values() if not s.required}
         for key in known:

@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from fourstage.errors import RecipeError, UnknownNameError
-from fourstage.recipe import parts
 from fourstage.recipe.messages import faults_of, raise_all, source_of
 from fourstage.recipe.paths import Path as Place
 from fourstage.recipe.paths import parse_path, path_text
@@ -18,6 +17,7 @@ from fourstage.recipe.schema import Recipe
 from fourstage.recipe.smoke import shrink
 from fourstage.settings import REPOSITORY, current_folder, search_folders
 from fourstage.strict_yaml import Document, kind_of, parse_document, read_document
+from models import catalogue
 
 # These are merged: keys that the child lacks keep the parent's value. All others are replaced.
 MERGED = frozenset({"tokenizer", "units", "limits", "evaluate", "promote"})
@@ -319,7 +319,9 @@ def _unknown_names(
     def check(path: Place, name: Any, kind: str) -> None:
         if isinstance(name, str):
             place = f"{source_of(path, where)}: {path_text(path)}"
-            found.append(parts.unknown(place, name, kind, folders))
+            there = catalogue.names(kind, folders)
+            if name not in there:
+                found.append(UnknownNameError(place, name, catalogue.KINDS[kind], there))
 
     check(("family",), value.get("family"), "families")
     stages = value.get("stages")

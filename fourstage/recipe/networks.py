@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import UnknownNameError
-from fourstage.recipe import part_settings, parts
+from fourstage.recipe import part_settings
 from fourstage.recipe.ledger import Ledger
 from models import catalogue
 from models.signatures import settings_of
@@ -39,7 +39,7 @@ def resolve_network(
         size: Name of a size in that file, or the network's own arguments.
         place: Path of the size, such as ``size`` or ``stages[1].size``.
     """
-    known = settings_of(parts.file_of("families", family, ledger.folders))
+    known = settings_of(catalogue.file_of("families", family, ledger.folders))
     sizes = catalogue.literals("families", family, ledger.folders).get("SIZES", {})
     fallback = {s.name: s.default for s in known.values() if not s.required}
     if isinstance(size, str):

@@ -51,7 +51,7 @@ def resolve(
         RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
     folders = search_folders(recipe.path) if folders is None else folders
-    check_supported(recipe, folders)
+    check_supported(recipe)
     return _Resolution(Ledger(recipe, sources, folders, registered or {})).resolved(seed)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from fourstage.recipe import defaults, parts
+from fourstage.recipe import defaults
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import Network, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
@@ -204,11 +204,11 @@ class StageResolution:
             return {}, {}, {}
         given = stage.objectives
         if stage.init is not None:  # what later stages go on with
-            known = parts.available("objectives", self.ledger.folders)
+            known = catalogue.names("objectives", self.ledger.folders)
             given = {head: {} for head in self.brought if head in known}
         if given is None:
             if before is None or (before.init and not before.objectives):
-                known = ", ".join(parts.available("objectives", self.ledger.folders))
+                known = ", ".join(catalogue.names("objectives", self.ledger.folders))
                 self.ledger.fault(at, f"the key 'objectives' is missing. Known: {known}")
                 return {}, {}, {}
             kept = {n: dict(s) for n, s in before.objectives.items() if self._feeds(n, stage)}
@@ -277,7 +277,7 @@ class StageResolution:
         if stage.stage != "finetune":
             return None, {}, {}
         if not stage.head:
-            known = ", ".join(parts.available("heads", self.ledger.folders))
+            known = ", ".join(catalogue.names("heads", self.ledger.folders))
             self.ledger.fault(at, f"the key 'head' is missing. Known: {known}")
             return None, {}, {}
         name, said = next(iter(stage.head.items()))

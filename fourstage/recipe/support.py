@@ -5,10 +5,8 @@ When one is implemented, its line here is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
-from fourstage.recipe import parts
 from fourstage.recipe.messages import raise_all
 from fourstage.recipe.schema import Recipe, Stage
 from models.tokenizers.loading import CLASSES
@@ -19,44 +17,30 @@ STAGE_KEYS_TO_COME = ("lengths", "decode")
 REMEDIES = ("layer_decay",)
 
 
-def check_supported(recipe: Recipe, folders: Sequence[Path] = ()) -> None:
+def check_supported(recipe: Recipe) -> None:
     """Refuse what is part of the schema but not implemented yet.
 
     Raises:
         RecipeError: One line for each, "not supported yet: …".
     """
     raise_all(
-        [
-            f"{recipe.where}: {place}: not supported yet: {what}"
-            for place, what in _to_come(recipe, folders)
-        ]
+        [f"{recipe.where}: {place}: not supported yet: {what}" for place, what in _to_come(recipe)]
     )
 
 
-def _to_come(recipe: Recipe, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    families = {"family": recipe.family}
-    families |= {f"stages[{i}].family": s.family for i, s in enumerate(recipe.stages) if s.family}
-    for place, family in families.items():
-        if parts.is_missing(family, "families", folders):
-            there = ", ".join(parts.available("families", folders))
-            yield place, f"the family {family!r}; there are: {there}"
+def _to_come(recipe: Recipe) -> Iterator[tuple[str, str]]:
     tokenizer = recipe.tokenizer
     if tokenizer and tokenizer.scheme and tokenizer.scheme not in SCHEMES:
         yield "tokenizer.scheme", f"{tokenizer.scheme!r}; there are: {', '.join(SCHEMES)}"
     for i, stage in enumerate(recipe.stages):
-        for place, what in _in_stage(stage, folders):
+        for place, what in _in_stage(stage):
             yield f"stages[{i}].{place}", what
 
 
-def _in_stage(stage: Stage, folders: Sequence[Path]) -> Iterator[tuple[str, str]]:
+def _in_stage(stage: Stage) -> Iterator[tuple[str, str]]:
     for key in STAGE_KEYS_TO_COME:
         if getattr(stage, key) is not None:
             yield key, f"the key {key!r}"
-    for kind, key in (("objectives", "objectives"), ("heads", "head")):
-        for name in getattr(stage, key) or ():
-            if parts.is_missing(name, kind, folders):
-                there = ", ".join(parts.available(kind, folders))
-                yield key, f"the {kind.removesuffix('s')} {name!r}; there are: {there}"
     for name in sorted(stage.remedies.model_fields_set if stage.remedies else ()):
         if name not in REMEDIES:
             yield "remedies", f"{name!r}; there is: {', '.join(REMEDIES)}"

@@ -61,7 +61,7 @@ def loads_or_refuses(folder: Path, content: bytes) -> None:
         said = "x.yaml"
         try:
             recipe = load_recipe(file, smoke=smoke, folders=[folder])
-            check_supported(recipe, [folder])
+            check_supported(recipe)
             resolve(recipe)
         except RecipeError as error:
             said = str(error)

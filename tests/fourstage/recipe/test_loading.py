@@ -224,11 +224,8 @@ def test_a_family_in_capitals_suggests_the_right_one(write):
     ("name", "places"),
     [
         ("zh-reviews", ("l2_sp", "replay", "head_tail")),
-        ("electra-tagging", ("'token_classification'", "windows")),
-        (
-            "t5-summaries",
-            ("'t5'", "'sentencepiece'", "'span_denoising'", "'generation'", "adafactor", "decode"),
-        ),
+        ("long-rows", ("windows",)),
+        ("source-and-target", ("'sentencepiece'", "adafactor", "decode")),
     ],
 )
 def test_what_is_still_to_come_parses_and_is_refused_as_that(name, places):

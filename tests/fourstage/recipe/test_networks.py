@@ -121,10 +121,6 @@ def test_each_stage_is_held_against_its_own_family(write):
         ),
         (("family: distilbert", "family: distilbart"), "stages[1].family: 'distilbart' is not a f"),
         (
-            ("family: distilbert", "family: gpt2"),
-            "stages[1].family: not supported yet: the family 'gpt2'",
-        ),
-        (
             ("size: tiny", f"size: {SHORT}"),
             "stages[1].sequence_length: 64 tokens are longer than the position table of distilbert",
         ),
