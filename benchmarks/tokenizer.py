@@ -35,11 +35,12 @@ def main(files: list[str]) -> None:
     """Print, of each scheme, the time to learn 8,000 pieces and the speed of encoding."""
     from tokenizers import ByteLevelBPETokenizer
 
-    from models.tokenizers.loading import CLASSES, learn_tokenizer
+    from models.catalogue import names
+    from models.saved_tokenizer import learn_tokenizer
 
     texts = english(files, 12_000_000)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
-    for scheme in CLASSES:
+    for scheme in names("tokenizers"):
         started = time.perf_counter()
         tokenizer = learn_tokenizer(
             scheme, texts, vocabulary_size=8_000, lowercase=scheme == "wordpiece"

@@ -1,4 +1,4 @@
-"""Finding families, objectives, heads and answers: the name in a recipe is that of the file.
+"""Finding the parts of a recipe: the name in it is the name of a file.
 
 Names and literals are read without importing anything, so that ``list`` and ``plan`` answer without
 TensorFlow.
@@ -27,6 +27,7 @@ KINDS = {
     "objectives": "an objective",
     "heads": "a head",
     "answers": "a kind of answer",
+    "tokenizers": "a scheme of tokenizers",
 }
 # The setting of an objective that learns from a trained stage: its folder, or in a recipe the name
 # of an earlier stage. The objective's literal ``TEACHER_HEADS`` says what the teacher must predict.

@@ -21,6 +21,7 @@ from typing import Any
 SEED = 17
 PRECISION = "auto"
 SEQUENCE_LENGTH = 128
+SCHEME = "wordpiece"
 VOCABULARY_SIZE = 8000
 ADAMW: dict[str, Any] = {
     "warmup": 0.06,

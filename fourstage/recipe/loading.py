@@ -313,7 +313,7 @@ def _nothings(value: Any, path: Place, where: Mapping[Place, str]) -> list[Recip
 def _unknown_names(
     value: Mapping[str, Any], where: Mapping[Place, str], folders: Sequence[Path]
 ) -> list[RecipeError]:
-    """Faults for unknown families, objectives and heads."""
+    """Faults for unknown families, tokenizers, objectives and heads."""
     found: list[RecipeError | None] = []
 
     def check(path: Place, name: Any, kind: str) -> None:
@@ -324,6 +324,8 @@ def _unknown_names(
                 found.append(UnknownNameError(place, name, catalogue.KINDS[kind], there))
 
     check(("family",), value.get("family"), "families")
+    if isinstance(tokenizer := value.get("tokenizer"), dict):
+        check(("tokenizer", "scheme"), tokenizer.get("scheme"), "tokenizers")
     stages = value.get("stages")
     listed: list[Any] = stages if isinstance(stages, list) else []
     for i, stage in enumerate(listed):

@@ -26,7 +26,6 @@ from fourstage.settings import search_folders
 from models import catalogue
 from models.answers.label import Label
 from models.protocols import Answers
-from models.tokenizers.byte_bpe import SMALLEST
 
 
 def resolve(
@@ -161,7 +160,8 @@ class _Resolution:
 
     def _tokenizer(self, stages: Sequence[ResolvedStage]) -> ResolvedTokenizer:
         said = self.ledger.recipe.tokenizer
-        scheme = said.scheme if said and said.scheme else "wordpiece"
+        scheme = said.scheme if said and said.scheme else defaults.SCHEME
+        facts = self._scheme(scheme)
         size = said.vocabulary_size if said else None
         lowercase = said.lowercase if said else None
         for key, value in (
@@ -176,21 +176,25 @@ class _Resolution:
                 "tokenizer.add_words", "the vocabulary is learned here; ask for a larger one"
             )
         size = size or defaults.VOCABULARY_SIZE
-        if scheme == "byte_bpe" and lowercase:
+        if facts["KEEPS_CASE"] and lowercase:
             self.ledger.fault(
-                "tokenizer.lowercase", "byte_bpe keeps case and accents; leave it out, or say false"
+                "tokenizer.lowercase",
+                f"{scheme} keeps case and accents; leave it out, or say false",
             )
-        if scheme == "byte_bpe" and size < SMALLEST:
+        if size < (smallest := facts.get("SMALLEST", 0)):
             self.ledger.fault(
-                "tokenizer.vocabulary_size",
-                f"byte_bpe has {SMALLEST} ids or more, one for each byte; got {size}",
+                "tokenizer.vocabulary_size", f"{scheme} has {smallest} ids or more; got {size}"
             )
         return ResolvedTokenizer(
             scheme,
             size,
-            scheme != "byte_bpe" if lowercase is None else lowercase,
+            not facts["KEEPS_CASE"] if lowercase is None else lowercase,
             self._learn_from(stages),
         )
+
+    def _scheme(self, name: str) -> dict[str, Any]:
+        """What the file of a tokenizer's scheme says of it."""
+        return catalogue.literals("tokenizers", name, self.ledger.folders)
 
     def _brought(
         self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]
@@ -199,9 +203,11 @@ class _Resolution:
         said = self.ledger.recipe.tokenizer
         if said is None or said.add_words is None:
             return tokenizer
-        if tokenizer.scheme != "wordpiece":
+        if not self._scheme(tokenizer.scheme)["ADDS_WORDS"]:
+            able = [n for n in catalogue.names("tokenizers") if self._scheme(n)["ADDS_WORDS"]]
             self.ledger.fault(
-                "tokenizer.add_words", f"only wordpiece takes more words, not {tokenizer.scheme}"
+                "tokenizer.add_words",
+                f"{tokenizer.scheme} takes no more words; of those here {', '.join(able)} does",
             )
         return replace(tokenizer, learn_from=self._learn_from(stages), add_words=said.add_words)
 

@@ -93,9 +93,7 @@ class Tokenizer(Part):
 
     a_key_of = "tokenizer"
 
-    scheme: (
-        Literal["wordpiece", "byte_bpe", "sentencepiece", "byte_pair", "words", "characters"] | None
-    ) = None
+    scheme: str | None = None
     """How words are split; default ``wordpiece``."""
     vocabulary_size: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
     """Number of token ids, including special ones."""

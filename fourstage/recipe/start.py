@@ -51,7 +51,7 @@ def resolve_start(ledger: Ledger) -> Start | None:
     if address is None:
         return None
     from models.interchange.start import read_start
-    from models.tokenizers.loading import scheme_of
+    from models.saved_tokenizer import scheme_of
 
     with located(f"{ledger.recipe.where}: stages[0].init"):
         folder = ledger.registered.get(address)

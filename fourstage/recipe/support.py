@@ -9,10 +9,8 @@ from collections.abc import Iterator
 
 from fourstage.recipe.messages import raise_all
 from fourstage.recipe.schema import Recipe, Stage
-from models.tokenizers.loading import CLASSES
 
 OPTIMIZERS = ("adamw",)
-SCHEMES = tuple(CLASSES)
 STAGE_KEYS_TO_COME = ("lengths", "decode")
 REMEDIES = ("layer_decay",)
 
@@ -29,9 +27,6 @@ def check_supported(recipe: Recipe) -> None:
 
 
 def _to_come(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    tokenizer = recipe.tokenizer
-    if tokenizer and tokenizer.scheme and tokenizer.scheme not in SCHEMES:
-        yield "tokenizer.scheme", f"{tokenizer.scheme!r}; there are: {', '.join(SCHEMES)}"
     for i, stage in enumerate(recipe.stages):
         for place, what in _in_stage(stage):
             yield f"stages[{i}].{place}", what

@@ -21,7 +21,7 @@ import numpy as np
 from models import features as keys
 from models.protocols import Tokenizer
 from models.reading import where_read
-from models.tokenizers.loading import load_tokenizer
+from models.saved_tokenizer import load_tokenizer
 from models.training.trained_stage import load_stage
 
 SAVED_MODEL = "saved_model"

@@ -14,9 +14,9 @@ from models import catalogue
 from models.interchange.huggingface import Checkpoint
 from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.weight_files import check_finite
+from models.saved_tokenizer import SETTINGS, load_tokenizer
 from models.signatures import settings_of
 from models.stage_format import CONFIG, HEADS, NETWORK, TOKENIZER, head_file, head_files
-from models.tokenizers.loading import SETTINGS, load_tokenizer
 
 
 def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:

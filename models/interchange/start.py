@@ -47,7 +47,7 @@ def tokenizer_of(folder: Path, texts: Iterable[str], add_words: int = 0) -> Any:
     tokenizer = read_start(folder, weights=False).tokenizer
     if not add_words:
         return tokenizer
-    from models.tokenizers.more_words import with_more_words
+    from models.interchange.more_words import with_more_words
 
     return with_more_words(tokenizer, texts, add_words)
 
@@ -60,12 +60,12 @@ def with_tokenizer(start: Checkpoint, tokenizer: Any) -> Checkpoint:
 
     Args:
         start: With its weights.
-        tokenizer: Its own, or that one with words behind (`models.tokenizers.more_words`).
+        tokenizer: Its own, or that one with words behind (`models.interchange.more_words`).
     """
     old = start.tokenizer
     if tokenizer.digest == old.digest:
         return start
-    from models.tokenizers.more_words import replaced_pieces
+    from models.interchange.more_words import replaced_pieces
 
     replaced = replaced_pieces(old, tokenizer)
 

@@ -29,10 +29,12 @@ from typing import Any
 import numpy as np
 
 from fourstage.errors import ContractViolation
-from models.tokenizers.sentencepiece_model import bpe_model
+from models.sentencepiece_model import bpe_model
 
+KEEPS_CASE = True
+ADDS_WORDS = False
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-SMALLEST = len(SPECIAL_TOKENS) + 256  # a vocabulary of single bytes
+SMALLEST = 261  # ids: each byte, and the special tokens
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
 SETTINGS = "tokenizer.json"
@@ -338,6 +340,12 @@ class ByteBPE:
         write_pieces(self, folder)
         settings = {"scheme": "byte_bpe", "digest": self.digest}
         (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+
+    @classmethod
+    def learned(cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> ByteBPE:
+        """One whose pieces are learned from texts (`learn`); it keeps case."""
+        del lowercase
+        return learn(texts, vocabulary_size=vocabulary_size)
 
     @classmethod
     def load(cls, folder: str | Path) -> ByteBPE:

@@ -30,6 +30,8 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 
+KEEPS_CASE = False
+ADDS_WORDS = True  # takes words of a domain into a vocabulary that was learned elsewhere
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
@@ -342,6 +344,11 @@ class WordPiece:
         (folder / "vocab.txt").write_text("\n".join(self.vocabulary) + "\n", "utf-8", newline="\n")
         settings = {"scheme": "wordpiece", "lowercase": self.lowercase, "digest": self.digest}
         (folder / "tokenizer.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
+
+    @classmethod
+    def learned(cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> WordPiece:
+        """One whose pieces are learned from texts (`learn`)."""
+        return cls(learn(texts, vocabulary_size=vocabulary_size, lowercase=lowercase), lowercase)
 
     @classmethod
     def load(cls, folder: str | Path) -> WordPiece:

@@ -19,9 +19,9 @@ HELDOUT = "heldout"
 
 def load_tokenizer(artifact: Input) -> Tokenizer:
     """The tokenizer of an artifact."""
-    from models.tokenizers import loading
+    from models import saved_tokenizer
 
-    return loading.load_tokenizer(artifact.folder)
+    return saved_tokenizer.load_tokenizer(artifact.folder)
 
 
 def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict[str, float]:

@@ -27,7 +27,7 @@ def train_tokenizer(step: Bound, folder: Path) -> Findings:
 
 
 def _learned(step: Bound, texts: Iterable[str]) -> Any:
-    from models.tokenizers.loading import learn_tokenizer
+    from models.saved_tokenizer import learn_tokenizer
 
     settings = step.step.settings
     return learn_tokenizer(

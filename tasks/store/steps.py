@@ -40,7 +40,7 @@ VERSIONS = {
     "probe": (*TENSOR, "scikit-learn"),
     "package": TENSOR,
 }
-LOADING = "models.tokenizers.loading"  # reads the tokenizer a step was handed
+LOADING = "models.saved_tokenizer"  # reads the tokenizer a step was handed
 TOKENISING = (
     "tasks.steps.tokenize_corpus",
     "tasks.steps.tokens",

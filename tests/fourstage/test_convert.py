@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 from fourstage.command import main
 from fourstage.settings import REPOSITORY
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
-from models.tokenizers.loading import load_tokenizer
+from models.saved_tokenizer import load_tokenizer
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.trained_stage import load_stage
 from tests.models.odd_lines import byte_pairs

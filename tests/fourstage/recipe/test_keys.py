@@ -189,6 +189,7 @@ TEXTS = (
     *("macro_f1", "heldout", "dev", "test", "byte_bpe", "domain", "task"),
 )
 READ_ALL_THE_SAME = {
+    "decontaminate": "read with all sources that a recipe names, by the recipe itself",
     "long_rows": "has one value so far",
     "p50_at_most": "taken apart by tasks/registry/gate.py",
     "p95_at_most": "taken apart by tasks/registry/gate.py",

@@ -369,6 +369,6 @@ def test_byte_bpe_keeps_case(edit):
     assert "tokenizer.vocabulary_size: byte_bpe has 261 ids or more" in faults
 
 
-def test_a_scheme_to_come_is_refused(edit):
-    said = fault(edit("^tokenizer: {", "tokenizer: {scheme: characters, "))
-    assert "tokenizer.scheme: not supported yet: 'characters'; there are: wordpiece, byte_" in said
+def test_a_scheme_without_a_file_is_refused(edit):
+    said = fault(edit("^tokenizer: {", "tokenizer: {scheme: word_piece, "))
+    assert "tokenizer.scheme: 'word_piece' is not a scheme of tokenizers; did you mean 'w" in said

@@ -12,7 +12,8 @@ import pytest
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers
 
 from fourstage.errors import ContractViolation, UnknownNameError
-from models.tokenizers.loading import CLASSES, learn_tokenizer, load_tokenizer
+from models.catalogue import names
+from models.saved_tokenizer import learn_tokenizer, load_tokenizer
 from tests.models.tokenizers.texts import CHINESE, ENGLISH, HOSTILE
 
 LEARNED = {
@@ -53,10 +54,10 @@ def test_ids_equal_those_of_the_rust_tokenizer(tokenizer, texts, tmp_path):
     assert all(ids.dtype == np.int32 for ids in tokenizer.encode(texts))
 
 
-@pytest.mark.parametrize("scheme", CLASSES)
+@pytest.mark.parametrize("scheme", names("tokenizers"))
 def test_learning_gives_the_same_in_another_process(scheme):
     program = (
-        "import sys; from models.tokenizers.loading import learn_tokenizer;"
+        "import sys; from models.saved_tokenizer import learn_tokenizer;"
         "from tests.models.tokenizers.texts import ENGLISH, CHINESE;"
         f"made = learn_tokenizer({scheme!r}, (ENGLISH + CHINESE) * 3, vocabulary_size=900,"
         " lowercase=False);"
@@ -151,7 +152,7 @@ def test_places_rise_and_lie_in_the_text(tokenizer):
 
 
 def test_no_text_and_too_small_a_vocabulary_are_refused():
-    for scheme in CLASSES:
+    for scheme in names("tokenizers"):
         with pytest.raises(ContractViolation, match="needs text"):
             learn_tokenizer(scheme, ["  "], vocabulary_size=300, lowercase=False)
         with pytest.raises(ContractViolation, match="vocabulary_size 6"):

@@ -225,7 +225,6 @@ def test_every_import_of_a_room_is_one_the_digest_can_follow():
         "corpora/survey.py",  # for a new recipe: no step's
         "models/catalogue.py",
         "models/interchange/architecture.py",
-        "models/tokenizers/loading.py",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Which scheme a tokenizer is of: the one place that knows them all.
+"""Tokenizers by the name of their scheme: learned, and read back where they were saved.
 
 A scheme is imported only where it is used, by its name: so the code digest of a step holds the file
 of its recipe's scheme (`tasks.planning.layout`) and of no other.
@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from fourstage.errors import ContractViolation, UnknownNameError
+from models.catalogue import find, names
+from models.protocols import Tokenizer
 
 SETTINGS = "tokenizer.json"  # every scheme's `save` writes its name there
-CLASSES = {"wordpiece": "WordPiece", "byte_bpe": "ByteBPE"}
 
 
-def load_tokenizer(folder: str | Path) -> Any:
+def load_tokenizer(folder: str | Path) -> Tokenizer:
     """The tokenizer that was saved in a folder.
-
-    Returns:
-        A `models.protocols.Tokenizer`.
 
     Raises:
         UnknownNameError: Its scheme is none of ours.
@@ -35,37 +31,27 @@ def load_tokenizer(folder: str | Path) -> Any:
         raise ContractViolation(
             f"{path}: expected a tokenizer's settings ({type(error).__name__})"
         ) from error
-    if scheme not in CLASSES:
-        raise UnknownNameError(f"{path}: scheme", str(scheme), "a scheme", CLASSES)
-    return getattr(module_of(scheme), CLASSES[scheme]).load(folder)
+    there = names("tokenizers")
+    if scheme not in there:
+        raise UnknownNameError(f"{path}: scheme", str(scheme), "a scheme", there)
+    return find("tokenizers", scheme).load(folder)
 
 
 def learn_tokenizer(
     scheme: str, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool
-) -> Any:
+) -> Tokenizer:
     """Learn a tokenizer.
 
     Args:
-        scheme: ``wordpiece`` or ``byte_bpe``, which keeps case.
+        scheme: Name of its file.
         texts: As often as they are asked for.
         vocabulary_size: Pieces wanted, the special ones counted.
-        lowercase: Whether case and accents are dropped.
-
-    Returns:
-        A `models.protocols.Tokenizer`.
+        lowercase: Whether case and accents are dropped; one that keeps them ignores it.
     """
-    module = module_of(scheme)
-    if scheme == "byte_bpe":
-        return module.learn(texts, vocabulary_size=vocabulary_size)
-    pieces = module.learn(texts, vocabulary_size=vocabulary_size, lowercase=lowercase)
-    return module.WordPiece(pieces, lowercase)
+    made = find("tokenizers", scheme)
+    return made.learned(texts, vocabulary_size=vocabulary_size, lowercase=lowercase)
 
 
-def scheme_of(tokenizer: Any) -> str:
+def scheme_of(tokenizer: Tokenizer) -> str:
     """The name of a tokenizer's scheme."""
-    return next(name for name, made in CLASSES.items() if made == type(tokenizer).__name__)
-
-
-def module_of(scheme: str) -> Any:
-    """The file of a scheme, imported."""
-    return import_module(f"models.tokenizers.{scheme}")
+    return type(tokenizer).__module__.rpartition(".")[2]
