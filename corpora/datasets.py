@@ -24,7 +24,7 @@ from corpora.labels import STRUCTURE, check_kinds, check_names, check_seen
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
 from corpora.reading import read_rows
-from corpora.rejections import Counts, Ledger, nothing_left
+from corpora.rejections import Counts, RejectionLog, nothing_left
 from corpora.snapshot import Snapshot
 from corpora.splits import position
 from data_contracts.records import SPLITS, Rejected, Row, Split
@@ -117,7 +117,7 @@ class DatasetWriter:
         """
         spool = unfinished(self._folder / "spool.arrow")
         try:
-            with Ledger(self._folder) as ledger:
+            with RejectionLog(self._folder) as ledger:
                 with TableWriter(spool, SPOOL) as writer:
                     self._read(snapshot, ledger, writer)
                 if not self._rows:
@@ -138,7 +138,7 @@ class DatasetWriter:
         )
         return ledger.counts
 
-    def _read(self, snapshot: Snapshot, ledger: Ledger, spool: TableWriter) -> None:
+    def _read(self, snapshot: Snapshot, ledger: RejectionLog, spool: TableWriter) -> None:
         listed = self._listed
         makes_splits = not {"train", "dev", "test"} <= listed
         near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
@@ -200,7 +200,9 @@ class DatasetWriter:
         if self._cleaned_away:
             self._details["characters_removed"] = dict(sorted(self._cleaned_away.items()))
 
-    def _cleaned(self, row: Row, ledger: Ledger) -> tuple[str, str | None, dict[str, Any]] | None:
+    def _cleaned(
+        self, row: Row, ledger: RejectionLog
+    ) -> tuple[str, str | None, dict[str, Any]] | None:
         cleaned = clean(row.text)
         pair = clean(row.text_pair) if row.text_pair is not None else None
         if row.label_type == STRUCTURE and cleaned.text != row.text:
@@ -239,7 +241,7 @@ class DatasetWriter:
         if len(heap) > _CANDIDATES * self._source.rows_per_label:
             heapq.heappop(heap)  # the largest digest: they are negated
 
-    def _sample(self, ledger: Ledger) -> set[int]:
+    def _sample(self, ledger: RejectionLog) -> set[int]:
         """Rows that `rows_per_label` removes: duplicates, and those beyond the least digests."""
         most = self._source.rows_per_label
         gone: set[int] = set()
@@ -313,7 +315,7 @@ class DatasetWriter:
                 if row.split in (None, "train") and groups[row.key] in emptied:
                     splits[number] = "train"
 
-    def _settle_overlap(self, ledger: Ledger, gone: set[int]) -> dict[int, str]:
+    def _settle_overlap(self, ledger: RejectionLog, gone: set[int]) -> dict[int, str]:
         """Apply the overlap policy.
 
         Returns:
@@ -374,7 +376,7 @@ class DatasetWriter:
             "`report`."
         )
 
-    def _check_splits(self, splits: list[Split], gone: set[int], ledger: Ledger) -> list[str]:
+    def _check_splits(self, splits: list[Split], gone: set[int], ledger: RejectionLog) -> list[str]:
         """The labels of train, in order; every evaluation row has one of them."""
         present = [number for number in range(len(self._rows)) if number not in gone]
         train = [number for number in present if splits[number] == "train"]

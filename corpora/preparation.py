@@ -24,10 +24,10 @@ from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
 from corpora.readers.python_docs import library_names
 from corpora.reading import read_documents
-from corpora.rejections import Counts, Ledger, nothing_left
+from corpora.rejections import Counts, RejectionLog, nothing_left
 from corpora.scratch import SeenDocuments, scratch_database
 from corpora.snapshot import Snapshot
-from corpora.splits import HeldOut
+from corpora.splits import HeldOutSplit
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.digests import unfinished
@@ -133,10 +133,10 @@ class _CorpusWriter:
         # Every kept document is added, so that both use the same numbers.
         self._near = NearDuplicates(database=database)
         cleaned_away: dict[str, int] = {}
-        chosen, heldout = HeldOut(self._heldout_share), 0
+        chosen, heldout = HeldOutSplit(self._heldout_share), 0
         measured = unfinished(self._folder / "profile.arrow")
         with ExitStack() as stack:
-            ledger = stack.enter_context(Ledger(self._folder))
+            ledger = stack.enter_context(RejectionLog(self._folder))
             # Duplicate counts are known only at the end, so the profile is written twice.
             profile = stack.enter_context(TableWriter(measured, CORPUS_PROFILE))
             documents = stack.enter_context(

@@ -51,7 +51,7 @@ class Counts:
         }
 
 
-class Ledger:
+class RejectionLog:
     """Writes ``rejected.jsonl`` and counts its records.
 
     Args:
@@ -66,7 +66,7 @@ class Ledger:
         self._removed: Counter[str] = Counter()
         self.first: dict[str, str] = {}  # the first location of each reason
 
-    def __enter__(self) -> Ledger:
+    def __enter__(self) -> RejectionLog:
         descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._stream = os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace")
         return self
@@ -113,7 +113,7 @@ class Ledger:
             self._temporary.unlink(missing_ok=True)
 
 
-def nothing_left(source: Source, snapshot: Snapshot, ledger: Ledger) -> str:
+def nothing_left(source: Source, snapshot: Snapshot, ledger: RejectionLog) -> str:
     """The message for a source without a single document or row."""
     empty = [file.path for file in snapshot.files if not file.size]
     if not ledger.counts.read or len(empty) == len(snapshot.files):

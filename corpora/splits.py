@@ -18,7 +18,7 @@ def position(group: str, salt: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2.0**64
 
 
-class HeldOut:
+class HeldOutSplit:
     """Chooses which documents of a corpus are held out of training, by hash.
 
     It takes a share of the documents. In a small corpus it takes the 20 with the lowest positions,

@@ -7,7 +7,7 @@ from prefect import flow
 from tasks.comparison.budgets import equal_budgets, run_entry
 from tasks.comparison.compare import compare_runs
 from tasks.comparison.entries import check_equal, contrasts_of, entries_of
-from tasks.comparison.participants import Run
+from tasks.comparison.participants import SeedRun
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.naming import named
 
@@ -42,7 +42,7 @@ def compare(
     entries = entries_of(recipes, overrides or [], smoke, seeds)
     check_equal(entries, equal)
     pairs = contrasts_of(entries, contrasts)
-    runs: dict[str, list[Run]] = {}
+    runs: dict[str, list[SeedRun]] = {}
     for number, entry in enumerate(entries):
         if number:
             first = runs[entries[0].name][0]

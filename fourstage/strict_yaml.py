@@ -28,7 +28,7 @@ _TRUE = frozenset({"yes", "true", "on", "y"})
 
 
 @dataclass
-class Document:
+class ParsedYaml:
     """A parsed YAML text.
 
     Attributes:
@@ -40,7 +40,7 @@ class Document:
     spellings: dict[tuple[str | int, ...], str] = field(default_factory=dict)
 
 
-def read_document(path: Path, where: str) -> Document:
+def read_document(path: Path, where: str) -> ParsedYaml:
     """Read one file; `where` is its name in messages.
 
     Raises:
@@ -66,7 +66,7 @@ def read_document(path: Path, where: str) -> Document:
     return parse_document(text, where)
 
 
-def parse_document(text: str, where: str) -> Document:
+def parse_document(text: str, where: str) -> ParsedYaml:
     """Read one YAML text; see `read_document`."""
     try:
         _check_events(text, where)
@@ -81,7 +81,7 @@ def parse_document(text: str, where: str) -> Document:
         raise RecipeError(
             f"{where}: line {line}: character U+{_code(error.character):04X} is not allowed in YAML"
         ) from error
-    document = Document(None)
+    document = ParsedYaml(None)
     if node is not None:
         document.value = _Builder(where, document.spellings).build(node, ())
     return document

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from fourstage.command.exits import exit_code_of
-from fourstage.command.streams import make_usable
+from fourstage.command.standard_streams import make_usable
 from fourstage.settings import make_private, refuse_optimised
 
 

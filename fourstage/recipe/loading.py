@@ -16,7 +16,7 @@ from fourstage.recipe.paths import parse_path, path_text
 from fourstage.recipe.schema import Recipe
 from fourstage.recipe.smoke import shrink
 from fourstage.settings import REPOSITORY, current_folder, search_folders
-from fourstage.strict_yaml import Document, kind_of, parse_document, read_document
+from fourstage.strict_yaml import ParsedYaml, kind_of, parse_document, read_document
 from models import catalogue
 
 # These are merged: keys that the child lacks keep the parent's value. All others are replaced.
@@ -125,7 +125,7 @@ def _display(file: Path) -> str:
 
 
 def _extended(
-    document: Document, where: dict[Place, str], folders: Sequence[Path]
+    document: ParsedYaml, where: dict[Place, str], folders: Sequence[Path]
 ) -> tuple[dict[str, Any], dict[Place, str]]:
     """The recipe's values, on top of those of the recipe it extends."""
     child = _mapping(document, where[()])
@@ -151,7 +151,7 @@ def _extended(
     }
 
 
-def _mapping(document: Document, where: str) -> dict[str, Any]:
+def _mapping(document: ParsedYaml, where: str) -> dict[str, Any]:
     if not isinstance(document.value, dict):
         raise RecipeError(
             f"{where}: expected a mapping with the keys name, family, size and stages; "

@@ -14,7 +14,7 @@ from models.signatures import settings_of
 
 
 @dataclass(frozen=True)
-class Network:
+class ResolvedNetwork:
     """A network that a stage trains.
 
     Attributes:
@@ -30,7 +30,7 @@ class Network:
 
 def resolve_network(
     ledger: Ledger, family: str, size: str | Mapping[str, Any], place: str
-) -> Network:
+) -> ResolvedNetwork:
     """A network with every argument explicit.
 
     Args:
@@ -53,7 +53,7 @@ def resolve_network(
                     "A mapping of the network's own arguments is allowed too.",
                 )
             )
-            return Network(family, fallback, fallback)
+            return ResolvedNetwork(family, fallback, fallback)
         given = sizes[size]
     else:
         given = size
@@ -68,4 +68,6 @@ def resolve_network(
         ledger.fault(
             place, f"expected a hidden_dim that num_heads divides, got {width} and {heads}"
         )
-    return Network(family, {**fallback, **part_settings.as_declared(given, known)}, fallback)
+    return ResolvedNetwork(
+        family, {**fallback, **part_settings.as_declared(given, known)}, fallback
+    )

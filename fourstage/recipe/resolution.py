@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import UnknownNameError
-from fourstage.recipe import defaults, gate
+from fourstage.recipe import defaults, gate_rules
+from fourstage.recipe.init_setting import resolve_start
 from fourstage.recipe.ledger import Ledger, SourceFacts
 from fourstage.recipe.messages import raise_all
-from fourstage.recipe.networks import Network, resolve_network
+from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import (
     ResolvedRecipe,
     ResolvedStage,
@@ -20,7 +21,6 @@ from fourstage.recipe.resolved import (
 )
 from fourstage.recipe.schema import STAGE_KINDS, Recipe
 from fourstage.recipe.stages import StageResolution
-from fourstage.recipe.start import resolve_start
 from fourstage.recipe.support import check_supported
 from fourstage.settings import search_folders
 from models import catalogue
@@ -126,12 +126,12 @@ class _Resolution:
                 return name
         return None
 
-    def _network(self) -> Network:
+    def _network(self) -> ResolvedNetwork:
         """The network that the recipe describes, with random weights."""
         recipe = self.ledger.recipe
         if recipe.size is None:
             self.ledger.fault("size", "the key is missing: the name of a size, or a mapping")
-            return Network(recipe.family, {}, {})
+            return ResolvedNetwork(recipe.family, {}, {})
         return resolve_network(self.ledger, recipe.family, recipe.size, "size")
 
     def _seeds(self, seed: int | None) -> tuple[int, tuple[int, ...], str | None]:
@@ -281,13 +281,13 @@ class _Resolution:
         if split is None:
             self.ledger.origins["evaluate.split"] = "default"
         for i, name in enumerate((said.slices if said else None) or ()):
-            if name not in gate.slice_names():
+            if name not in gate_rules.slice_names():
                 self.ledger.faults.append(
                     UnknownNameError(
                         f"{self.ledger.recipe.where}: evaluate.slices[{i}]",
                         name,
                         "a slice",
-                        gate.slice_names(),
+                        gate_rules.slice_names(),
                     )
                 )
         for i, name in enumerate((said.forgetting_on if said else None) or ()):
@@ -332,6 +332,6 @@ class _Resolution:
                 f"a model with head {finetune and finetune.head} can't be served yet; leave promote"
                 " out",
             )
-        computed = gate.Computed(metrics, known, slices, forgetting_on)
-        self.ledger.faults += gate.faults(self.ledger.recipe.where, said, computed)
-        return said.model, gate.explicit(said)
+        computed = gate_rules.Computed(metrics, known, slices, forgetting_on)
+        self.ledger.faults += gate_rules.faults(self.ledger.recipe.where, said, computed)
+        return said.model, gate_rules.explicit(said)

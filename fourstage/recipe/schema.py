@@ -130,7 +130,7 @@ class Seeds(Part):
     their seed; by default all."""
 
 
-class Phase(Part):
+class WrittenPhase(Part):
     """A part of a stage's budget at one sequence length."""
 
     a_key_of = "a phase"
@@ -142,7 +142,7 @@ class Phase(Part):
     """Examples per step in this phase; by default the stage's."""
 
 
-class Budget(Part):
+class WrittenBudget(Part):
     """How long a stage trains, in one unit."""
 
     a_key_of = "a budget"
@@ -195,7 +195,7 @@ class OptimizerSettings(Part):
     groups: Annotated[tuple[OptimizerGroup, ...], Field(strict=False)] | None = None
 
 
-class Optimizer(Part):
+class WrittenOptimizer(Part):
     """The rule that turns gradients into updates, by name."""
 
     a_key_of = "an optimizer name"
@@ -344,7 +344,7 @@ class Stage(Part):
     head: Annotated[dict[str, Settings], Field(min_length=1, max_length=1)] | None = None
     """The head of the finetune stage with its settings."""
     sequence_length: Length | None = None
-    phases: Annotated[tuple[Phase, ...], Field(strict=False, min_length=1)] | None = None
+    phases: Annotated[tuple[WrittenPhase, ...], Field(strict=False, min_length=1)] | None = None
     """Sequence lengths in order, with one optimizer throughout."""
     lengths: Lengths | None = None
     long_rows: (
@@ -360,8 +360,8 @@ class Stage(Part):
     """Examples per step, that is, per optimizer update."""
     micro_batches: Annotated[int, Field(gt=0, le=1 << 16)] | None = None
     """Parts into which a batch is split to save memory; their gradients are accumulated."""
-    budget: Budget | None = None
-    optimizer: Optimizer | None = None
+    budget: WrittenBudget | None = None
+    optimizer: WrittenOptimizer | None = None
     precision: Literal["auto", "float32", "bfloat16"] | None = None
     """Precision of the matrix products; ``auto`` chooses bfloat16 where it is faster."""
     remedies: Remedies | None = None
@@ -405,7 +405,7 @@ class Evaluate(Part):
     with its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
 
 
-class Comparison(Part):
+class NonInferiority(Part):
     """A paired-bootstrap test of non-inferiority against the champion."""
 
     a_key_of = "not_below_champion_by"
@@ -429,7 +429,7 @@ class Requirement(Part):
     not_below_champion_by: (
         Annotated[
             Annotated[float, Field(ge=0, le=1), Tag("text")]
-            | Annotated[Comparison, Tag("mapping")],
+            | Annotated[NonInferiority, Tag("mapping")],
             Discriminator(_is_mapping),
         ]
         | None

@@ -15,7 +15,7 @@ from typing import Any
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe import defaults
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.networks import Network, resolve_network
+from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Stage
 from fourstage.strict_yaml import kind_of
@@ -32,7 +32,7 @@ class StageResolution:
         heads: The objectives whose heads come with a network trained elsewhere.
     """
 
-    def __init__(self, ledger: Ledger, network: Network, heads: Sequence[str] = ()):
+    def __init__(self, ledger: Ledger, network: ResolvedNetwork, heads: Sequence[str] = ()):
         self.ledger = ledger
         self.network = network
         self.brought = heads

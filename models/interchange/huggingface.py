@@ -43,7 +43,7 @@ NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class PretrainedNetwork:
     """A network as numbers, under our names.
 
     Attributes:
@@ -137,7 +137,7 @@ def save_network(
     settings = network.get_config()
     for key in ("dtype", "name"):
         del settings[key]
-    checkpoint = Checkpoint(
+    checkpoint = PretrainedNetwork(
         family=network.name if network.name in architectures() else type(network).__name__.lower(),
         settings=settings,
         network=arrays(network),
@@ -161,7 +161,7 @@ def _pad_id(network: Any, tokenizer: Any, pad_id: int | None) -> int:
 # Theirs → ours
 
 
-def read_checkpoint(folder: Path, *, weights: bool = True) -> Checkpoint:
+def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     """Read a Hugging Face folder.
 
     Args:
@@ -205,7 +205,7 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> Checkpoint:
     }
     if any(link.theirs not in found.named for link in network):
         notes.append("the checkpoint has no pooler; ours starts anew")
-    return Checkpoint(
+    return PretrainedNetwork(
         family=known,
         settings=settings,
         network=arrays,
@@ -456,7 +456,7 @@ def _fresh(link: Link) -> np.ndarray:
 
 
 def write_checkpoint(
-    checkpoint: Checkpoint, folder: Path, largest_file: int = LARGEST_FILE
+    checkpoint: PretrainedNetwork, folder: Path, largest_file: int = LARGEST_FILE
 ) -> tuple[str, ...]:
     """Write a Hugging Face folder, whole or not at all.
 
@@ -506,7 +506,7 @@ def _ours(links: Iterable[Link]) -> set[str]:
 
 
 def _their_class(
-    architecture: Architecture, checkpoint: Checkpoint
+    architecture: Architecture, checkpoint: PretrainedNetwork
 ) -> tuple[str, tuple[str, ...], list[str]]:
     """The class to name, the heads it takes, and what it leaves out.
 
@@ -526,7 +526,7 @@ def _their_class(
 
 
 def _their_config(
-    architecture: Architecture, checkpoint: Checkpoint, heads: tuple[str, ...]
+    architecture: Architecture, checkpoint: PretrainedNetwork, heads: tuple[str, ...]
 ) -> dict[str, Any]:
     settings = checkpoint.settings
     for argument, value in architecture.fixed.items():

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import catalogue
-from models.interchange.huggingface import Checkpoint
+from models.interchange.huggingface import PretrainedNetwork
 from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.weight_files import check_finite
 from models.saved_tokenizer import SETTINGS, load_tokenizer
@@ -19,7 +19,7 @@ from models.signatures import settings_of
 from models.stage_format import CONFIG, HEADS, NETWORK, TOKENIZER, head_file, head_files
 
 
-def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
+def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork:
     """Read a stage folder.
 
     Args:
@@ -53,7 +53,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
     # A setting that the file has by default may be left out of a stage's configuration.
     known = settings_of(catalogue.file_of("families", family))
     defaults = {name: each.default for name, each in known.items() if not each.required}
-    return Checkpoint(
+    return PretrainedNetwork(
         family=family,
         settings={**defaults, **said, "vocabulary_size": vocabulary_size},
         network=network,
@@ -65,7 +65,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> Checkpoint:
     )
 
 
-def write_stage(checkpoint: Checkpoint, folder: Path) -> None:
+def write_stage(checkpoint: PretrainedNetwork, folder: Path) -> None:
     """Write a stage folder, whole or not at all.
 
     Raises:
@@ -78,7 +78,7 @@ def write_stage(checkpoint: Checkpoint, folder: Path) -> None:
             checkpoint.tokenizer.save(part / TOKENIZER)
 
 
-def fill_stage(checkpoint: Checkpoint, folder: Path) -> None:
+def fill_stage(checkpoint: PretrainedNetwork, folder: Path) -> None:
     """Write all of a stage but its tokenizer into a folder that is there."""
     (folder / HEADS).mkdir()
     save_file(dict(checkpoint.network), folder / NETWORK)
@@ -97,7 +97,7 @@ def is_stage(folder: Path) -> bool:
     return isinstance(config, dict) and "family" in config and "model_type" not in config
 
 
-def _config(checkpoint: Checkpoint) -> dict[str, Any]:
+def _config(checkpoint: PretrainedNetwork) -> dict[str, Any]:
     settings = dict(checkpoint.settings)
     classifies = "sequence_classification" in checkpoint.heads
     return {

@@ -44,7 +44,7 @@ from models.training.assembly import (
 )
 from models.training.duration import Duration, duration
 from models.training.interruption import Interruption
-from models.training.job import Outcome, Report, Silence, TrainingJob
+from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.optimizer import LayerwiseAdamW, make_optimizer
 from models.training.precision import resolve_precision
 from models.training.selection import make_selection
@@ -59,7 +59,7 @@ ROWS_LOGGED = 100  # metric rows a stage leaves, about
 BEST = "best"
 
 
-def train(job: TrainingJob, folder: Path, report: Report | None = None) -> Outcome:
+def train(job: TrainingJob, folder: Path, report: TrainingListener | None = None) -> Outcome:
     """Train a stage, going on from the last whole checkpoint where there is one.
 
     Writes ``network.safetensors``, ``heads/<objective>.safetensors``, ``config.json``,
@@ -126,7 +126,9 @@ class _StopHereError(Exception):
 class _Run:
     """One call of `train`."""
 
-    def __init__(self, job: TrainingJob, folder: Path, report: Report, interruption: Interruption):
+    def __init__(
+        self, job: TrainingJob, folder: Path, report: TrainingListener, interruption: Interruption
+    ):
         _check(job)
         self.job = job
         self.stage = job.stage

@@ -53,7 +53,7 @@ class TrainingJob:
         return answers_of(self.stage.head, self.folders).names(self.rows["train"].answers)
 
 
-class Report(Protocol):
+class TrainingListener(Protocol):
     """Who is told how a stage goes on."""
 
     def progress(self, step: int, total: int, scalars: Mapping[str, float]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fourstage.terminal import say
-from tasks.comparison.participants import SCORES, Entry, Run, pretraining_stages
+from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe
 from tasks.run.recipe_run import open_run
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
 
 
-def run_entry(entry: Entry, seed: int) -> Run:
+def run_entry(entry: Entry, seed: int) -> SeedRun:
     """Finish a recipe at a seed; one that is finished costs only look-ups."""
     plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
     found = _finished(plan, seed)
@@ -34,7 +34,7 @@ def run_entry(entry: Entry, seed: int) -> Run:
     return found
 
 
-def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
+def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
     """The entry with pre-training that uses as much as the first recipe's did.
 
     Each stage keeps its share of the recipe's own budget. Budgets are counted in the tokens that
@@ -69,14 +69,14 @@ def equal_budgets(entry: Entry, first: Run, equal: str | None) -> Entry:
     return replace(entry, overrides=entry.overrides + scaled)
 
 
-def _finished(plan: Plan, seed: int) -> Run | None:
+def _finished(plan: Plan, seed: int) -> SeedRun | None:
     made = {
         prospect.step.name: prospect.found
         for prospect in look_ahead(list(plan.steps.values()), store())
         if isinstance(prospect.found, Artifact)
     }
     scores = [step.name for step in plan.of_kind(*SCORES)]
-    return Run(plan, seed, made) if all(name in made for name in scores) else None
+    return SeedRun(plan, seed, made) if all(name in made for name in scores) else None
 
 
 def _tokens_as_written(stage: ResolvedStage, made: Mapping[str, Artifact]) -> float:

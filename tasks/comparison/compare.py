@@ -15,7 +15,7 @@ from fourstage.digests import unfinished, write_atomically
 from fourstage.settings import home
 from tasks.comparison.comparison_report import markdown, plot
 from tasks.comparison.comparison_table import judge
-from tasks.comparison.participants import Entry, Run
+from tasks.comparison.participants import Entry, SeedRun
 from tasks.orchestration.posting import post
 from tasks.reports.plots import data_address
 from tasks.tracking.connection import Tracking, answered, connect, made_once
@@ -28,7 +28,7 @@ PICTURE = "plot.png"
 @task(name="compare_runs", task_run_name="compare-runs", cache_policy=NO_CACHE)
 def compare_runs(
     entries: Sequence[Entry],
-    runs: Mapping[str, Sequence[Run]],
+    runs: Mapping[str, Sequence[SeedRun]],
     equal: str | None,
     contrasts: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from fourstage.digests import digest
 from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.comparison.contests import PROBE_MEAN, contests_of
-from tasks.comparison.participants import SCORES, Entry, Run, pretraining_stages
+from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.steps.tokens import a_character, unigram_losses
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def judge(
     entries: Sequence[Entry],
-    runs: Mapping[str, Sequence[Run]],
+    runs: Mapping[str, Sequence[SeedRun]],
     equal: str | None,
     contrasts: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def judge(
 
 def comparison_digest(
     entries: Sequence[Entry],
-    runs: Mapping[str, Sequence[Run]],
+    runs: Mapping[str, Sequence[SeedRun]],
     equal: str | None,
     contrasts: Sequence[tuple[str, str]],
 ) -> str:
@@ -120,7 +120,7 @@ def comparison_digest(
 
 
 def _baselines(
-    entries: Sequence[Entry], runs: Mapping[str, Sequence[Run]], contests: Mapping[str, Any]
+    entries: Sequence[Entry], runs: Mapping[str, Sequence[SeedRun]], contests: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """The cheap rivals' scores; they are the same beside every recipe that has them."""
     found = []
@@ -138,7 +138,7 @@ def _baselines(
     return found
 
 
-def _recipe(entry: Entry, runs: Sequence[Run], contests: Mapping[str, Any]) -> dict[str, Any]:
+def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) -> dict[str, Any]:
     scores = {
         metric: {
             **{name: value for name, value in asdict(score).items() if name != "name"},
@@ -254,7 +254,9 @@ def _first_stage(entry: Entry) -> str:
     return plan_recipe(entry.recipe, entry.overrides, entry.smoke).recipe.stages[0].name
 
 
-def _spent(runs: Sequence[Run], stages: Sequence[ResolvedStage] | None = None) -> dict[str, float]:
+def _spent(
+    runs: Sequence[SeedRun], stages: Sequence[ResolvedStage] | None = None
+) -> dict[str, float]:
     return {
         what: float(np.mean([run.spent(what, stages) for run in runs]))
         for what in ("steps", "tokens", "seconds")

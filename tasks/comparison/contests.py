@@ -16,7 +16,7 @@ from fourstage.errors import RecipeError
 from models.answers.label import Label
 from models.catalogue import answers_of
 from models.evaluation.baseline import CHEAP
-from tasks.comparison.participants import Run
+from tasks.comparison.participants import SeedRun
 from tasks.store.predictions import PREDICTIONS
 from tasks.store.step_names import probe_step, stage_step
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from models.protocols import Answers
 
 PROBE_MEAN = "probe_mean"
-Runs = Mapping[str, Sequence[Run]]
+Runs = Mapping[str, Sequence[SeedRun]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def contests_of(
     return found
 
 
-def _pretrainings(runs: Sequence[Run]) -> list[Run]:
+def _pretrainings(runs: Sequence[SeedRun]) -> list[SeedRun]:
     """One run of each pre-training."""
     stage = runs[0].plan.recipe.pretrained
     assert stage is not None, "probes ask a pre-trained network"
@@ -100,7 +100,7 @@ def _contest(on: Sequence[DataSet], runs: Runs, contrasts: Sequence[tuple[str, s
     return contest([rows for rows, _ in answers], contenders, contrasts=judged)
 
 
-def _starts(runs: Sequence[Run]) -> tuple[str, ...]:
+def _starts(runs: Sequence[SeedRun]) -> tuple[str, ...]:
     """What tells a recipe's runs apart: the first stage of the network that is not the same in all.
 
     Runs that share it share their luck; recipes that share it are compared start by start.
@@ -125,7 +125,7 @@ def _answers(on: DataSet, runs: Runs) -> tuple[AnsweredRows, dict[str, list[list
     return rows, {**rival, **said}
 
 
-def _table(run: Run, on: DataSet) -> dict[str, list[Any]]:
+def _table(run: SeedRun, on: DataSet) -> dict[str, list[Any]]:
     import pandas
 
     table = pandas.read_parquet(run.made[on.step].path(PREDICTIONS))

@@ -19,8 +19,8 @@ from tasks.store.model_facts import facts_of
 from tasks.store.provenance import git_state
 from tasks.store.steps import Bound, Change, changes, look_ahead
 from tasks.tracking.connection import Tracking, answered
-from tasks.tracking.published import stages_of
 from tasks.tracking.run_metrics import figures
+from tasks.tracking.stage_models import stages_of
 from tasks.tracking.tags import KIND
 
 SECTIONS = ("settings", "data", "code", "scores")

@@ -41,7 +41,7 @@ SCORES = ("probe", "evaluation")  # kinds of the steps that a comparison reads
 
 
 @dataclass(frozen=True)
-class Run:
+class SeedRun:
     """A recipe finished at one seed.
 
     Attributes:

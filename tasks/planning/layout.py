@@ -11,8 +11,8 @@ from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from models.catalogue import TEACHER
 from models.stage_format import CONFIG, NETWORK
-from tasks.planning.references import find_reference
-from tasks.steps.start import READER
+from tasks.planning.drift_references import find_reference
+from tasks.steps.taken_over import READER
 from tasks.store.code import module_file
 from tasks.store.step_names import (
     baseline_step,
@@ -204,7 +204,7 @@ class Layout:
 
     def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What of a network that was trained elsewhere enters keys, and where it lies."""
-        from models.interchange.start import start_files
+        from models.interchange.pretrained_network import start_files
 
         start = self.recipe.start
         assert start is not None, "asked for where a recipe has one"

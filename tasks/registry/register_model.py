@@ -22,7 +22,7 @@ from tasks.registry.versions import (
 from tasks.store.ancestry import Ancestry, BrokenLineage, join
 from tasks.store.registry_memory import CHAMPION, METRICS_TAG, Version
 from tasks.tracking.connection import Tracking, answered, made_once
-from tasks.tracking.published import find_model, model_tags, upload, write_ancestry
+from tasks.tracking.stage_models import find_model, model_tags, upload, write_ancestry
 from tasks.tracking.tags import FILES, KEY
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fourstage.errors import listed
 from models.evaluation.baseline import CHEAP
-from tasks.reports.score_plots import Answers, LabelScore, label_scores
+from tasks.reports.score_plots import ClassifierAnswers, LabelScore, label_scores
 from tasks.reports.stage_table import StageRow, brackets, stage_table
 from tasks.reports.tables import markdown_table
 from tasks.store.ancestry import Manifest, made_as
@@ -39,7 +39,7 @@ class Interval:
 
 
 def model_card(
-    facts: ModelFacts, title: str, *, called: str = "", answers: Answers | None = None
+    facts: ModelFacts, title: str, *, called: str = "", answers: ClassifierAnswers | None = None
 ) -> str:
     """A model's card.
 
@@ -67,7 +67,7 @@ def model_card(
     return "\n\n".join(parts) + "\n"
 
 
-def _what_it_is(facts: ModelFacts, answers: Answers | None) -> str:
+def _what_it_is(facts: ModelFacts, answers: ClassifierAnswers | None) -> str:
     last = facts.stages[-1]
     network = last.settings.get("network", {})
     size = ", ".join(f"{name} {value}" for name, value in network.items())
@@ -111,7 +111,7 @@ def _data(facts: ModelFacts) -> str:
     return markdown_table(head, rows)
 
 
-def _scores(facts: ModelFacts, answers: Answers | None) -> list[str]:
+def _scores(facts: ModelFacts, answers: ClassifierAnswers | None) -> list[str]:
     found = facts.scores
     if not found:
         return []
@@ -147,7 +147,7 @@ def _scores(facts: ModelFacts, answers: Answers | None) -> list[str]:
 
 
 def score_intervals(
-    answers: Answers, metrics: Sequence[str]
+    answers: ClassifierAnswers, metrics: Sequence[str]
 ) -> dict[str, tuple[Interval, Interval, Interval]]:
     """The model's score, the cheap baseline's and their difference, each with its interval."""
     import numpy as np

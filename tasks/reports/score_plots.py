@@ -23,7 +23,7 @@ CHINESE = ("Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Microsoft YaHei", "
 
 
 @dataclass(frozen=True)
-class Answers:
+class ClassifierAnswers:
     """A classifier's answers on labelled rows.
 
     Attributes:
@@ -41,13 +41,15 @@ class Answers:
     baseline: np.ndarray
 
 
-def answers_of(table: Any) -> Answers:
+def answers_of(table: Any) -> ClassifierAnswers:
     """The answers that an evaluation stored as a table."""
     columns = [table[name].tolist() for name in ("label", "predicted", "baseline")]
     names = tuple(sorted({name for column in columns for name in column}))
     number = {name: i for i, name in enumerate(names)}
     labels, predicted, baseline = (np.array([number[n] for n in c], np.int64) for c in columns)
-    return Answers(names, labels, predicted, np.asarray(table["probability"], float), baseline)
+    return ClassifierAnswers(
+        names, labels, predicted, np.asarray(table["probability"], float), baseline
+    )
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class LabelScore:
     baseline_f1: float
 
 
-def label_scores(answers: Answers) -> list[LabelScore]:
+def label_scores(answers: ClassifierAnswers) -> list[LabelScore]:
     """The score of every label, most frequent first."""
     from models.answers.label import confusion, label_f1
 
@@ -108,7 +110,7 @@ def label_table(scores: Sequence[LabelScore]) -> str:
     return stream.getvalue()
 
 
-def confusion_plot(answers: Answers, scores: Sequence[LabelScore]) -> bytes:
+def confusion_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> bytes:
     """PNG: how often each label was given to the rows of each; rare labels are one line."""
     from models.answers.label import confusion
 
@@ -141,7 +143,7 @@ def confusion_plot(answers: Answers, scores: Sequence[LabelScore]) -> bytes:
     return png(drawn)
 
 
-def precision_recall_plot(answers: Answers, scores: Sequence[LabelScore]) -> bytes:
+def precision_recall_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> bytes:
     """PNG: precision and recall if only the answers above some probability are taken.
 
     A label's curve ends where all its answers are taken, which is the score in the table.

@@ -16,8 +16,8 @@ from tasks.steps.durable import results_of
 from tasks.store.ancestry import gather
 from tasks.store.artifacts import store
 from tasks.store.step_names import dataset_step, measurement_step, stage_step
-from tasks.tracking.published import Published, ensure_published, point_to
 from tasks.tracking.runs import experiment_of
+from tasks.tracking.stage_models import Published, ensure_published, point_to
 from tasks.tracking.tags import RECIPE
 
 

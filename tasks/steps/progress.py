@@ -30,7 +30,7 @@ from tasks.tracking.tags import RECIPE
 UPDATE_SECONDS = 3  # a request to Prefect's API costs about 20 ms
 
 
-class StageReport:
+class StageListener:
     """What the training loop tells of a stage, sent where it is looked at.
 
     A context manager round one training; what it opens it closes, as KILLED or FAILED too.
@@ -48,7 +48,7 @@ class StageReport:
         self._artifact: UUID | None = None
         self._sent = 0.0
 
-    def __enter__(self) -> StageReport:
+    def __enter__(self) -> StageListener:
         """Open the stage's run, or the one that a kill left."""
         tracking = connect()
         self.tracking: Tracking = tracking

@@ -12,8 +12,8 @@ from fourstage.errors import Interrupted
 from fourstage.terminal import say
 from models.stage_format import HISTORY, METRICS, NETWORK
 from tasks.steps.durable import durable
-from tasks.steps.progress import StageReport
-from tasks.steps.start import brought_network, has_start
+from tasks.steps.progress import StageListener
+from tasks.steps.taken_over import brought_network, has_start
 from tasks.steps.tokens import load_tokenizer
 from tasks.steps.training_job import training_job
 from tasks.store.artifacts import NOTES, Findings
@@ -36,7 +36,7 @@ def train_stage(
     A stage that starts from a network trained elsewhere is that network.
     """
     stage = step.step.given["stage"]
-    with StageReport(step, lifecycle_run) as report:
+    with StageListener(step, lifecycle_run) as report:
         try:
             outcome = (
                 _taken_over(step, folder)
@@ -70,7 +70,7 @@ def train_stage(
     return Findings(facts, notes)
 
 
-def _trained(job: TrainingJob, folder: Path, report: StageReport) -> Outcome:
+def _trained(job: TrainingJob, folder: Path, report: StageListener) -> Outcome:
     from models.training.gradient import train
 
     return train(job, folder, report)

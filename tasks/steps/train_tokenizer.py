@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.steps.durable import durable
-from tasks.steps.start import brought_tokenizer, has_start
+from tasks.steps.taken_over import brought_tokenizer, has_start
 from tasks.store.artifacts import Findings, Input
 from tasks.store.kept import kept_texts
 from tasks.store.steps import Bound

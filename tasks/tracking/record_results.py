@@ -12,12 +12,12 @@ from tasks.store.artifacts import Artifact, store
 from tasks.store.model_facts import ModelFacts, facts_of
 from tasks.store.predictions import PREDICTIONS
 from tasks.tracking.connection import Tracking, answered
-from tasks.tracking.datasets import dataset_input
-from tasks.tracking.published import stages_of
+from tasks.tracking.dataset_inputs import dataset_input
 from tasks.tracking.run_descriptions import lifecycle_note
 from tasks.tracking.run_metrics import figures, log_figures
 from tasks.tracking.run_parameters import log_parameters, parameters
 from tasks.tracking.runs import set_tags
+from tasks.tracking.stage_models import stages_of
 from tasks.tracking.tags import NOTE
 
 if TYPE_CHECKING:

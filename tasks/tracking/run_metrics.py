@@ -18,7 +18,7 @@ from tasks.store.ancestry import Manifest
 from tasks.store.model_facts import ModelFacts
 from tasks.store.step_names import subject_of
 from tasks.tracking.connection import Tracking, answered
-from tasks.tracking.datasets import name_and_digest
+from tasks.tracking.dataset_inputs import name_and_digest
 from tasks.tracking.runs import BATCH, metric_name
 
 if TYPE_CHECKING:

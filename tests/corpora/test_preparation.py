@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from corpora.preparation import prepare_corpus, prepare_dataset
 from corpora.snapshot import take_snapshot
-from corpora.splits import HeldOut
+from corpora.splits import HeldOutSplit
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare, source_of
@@ -42,11 +42,11 @@ def test_documents_profile_and_counts_agree(tmp_path: Path, corpus: Prepare):
 
 def test_of_a_large_corpus_a_text_stays_on_its_side_whatever_is_added():
     groups = [str(number) for number in range(4000)]
-    chosen = HeldOut(0.02)
+    chosen = HeldOutSplit(0.02)
     first = {group: chosen.takes(group) for group in groups}
     assert sum(first.values()) == pytest.approx(80, abs=25)
     assert not chosen.others()
-    chosen = HeldOut(0.02)
+    chosen = HeldOutSplit(0.02)
     second = {group: chosen.takes(group) for group in [*map(str, range(9000, 9500)), *groups[::-1]]}
     assert {group: second[group] for group in groups} == first
 
@@ -174,7 +174,7 @@ import sys
 from pathlib import Path
 from corpora.preparation import prepare_corpus
 from corpora.snapshot import take_snapshot
-from corpora.splits import HeldOut
+from corpora.splits import HeldOutSplit
 from data_contracts.sources import parse_source
 source = parse_source({"name": "mine", "language": "en", "licence": "x", "files": sys.argv[1]})
 folder = Path(sys.argv[2]); folder.mkdir()

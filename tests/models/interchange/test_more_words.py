@@ -8,7 +8,7 @@ import pytest
 from models.families.bert import Bert
 from models.interchange.huggingface import save_network
 from models.interchange.more_words import with_more_words
-from models.interchange.start import read_start, tokenizer_of, with_tokenizer
+from models.interchange.pretrained_network import read_start, tokenizer_of, with_tokenizer
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -11,7 +11,7 @@ import pytest
 from fourstage.errors import RecipeError
 from models.evaluation.baseline import CHEAP
 from tasks.comparison.contests import PROBE_MEAN, contests_of
-from tasks.comparison.participants import Run
+from tasks.comparison.participants import SeedRun
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact
 from tasks.store.predictions import PREDICTIONS
@@ -59,7 +59,7 @@ class Answers:
         outputs = {PREDICTIONS: ""}
         return Artifact(name, "", folder, outputs, facts, keys or name, name, {}, {}, {}, "")
 
-    def runs(self, name: str, right: Mapping[tuple[int, int], int], **changes) -> list[Run]:
+    def runs(self, name: str, right: Mapping[tuple[int, int], int], **changes) -> list[SeedRun]:
         """One run of each (seed, number of its pre-training): its probes are right so often."""
         whole = {"evaluate": {"metrics": ["accuracy"], "probes": PROBES}} | changes
         path = str(self.project.recipe(recipe(name, **whole)))
@@ -72,7 +72,7 @@ class Answers:
                     shared = f"{step.name} {pretraining}"
                     key = f"{step.name} {seed}" if step.name == "stage finetune" else shared
                     made[step.name] = self.artifact(step.name, often, f"{name} {key}")
-            found.append(Run(plan, seed, made))
+            found.append(SeedRun(plan, seed, made))
         return found
 
 
@@ -122,4 +122,4 @@ def test_answers_to_other_rows_are_refused(answers: Answers):
     one, two = (answers.runs(name, {(1, 1): 20}) for name in ("one", "two"))
     made = dict(two[0].made) | {"probe more": answers.artifact("probe more", 20, first="other")}
     with pytest.raises(RecipeError, match="two was evaluated on 40 rows of more that are not"):
-        contests_of({"one": one, "two": [Run(two[0].plan, 1, made)]}, [])
+        contests_of({"one": one, "two": [SeedRun(two[0].plan, 1, made)]}, [])

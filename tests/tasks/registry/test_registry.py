@@ -41,8 +41,8 @@ from tasks.store.ancestry import Ancestry, BrokenLineage, gather
 from tasks.store.registry_memory import Version
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
-from tasks.tracking.published import ensure_published, find_published, point_to, publish_stage
 from tasks.tracking.runs import ensure_experiment, log_history, stage_run, start_lifecycle
+from tasks.tracking.stage_models import ensure_published, find_published, point_to, publish_stage
 from tests.tasks.lifecycle import STAGES, Lifecycle, history
 
 NAME = "relations"

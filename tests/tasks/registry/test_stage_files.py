@@ -8,7 +8,7 @@ import pytest
 
 from fourstage.digests import hash_file
 from fourstage.errors import ContractViolation, RecipeError
-from models.interchange.start import start_files
+from models.interchange.pretrained_network import start_files
 from tasks.registry.stage_files import pretrained_stage, stage_files
 from tests.tasks.lifecycle import Lifecycle
 from tests.tasks.registry.test_registry import NAME, make_version

@@ -28,8 +28,8 @@ from tasks.registry.register_model import register
 from tasks.store.ancestry import gather
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
-from tasks.tracking.published import ensure_published
 from tasks.tracking.runs import start_lifecycle
+from tasks.tracking.stage_models import ensure_published
 from tests.tasks.lifecycle import STAGES, Lifecycle
 
 # What a served model may import: everything of ours is made unfindable.

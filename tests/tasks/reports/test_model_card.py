@@ -9,7 +9,7 @@ import pytest
 
 from tasks.registry.version_card import LONGEST, fitting
 from tasks.reports.model_card import MOST_NAMED, model_card, score_intervals
-from tasks.reports.score_plots import Answers
+from tasks.reports.score_plots import ClassifierAnswers
 from tasks.store.ancestry import gather, join
 from tasks.store.model_facts import ModelFacts, facts_of
 from tests.tasks.lifecycle import Lifecycle
@@ -24,12 +24,12 @@ def facts(home: Path, saved_model: Path) -> ModelFacts:
     return found
 
 
-def answers(names: list[str], rows: int = 400) -> Answers:
+def answers(names: list[str], rows: int = 400) -> ClassifierAnswers:
     labels = np.arange(rows) % len(names)
     wrong = np.arange(rows) % 10 == 0
     predicted = np.where(wrong, (labels + 1) % len(names), labels)
     baseline = np.zeros(rows, np.int64)
-    return Answers(tuple(names), labels, predicted, np.full(rows, 0.9), baseline)
+    return ClassifierAnswers(tuple(names), labels, predicted, np.full(rows, 0.9), baseline)
 
 
 def test_a_card_names_licences_scores_and_stages(facts: ModelFacts):

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pandas
 import pytest
 
+from tasks.planning.drift_references import Reference, find_reference
 from tasks.planning.plan import plan_recipe
-from tasks.planning.references import Reference, find_reference
 from tasks.store.artifacts import Artifact, Findings, Store
 from tasks.store.history import remember
 from tasks.store.registry_memory import Version

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tasks.store.steps import Bound, Step
 
 if TYPE_CHECKING:
-    from models.interchange.huggingface import Checkpoint
+    from models.interchange.huggingface import PretrainedNetwork
     from models.protocols import Tokenizer
 
-READER = "models.interchange.start"
+READER = "models.interchange.pretrained_network"
 
 
 def has_start(step: Step) -> bool:
@@ -27,8 +27,8 @@ def brought_tokenizer(step: Bound, texts: Iterable[str]) -> Any:
     )
 
 
-def brought_network(step: Bound, tokenizer: Tokenizer) -> Checkpoint:
-    """The network as a `Checkpoint`, with a row for each piece of the tokenizer."""
+def brought_network(step: Bound, tokenizer: Tokenizer) -> PretrainedNetwork:
+    """The network as a `PretrainedNetwork`, with a row for each piece of the tokenizer."""
     return _reader().with_tokenizer(_reader().read_start(step.step.given["start"]), tokenizer)
 
 

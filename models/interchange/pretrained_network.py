@@ -11,7 +11,7 @@ import numpy as np
 
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
-from models.interchange.huggingface import Checkpoint, read_checkpoint
+from models.interchange.huggingface import PretrainedNetwork, read_checkpoint
 from models.interchange.published import FETCHED
 from models.interchange.stage_folder import is_stage, read_stage
 from models.stage_format import TOKENIZER, head_files
@@ -19,7 +19,7 @@ from models.stage_format import TOKENIZER, head_files
 ROWS = ("embeddings/token/embeddings", "output_bias")  # weights with a row for each piece
 
 
-def read_start(folder: Path, *, weights: bool = True) -> Checkpoint:
+def read_start(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     """A Hugging Face folder, or a stage of ours that has its tokenizer beside it.
 
     Args:
@@ -52,7 +52,7 @@ def tokenizer_of(folder: Path, texts: Iterable[str], add_words: int = 0) -> Any:
     return with_more_words(tokenizer, texts, add_words)
 
 
-def with_tokenizer(start: Checkpoint, tokenizer: Any) -> Checkpoint:
+def with_tokenizer(start: PretrainedNetwork, tokenizer: Any) -> PretrainedNetwork:
     """The network with a row for each piece that the tokenizer has more than its own.
 
     A new row of the embedding, and its bias in the masked-token head, is the mean of the rows of

@@ -9,7 +9,7 @@ from typing import Any
 
 from fourstage.errors import located
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.networks import Network, resolve_network
+from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedTokenizer
 from fourstage.recipe.schema import Stage
 from models.interchange.published import FOLDER, published_folder
@@ -30,7 +30,7 @@ class Start:
     """
 
     folder: Path
-    network: Network
+    network: ResolvedNetwork
     heads: tuple[str, ...]
     tokenizer: ResolvedTokenizer
 
@@ -50,7 +50,7 @@ def resolve_start(ledger: Ledger) -> Start | None:
     address = stages[0].init
     if address is None:
         return None
-    from models.interchange.start import read_start
+    from models.interchange.pretrained_network import read_start
     from models.saved_tokenizer import scheme_of
 
     with located(f"{ledger.recipe.where}: stages[0].init"):
@@ -91,7 +91,7 @@ def _check(ledger: Ledger, i: int, stage: Stage) -> None:
         )
 
 
-def _agrees(ledger: Ledger, network: Network, tokenizer: ResolvedTokenizer) -> None:
+def _agrees(ledger: Ledger, network: ResolvedNetwork, tokenizer: ResolvedTokenizer) -> None:
     """Check that the recipe's network and tokenizer agree with the files."""
     recipe = ledger.recipe
     if recipe.family != network.family:

@@ -15,7 +15,7 @@ from tasks.store.ancestry import FILE, Ancestry, Manifest
 from tasks.store.artifacts import NOTES
 from tasks.store.step_names import subject_of
 from tasks.tracking.connection import Tracking, answered, made_once
-from tasks.tracking.datasets import dataset_input
+from tasks.tracking.dataset_inputs import dataset_input
 from tasks.tracking.logged_files import list_files
 from tasks.tracking.run_descriptions import stage_note
 from tasks.tracking.runs import (
