@@ -101,7 +101,7 @@ class _Decompressed:
         self._done = False
 
     def read(self, size: int = -1, /) -> bytes:
-        if size is None or size < 0:
+        if size is None or size < 0:  # pyright: ignore[reportUnnecessaryComparison]
             pieces = []
             while piece := self.read(_CHUNK):
                 pieces.append(piece)
@@ -235,6 +235,6 @@ class Peekable:
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes, starting with those already inspected."""
         piece = self._rest.read(size)
-        if size is None or size < 0:
+        if size is None or size < 0:  # pyright: ignore[reportUnnecessaryComparison]
             return piece + self._stream.read(size)
         return piece or self._stream.read(size)

@@ -330,7 +330,7 @@ class WordPiece:
                 self.blanks = outer._blanks
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-            def __call__(self, texts):
+            def __call__(self, texts: Any):
                 # A client may send bytes that are not UTF-8; a corpus never holds any.
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 return outer._tokenize(texts)

@@ -189,7 +189,7 @@ def experiment_ids(tracking: Tracking) -> list[str]:
 
 
 @answered
-def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, float]]) -> int:
+def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, Any]]) -> int:
     """Log metrics by step, each (name, step) once however often it is offered.
 
     Args:

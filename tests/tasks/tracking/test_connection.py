@@ -176,7 +176,7 @@ def test_trouble_at_the_first_question_passes(home: Path):
 
 def test_looking_at_the_registry_needs_no_heavy_package():
     modules = (
-        "tracking.connection tracking.published reports.cards registry.lineage"
+        "tracking.connection tracking.stage_models reports.cards registry.lineage"
         " registry.lineage_views registry.promote_model registry.gate registry.register_model"
     )
     code = f"""
