@@ -1,12 +1,14 @@
 """The settings a model part takes, read from its constructor without importing it.
 
 A plan has to refuse an unknown setting in a second, and importing a family takes ten. So the file
-is parsed: names, plain defaults and annotations of the one public class's ``__init__``.
+is parsed: names, plain defaults and annotations of the one public class's ``__init__``, or of the
+dataclass that it names as its ``config_class``.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,20 +59,46 @@ def settings_of(path: Path) -> dict[str, Setting]:
     Raises:
         RecipeError: The file is not Python.
     """
-    try:
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        place = f"{path}:{line}" if line else str(path)
-        raise RecipeError(f"{place}: not a Python file that can be read: {error}") from error
+    tree = _tree(path)
     words = _tuples_of_words(tree)
     for node in tree.body:
         if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
             continue
+        found: list[Setting] = []
         for item in node.body:
             if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-                return {s.name: s for s in _settings(item, words) if s.name not in NOT_SETTINGS}
-        return {}
+                found = _settings(item, words)
+                break
+            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "config_class":
+                found = list(_fields(tree, ast.unparse(item.value), words).values())
+        return {s.name: s for s in found if s.name not in NOT_SETTINGS}
+    return {}
+
+
+def _tree(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{path}:{line}" if line else str(path)
+        raise RecipeError(f"{place}: not a Python file that can be read: {error}") from error
+
+
+def _fields(tree: ast.Module, name: str, words: dict[str, tuple[str, ...]]) -> dict[str, Setting]:
+    """The fields of a dataclass: its bases' first, wherever those are imported from."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            spec = importlib.util.find_spec(node.module or "")
+            return _fields(_tree(Path(spec.origin)), name, words) if spec and spec.origin else {}
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            found: dict[str, Setting] = {}
+            for base in node.bases:
+                found |= _fields(tree, ast.unparse(base), words)
+            for item in node.body:
+                if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                    argument = item.target.id
+                    found[argument] = _setting(argument, item.annotation, item.value, words)
+            return found
     return {}
 
 
@@ -83,14 +111,22 @@ def _settings(function: ast.FunctionDef, words: dict[str, tuple[str, ...]]) -> l
         *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
     ]
     return [
-        Setting(
-            argument.arg,
-            _names(argument.annotation),
-            REQUIRED if default is None else _literal(default),
-            words.get(argument.arg.upper()) or words.get(f"{argument.arg.upper()}S") or (),
-        )
-        for argument, default in pairs
+        _setting(argument.arg, argument.annotation, default, words) for argument, default in pairs
     ]
+
+
+def _setting(
+    name: str,
+    annotation: ast.expr | None,
+    default: ast.expr | None,
+    words: dict[str, tuple[str, ...]],
+) -> Setting:
+    return Setting(
+        name,
+        _names(annotation),
+        REQUIRED if default is None else _literal(default),
+        words.get(name.upper()) or words.get(f"{name.upper()}S") or (),
+    )
 
 
 def _names(annotation: ast.expr | None) -> tuple[str, ...]:

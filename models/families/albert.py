@@ -13,7 +13,10 @@ Parameters with the published vocabulary of 30,000 and the pooler, shared ones c
 
 from __future__ import annotations
 
-from models.layers.encoder import TextEncoder
+from dataclasses import dataclass
+from typing import Any
+
+from models.layers.encoder import EncoderConfig, TextEncoder
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")
@@ -32,28 +35,29 @@ SIZES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Config(EncoderConfig):
+    """What it has beside every encoder's arguments.
+
+    Attributes:
+        embedding_dim: Width of the embedding tables.
+        num_groups: Groups of consecutive layers that share parameters; it need not divide the
+            number of layers: layer i is of group ⌊i · num_groups / num_layers⌋.
+        num_inner_blocks: Blocks a layer consists of, one after the other.
+        num_segments: Number of segment ids.
+    """
+
+    embedding_dim: int = 128
+    num_groups: int = 1
+    num_inner_blocks: int = 1
+    num_segments: int = 2
+    activation: str = "gelu_tanh"
+
+
 class Albert(TextEncoder):
     """The encoder of Lan et al.: factorised embeddings and parameters shared across layers.
 
     Gradients of a shared block add up over the layers that use it.
-
-    Args:
-        vocabulary_size: Number of token ids.
-        num_layers: Transformer blocks.
-        hidden_dim: Width of a token's vector.
-        num_heads: Attention heads; divides `hidden_dim`.
-        intermediate_dim: Width inside the feed-forward network.
-        embedding_dim: Width of the embedding tables.
-        num_groups: Groups of consecutive layers that share parameters; divides nothing in
-            particular, layer i is of group ⌊i · num_groups / num_layers⌋.
-        num_inner_blocks: Blocks a layer consists of, one after the other.
-        max_sequence_length: Longest text in tokens.
-        num_segments: Number of segment ids.
-        dropout: Share dropped of embeddings, attention weights and residual branches, 0-1.
-        activation: ``gelu_tanh`` or ``gelu``.
-        layer_norm_epsilon: Added to the variance in LayerNorms.
-        dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
-            LayerNorms, softmax and the residual stream are float32 in both.
 
     Shape:
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T)} →
@@ -63,52 +67,15 @@ class Albert(TextEncoder):
         Lan et al. 2020, arXiv 1909.11942, section 3.1 and table 1.
     """
 
+    config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
+    pooled = True
+    always_project = True
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        num_layers: int,
-        hidden_dim: int,
-        num_heads: int,
-        intermediate_dim: int,
-        embedding_dim: int = 128,
-        num_groups: int = 1,
-        num_inner_blocks: int = 1,
-        max_sequence_length: int = 512,
-        num_segments: int = 2,
-        dropout: float = 0.1,
-        activation: str = "gelu_tanh",
-        layer_norm_epsilon: float = 1e-12,
-        dtype: str = "float32",
-        name: str = "albert",
-    ):
-        super().__init__(
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            intermediate_dim=intermediate_dim,
-            max_sequence_length=max_sequence_length,
-            dropout=dropout,
-            activation=activation,
-            layer_norm_epsilon=layer_norm_epsilon,
-            num_segments=num_segments,
-            table_dim=embedding_dim,
-            always_project=True,
-            order=[
-                (layer * num_groups // num_layers) * num_inner_blocks + inner
-                for layer in range(num_layers)
-                for inner in range(num_inner_blocks)
-            ],
-            pooled=True,
-            own={
-                "embedding_dim": embedding_dim,
-                "num_groups": num_groups,
-                "num_inner_blocks": num_inner_blocks,
-                "num_segments": num_segments,
-            },
-            dtype=dtype,
-            name=name,
+    def layer_order(self, config: Any) -> tuple[int, ...]:
+        """Layers of a group share its blocks."""
+        return tuple(
+            (layer * config.num_groups // config.num_layers) * config.num_inner_blocks + inner
+            for layer in range(config.num_layers)
+            for inner in range(config.num_inner_blocks)
         )

@@ -12,7 +12,9 @@ with the published vocabulary of 30,522: small 13,483,008, base 108,891,648, lar
 
 from __future__ import annotations
 
-from models.layers.encoder import TextEncoder
+from dataclasses import dataclass
+
+from models.layers.encoder import EncoderConfig, TextEncoder
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments")
@@ -76,25 +78,25 @@ SIZES = {
 }
 
 
-class Electra(TextEncoder):
-    """The encoder of Clark et al., of the discriminator and of the generator.
+@dataclass(frozen=True, kw_only=True)
+class _Config(EncoderConfig):
+    """What it has beside every encoder's arguments.
 
-    Args:
-        vocabulary_size: Number of token ids.
-        num_layers: Transformer blocks.
-        hidden_dim: Width of a token's vector.
-        num_heads: Attention heads; divides `hidden_dim`.
-        intermediate_dim: Width inside the feed-forward network.
+    Attributes:
         embedding_dim: Width of the embedding tables.
-        max_sequence_length: Longest text in tokens.
         num_segments: Number of segment ids.
-        dropout: Share dropped of embeddings, attention weights and residual branches, 0-1.
-        activation: ``gelu_tanh`` (Google's code) or ``gelu`` (Hugging Face's ``gelu``).
         head_activation: Of the masked-token head where it is another one; Hugging Face computes
             it with ``gelu`` whatever the blocks have.
-        layer_norm_epsilon: Added to the variance in LayerNorms.
-        dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
-            LayerNorms, softmax and the residual stream are float32 in both.
+    """
+
+    embedding_dim: int
+    num_segments: int = 2
+    activation: str = "gelu_tanh"
+    head_activation: str | None = None
+
+
+class Electra(TextEncoder):
+    """The encoder of Clark et al., of the discriminator and of the generator.
 
     Shape:
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T)} →
@@ -104,44 +106,6 @@ class Electra(TextEncoder):
         Clark et al. 2020, arXiv 2003.10555, section 3 and table 6.
     """
 
+    config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooler_activation = None  # Google's code classifies by the first position as it is
-
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        num_layers: int,
-        hidden_dim: int,
-        num_heads: int,
-        intermediate_dim: int,
-        embedding_dim: int,
-        max_sequence_length: int = 512,
-        num_segments: int = 2,
-        dropout: float = 0.1,
-        activation: str = "gelu_tanh",
-        head_activation: str | None = None,
-        layer_norm_epsilon: float = 1e-12,
-        dtype: str = "float32",
-        name: str = "electra",
-    ):
-        super().__init__(
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            intermediate_dim=intermediate_dim,
-            max_sequence_length=max_sequence_length,
-            dropout=dropout,
-            activation=activation,
-            layer_norm_epsilon=layer_norm_epsilon,
-            num_segments=num_segments,
-            table_dim=embedding_dim,
-            own={
-                "embedding_dim": embedding_dim,
-                "num_segments": num_segments,
-                "head_activation": head_activation,
-            },
-            dtype=dtype,
-            name=name,
-        )

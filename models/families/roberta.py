@@ -13,12 +13,13 @@ text reads; they are left out when a checkpoint is read.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 
 from models import features as keys
-from models.layers.encoder import TextEncoder
+from models.layers.encoder import EncoderConfig, TextEncoder
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
@@ -32,26 +33,24 @@ SIZES = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Config(EncoderConfig):
+    """What it has beside every encoder's arguments.
+
+    Attributes:
+        head_activation: Of the masked-token head where it is another one; Hugging Face computes
+            it with ``gelu`` whatever the blocks have.
+    """
+
+    head_activation: str | None = None
+    layer_norm_epsilon: float = 1e-5
+
+
 class Roberta(TextEncoder):
     """The encoder of Liu et al.; what was changed against BERT is how it is trained.
 
     A token's position is the number of real tokens before it, so that padding on the left changes
     nothing.
-
-    Args:
-        vocabulary_size: Number of token ids.
-        num_layers: Transformer blocks.
-        hidden_dim: Width of a token's vector.
-        num_heads: Attention heads; divides `hidden_dim`.
-        intermediate_dim: Width inside the feed-forward network.
-        max_sequence_length: Longest text in tokens, padding not counted.
-        dropout: Share dropped of embeddings, attention weights and residual branches, 0-1.
-        activation: ``gelu_tanh`` or ``gelu``.
-        head_activation: Of the masked-token head where it is another one; Hugging Face computes
-            it with ``gelu`` whatever the blocks have.
-        layer_norm_epsilon: Added to the variance in LayerNorms.
-        dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
-            LayerNorms, softmax and the residual stream are float32 in both.
 
     Shape:
         {token_ids (B, T), padding_mask? (B, T)} → {sequence_output (B, T, D) float32}
@@ -60,41 +59,11 @@ class Roberta(TextEncoder):
         Liu et al. 2019, arXiv 1907.11692, section 3 and table 9.
     """
 
+    config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
+    num_segments = 1
     pooler_activation = "tanh"  # of the dense layer that a classification head makes for itself
     pooler_dropout = True  # before that layer
-
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        num_layers: int,
-        hidden_dim: int,
-        num_heads: int,
-        intermediate_dim: int,
-        max_sequence_length: int = 512,
-        dropout: float = 0.1,
-        activation: str = "gelu",
-        head_activation: str | None = None,
-        layer_norm_epsilon: float = 1e-5,
-        dtype: str = "float32",
-        name: str = "roberta",
-    ):
-        super().__init__(
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            intermediate_dim=intermediate_dim,
-            max_sequence_length=max_sequence_length,
-            dropout=dropout,
-            activation=activation,
-            layer_norm_epsilon=layer_norm_epsilon,
-            num_segments=1,
-            own={"head_activation": head_activation},
-            dtype=dtype,
-            name=name,
-        )
 
     def position_ids(self, features: Mapping[str, Any]) -> Any:
         """Number of real tokens before each one; 0 for padding."""

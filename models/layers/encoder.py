@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import keras
@@ -19,14 +20,11 @@ from models.layers.summary import FIRST
 ops: Any = keras.ops
 
 
-class TextEncoder(keras.Model):
-    """Embeddings → blocks → (pooler); a family says what of it it has.
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """The arguments that every `TextEncoder` has; a family adds its own and changes defaults.
 
-    Variables are made in the constructor, so that their paths below the network are the same
-    whatever wraps it later and on every backend. Every further setting of a family becomes an
-    attribute and goes into `get_config`.
-
-    Args:
+    Attributes:
         vocabulary_size: Number of token ids.
         num_layers: Blocks a token goes through.
         hidden_dim: Width of a token's vector.
@@ -34,96 +32,100 @@ class TextEncoder(keras.Model):
         intermediate_dim: Width inside the feed-forward network.
         max_sequence_length: Longest text in tokens.
         dropout: Share dropped of embeddings, attention weights and residual branches, 0-1.
-        activation: Of the blocks and, unless the family says otherwise, of the heads.
+        activation: Of the blocks, and of the heads unless the family says otherwise: ``gelu``
+            (Hugging Face's ``gelu``), ``gelu_tanh`` (Google's code) or ``relu``.
         layer_norm_epsilon: Added to the variance in LayerNorms.
-        dtype: Policy name of the matrix products.
-        name: Of the model.
+    """
+
+    vocabulary_size: int
+    num_layers: int
+    hidden_dim: int
+    num_heads: int
+    intermediate_dim: int
+    max_sequence_length: int = 512
+    dropout: float = 0.1
+    activation: str = "gelu"
+    layer_norm_epsilon: float = 1e-12
+
+
+class TextEncoder(keras.Model):
+    """Embeddings → blocks → (pooler); a family says which of these it has.
+
+    Variables are made in the constructor, so that their paths below the network are the same
+    whatever wraps it later and on every backend. Every argument becomes an attribute and goes into
+    `get_config`.
+
+    Attributes:
+        config_class: Of the family's arguments, an `EncoderConfig`.
         num_segments: Rows of the segment table; 0 for none.
         num_tasks: Rows of the table of tasks; 0 for none.
-        table_dim: Width of the embedding tables, projected where it is not `hidden_dim`.
-        always_project: Whether there is a projection even where the widths are equal.
-        order: Number of the block of each layer; 0, 1, 2… unless layers share blocks.
+        always_project: Whether embeddings are projected even where the widths are equal.
         pooled: Whether there is a pooler.
-        own: Further arguments of the family, by name.
+
+    Args:
+        dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
+            LayerNorms, softmax and the residual stream are float32 in both.
+        name: Of the model; the family's where None.
+        arguments: Those of `config_class`.
 
     Shape:
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), task_ids? (B,)} →
         {sequence_output (B, T, D) float32, pooled_output (B, D) float32 where pooled};
-        with read_positions (B, R), position 0 first: {sequence_output (B, R, D), …}
+        with read_positions (B, R), the summary's first: {sequence_output (B, R, D), …}
     """
 
+    config_class: type[EncoderConfig] = EncoderConfig
+    num_segments = 0
+    num_tasks = 0
+    always_project = False
+    pooled = False
     reads_positions = True
     row_summary = FIRST
 
-    def __init__(
-        self,
-        *,
-        vocabulary_size: int,
-        num_layers: int,
-        hidden_dim: int,
-        num_heads: int,
-        intermediate_dim: int,
-        max_sequence_length: int,
-        dropout: float,
-        activation: str,
-        layer_norm_epsilon: float,
-        dtype: str,
-        name: str,
-        num_segments: int = 0,
-        num_tasks: int = 0,
-        table_dim: int | None = None,
-        always_project: bool = False,
-        order: Sequence[int] | None = None,
-        pooled: bool = False,
-        own: Mapping[str, Any] | None = None,
-    ):
-        super().__init__(name=name, dtype=dtype, autocast=False)
-        self._settings = {
-            "vocabulary_size": vocabulary_size,
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "max_sequence_length": max_sequence_length,
-            "dropout": dropout,
-            "activation": activation,
-            "layer_norm_epsilon": layer_norm_epsilon,
-            **(own or {}),
-        }
-        for argument, value in self._settings.items():
+    def __init__(self, *, dtype: str = "float32", name: str | None = None, **arguments: Any):
+        super().__init__(name=name or type(self).__name__.lower(), dtype=dtype, autocast=False)
+        config = self.config_class(**arguments)
+        self._arguments = asdict(config)
+        for argument, value in self._arguments.items():
             setattr(self, argument, value)
-        table_dim = table_dim or hidden_dim
-        self.order = tuple(range(num_layers) if order is None else order)
+        table_dim = self._arguments.get("embedding_dim", config.hidden_dim)
+        self.order = self.layer_order(config)
         self.embeddings = TextEmbedding(
-            vocabulary_size=vocabulary_size,
+            vocabulary_size=config.vocabulary_size,
             hidden_dim=table_dim,
-            max_sequence_length=max_sequence_length,
-            num_segments=num_segments,
-            num_tasks=num_tasks,
-            dropout=dropout,
-            layer_norm_epsilon=layer_norm_epsilon,
+            max_sequence_length=config.max_sequence_length,
+            num_segments=self.num_segments,
+            num_tasks=self.num_tasks,
+            dropout=config.dropout,
+            layer_norm_epsilon=config.layer_norm_epsilon,
         )
         self.embedding_projection = (
-            projection(hidden_dim, name="embedding_projection", dtype=dtype)
-            if always_project or table_dim != hidden_dim
+            projection(config.hidden_dim, name="embedding_projection", dtype=dtype)
+            if self.always_project or table_dim != config.hidden_dim
             else None
         )
         self.blocks = [
             TransformerBlock(
-                hidden_dim=hidden_dim,
-                num_heads=num_heads,
-                intermediate_dim=intermediate_dim,
-                dropout=dropout,
-                activation=activation,
-                layer_norm_epsilon=layer_norm_epsilon,
+                hidden_dim=config.hidden_dim,
+                num_heads=config.num_heads,
+                intermediate_dim=config.intermediate_dim,
+                dropout=config.dropout,
+                activation=config.activation,
+                layer_norm_epsilon=config.layer_norm_epsilon,
                 dtype=dtype,
                 name=f"block_{i}",
             )
             for i in range(max(self.order) + 1)
         ]
-        self.pooler = projection(hidden_dim, name="pooler", dtype=dtype) if pooled else None
-        self._widths = (table_dim, hidden_dim)
+        self.pooler = None
+        if self.pooled:
+            self.pooler = projection(config.hidden_dim, name="pooler", dtype=dtype)
+        self._widths = (table_dim, config.hidden_dim)
         self.build()
+
+    def layer_order(self, config: Any) -> tuple[int, ...]:
+        """Number of the block of each layer; 0, 1, 2… unless layers share blocks."""
+        return tuple(range(config.num_layers))
 
     def build(self, input_shape: Any = None) -> None:
         """Make the variables, in the order in which they are listed."""
@@ -186,4 +188,4 @@ class TextEncoder(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, as plain JSON values."""
-        return {**self._settings, "dtype": self.dtype_policy.name, "name": self.name}
+        return {**self._arguments, "dtype": self.dtype_policy.name, "name": self.name}

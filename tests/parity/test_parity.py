@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from models import catalogue, features
-from models.interchange.huggingface import Checkpoint, read_checkpoint
+from models.interchange.huggingface import PretrainedNetwork, read_checkpoint
 from models.layers.attention import bias_from_padding
 from models.layers.loss import cross_entropy
 from models.protocols import Context
@@ -39,7 +39,7 @@ def activation(request) -> str:
     return request.param
 
 
-def checkpoint(name: str, activation: str, tmp_path: Path) -> Checkpoint:
+def checkpoint(name: str, activation: str, tmp_path: Path) -> PretrainedNetwork:
     """The folder that transformers wrote, with another activation in its configuration."""
     folder = tmp_path / name
     shutil.copytree(GOLDEN / name, folder)
@@ -78,14 +78,14 @@ def test_every_layer_matches(name, activation, tmp_path):
             assert np.abs(last - ops.convert_to_numpy(x)).max() < HIDDEN
 
 
-def masked_lm(network: Any, found: Checkpoint) -> Any:
+def masked_lm(network: Any, found: PretrainedNetwork) -> Any:
     context = Context(PlainTokenizer(network.vocabulary_size), sequence_length=33)
     scorer = catalogue.find("objectives", "masked_lm")(context).attach(network)
     load_weights(scorer, found.heads["masked_lm"])
     return scorer
 
 
-def second_logits(network: Any, found: Checkpoint, outputs: dict) -> Any:
+def second_logits(network: Any, found: PretrainedNetwork, outputs: dict) -> Any:
     """Of the other pre-training head: a dense layer, in ELECTRA two and one a token."""
     for head in ("next_sentence", "sentence_order"):
         if head in found.heads:
@@ -168,7 +168,7 @@ def test_another_epsilon_shows_in_the_small_draw(family):
     found = read_checkpoint(GOLDEN / name)
     other = 1e-12 if found.settings["layer_norm_epsilon"] > 1e-8 else 1e-5
     changed = {**found.settings, "layer_norm_epsilon": other, "activation": "gelu"}
-    network = Checkpoint(found.family, changed, found.network).build()
+    network = PretrainedNetwork(found.family, changed, found.network).build()
     with np.load(GOLDEN / name / "numbers.npz") as numbers:
         batch = batch_of(numbers, 33)
         last = max(key for key in numbers if key.startswith("33/gelu/hidden"))

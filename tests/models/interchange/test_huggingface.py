@@ -262,7 +262,7 @@ def test_nothing_is_written_over_files_or_left_half_written(tmp_path):
 def test_a_head_computed_otherwise_there_is_refused(tmp_path):
     found = read_checkpoint(GOLDEN / "electra-generator-large")
     settings = {**found.settings, "activation": "gelu_tanh", "head_activation": None}
-    ours = huggingface.Checkpoint(found.family, settings, found.network, found.heads)
+    ours = huggingface.PretrainedNetwork(found.family, settings, found.network, found.heads)
     with pytest.raises(RecipeError, match="computes the masked-token head with gelu"):
         write_checkpoint(ours, tmp_path / "ours")
 
@@ -272,7 +272,7 @@ def test_a_tokenizer_goes_both_ways(lowercase, tmp_path):
     pieces = [*WORDS, *(f"w{i}" for i in range(97 - len(WORDS)))]
     tokenizer = WordPiece(pieces, lowercase)
     found = read_checkpoint(GOLDEN / "bert-large")
-    ours = huggingface.Checkpoint(
+    ours = huggingface.PretrainedNetwork(
         found.family, found.settings, found.network, found.heads, tokenizer
     )
     write_checkpoint(ours, tmp_path / "ours")
@@ -312,7 +312,7 @@ def test_a_vocabulary_with_wrong_lines_is_refused_by_file_and_line(tmp_path, lin
 def test_two_vocabularies_that_differ_are_refused(tmp_path):
     pieces = [*WORDS, *(f"w{i}" for i in range(97 - len(WORDS)))]
     found = read_checkpoint(GOLDEN / "bert-large")
-    ours = huggingface.Checkpoint(
+    ours = huggingface.PretrainedNetwork(
         found.family, found.settings, found.network, {}, WordPiece(pieces, True)
     )
     write_checkpoint(ours, tmp_path / "ours")
@@ -334,7 +334,7 @@ def test_another_scheme_is_no_tokenizer_of_ours(tmp_path):
 def test_a_generator_beside_the_discriminator_is_left_out_and_said(tmp_path):
     found = read_checkpoint(GOLDEN / "electra-discriminator-large")
     head = {**found.heads["replaced_token_detection"], "generator/x/kernel": np.zeros((2, 2))}
-    ours = huggingface.Checkpoint(
+    ours = huggingface.PretrainedNetwork(
         found.family, found.settings, found.network, {"replaced_token_detection": head}
     )
     assert write_checkpoint(ours, tmp_path / "ours") == (
