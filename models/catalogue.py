@@ -1,7 +1,7 @@
-"""Finding the parts of a recipe: the name in it is the name of a file.
+"""Look-up of a recipe's parts: a part's name is the name of its file.
 
-Names and literals are read without importing anything, so that ``list`` and ``plan`` answer without
-TensorFlow.
+Names and literals are read from the source without importing it, so that ``list`` and ``plan`` run
+without TensorFlow.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ KINDS = {
     "answers": "a kind of answer",
     "tokenizers": "a scheme of tokenizers",
 }
-# The setting of an objective that learns from a trained stage: its folder, or in a recipe the name
-# of an earlier stage. The objective's literal ``TEACHER_HEADS`` says what the teacher must predict.
+# Setting that names an objective's teacher: the folder of a trained stage or, in a recipe, the name
+# of an earlier stage. The literal `TEACHER_HEADS` lists the heads that the teacher must have.
 TEACHER = "teacher"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 
 
 def names(kind: str, folders: Sequence[Path] = ()) -> list[str]:
-    """Every name of a kind, sorted.
+    """All names of a kind, sorted.
 
     Args:
         kind: One of `KINDS`.
-        folders: Project folders that may hold a folder of that name.
+        folders: Project folders; each may contain a folder named `kind`.
     """
     return sorted(_files(kind, folders))
 
 
 def find(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> type:
-    """The one public class of the file `name`; importing a part of a network imports Keras.
+    """The one public class of the file `name`. The file is imported, and Keras with most of them.
 
     Args:
         kind: One of `KINDS`.
         name: As written in a recipe.
         folders: Project folders, searched before the built-in files.
-        where: Place of the name for the error message; default is the kind.
+        where: Location of the name, for the error message; by default the kind.
 
     Raises:
-        UnknownNameError: If there is no such file; the message suggests the nearest name.
-        RecipeError: If the file does not hold exactly one public class.
+        UnknownNameError: There is no such file. The message suggests the nearest name.
+        RecipeError: The file does not have exactly one public class.
     """
     path = file_of(kind, name, folders, where)
     class_name = _public_class(path)
@@ -74,14 +74,14 @@ def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = ""
         kind: One of `KINDS`.
         name: As written in a recipe.
         folders: Project folders, searched before the built-in files.
-        where: Place of the name for the error message.
+        where: Location of the name, for the error message.
 
     Returns:
-        {NAME IN CAPITALS: value}, read from the source.
+        {NAME_IN_CAPITALS: value}, read from the source.
 
     Raises:
-        UnknownNameError: If there is no such file.
-        RecipeError: If the file is not Python.
+        UnknownNameError: There is no such file.
+        RecipeError: The file is not valid Python.
     """
     found: dict[str, Any] = {}
     for node in _parse(file_of(kind, name, folders, where)).body:
@@ -96,34 +96,34 @@ def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = ""
                 try:
                     found[target.id] = ast.literal_eval(value)
                 except ValueError:
-                    continue  # a constant computed from others is no literal
+                    continue  # computed from other constants: not a literal
     return found
 
 
 def answers_of(head: str, folders: Sequence[Path] = ()) -> Answers:
-    """What a head answers, and how that is scored; importing it imports no Keras."""
+    """A head's kind of answer, with its metrics. Does not import Keras."""
     return find("answers", answers_name(head, folders), folders)()
 
 
 def answers_name(head: str, folders: Sequence[Path] = ()) -> str:
-    """The name of what a head answers.
+    """Name of a head's kind of answer.
 
     Args:
         head: Name of the head.
         folders: Project folders, searched first.
 
     Raises:
-        UnknownNameError: If there is no such head.
-        RecipeError: If the head does not say what it answers.
+        UnknownNameError: There is no such head.
+        RecipeError: The head has no literal ``ANSWERS``.
     """
-    said = literals("heads", head, folders).get("ANSWERS")
-    if not said:
+    answers = literals("heads", head, folders).get("ANSWERS")
+    if not answers:
         known = ", ".join(names("answers", folders))
         raise RecipeError(
-            f"{file_of('heads', head, folders)}: no literal ANSWERS; a head names what it answers,"
-            f" one of {known}"
+            f"{file_of('heads', head, folders)}: no literal ANSWERS; a head names its kind of"
+            f" answer, one of {known}"
         )
-    return said
+    return answers
 
 
 def check_compatible(
@@ -133,19 +133,19 @@ def check_compatible(
     folders: Sequence[Path] = (),
     where: str = "",
 ) -> None:
-    """Whether a network, objectives and a head can make one stage, before any work.
+    """Check that a network, objectives and a head fit together in one stage, before any work.
 
     Args:
         family: Name of the network's family.
         objectives: Names of the stage's pre-training objectives.
         head: Name of the fine-tuning head, if any.
         folders: Project folders, searched first.
-        where: Place in the recipe, such as ``recipes/x.yaml: stages[0]``.
+        where: Location in the recipe, such as ``recipes/x.yaml: stages[0]``.
 
     Raises:
-        UnknownNameError: If a name is unknown.
-        RecipeError: If something needed is missing, more than one part prepares the batch or must
-            choose the segments, or nobody chooses them; the message says which.
+        UnknownNameError: A name is unknown.
+        RecipeError: A needed capability is missing, more than one part prepares the batch, or not
+            exactly one part chooses the segments.
     """
     where = f"{where}: " if where else ""
     network = literals("families", family, folders, f"{where}family")
@@ -187,26 +187,26 @@ def check_compatible(
         )
     if not any(part.get("CHOOSES", 0) for part in parts.values()):
         raise RecipeError(
-            f"{where}nobody chooses the segments: {', '.join(parts)} only score. Add an objective "
+            f"{where}no objective chooses the segments: {', '.join(parts)} only score. Add one "
             "that chooses them, such as masked_lm"
         )
 
 
 def turns(objectives: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
-    """Who trains together where a stage's objectives take turns.
+    """The groups of objectives that train together where a stage's objectives alternate.
 
-    Each objective that can choose segments has a turn of its own. One that only scores rides along
-    with those that provide what it needs of other objectives, with all where it needs nothing.
+    Each objective that can choose segments leads a group. An objective that only scores joins every
+    group whose leader provides what it needs from other objectives.
 
     Args:
-        objectives: Names, in their order.
+        objectives: Names, in the recipe's order.
         folders: Project folders, searched first.
 
     Returns:
-        {who chooses the segments: everyone whose turn it is then, in the order given}.
+        {leader: members of its group, in the given order}.
 
     Raises:
-        UnknownNameError: If a name is unknown.
+        UnknownNameError: A name is unknown.
     """
     parts = {name: literals("objectives", name, folders) for name in objectives}
     leaders = [name for name, part in parts.items() if part.get("CHOOSES", 0)]
@@ -229,21 +229,22 @@ def turns(objectives: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, 
 def check_turns(
     family: str, objectives: Sequence[str], folders: Sequence[Path] = (), where: str = ""
 ) -> None:
-    """Whether objectives can take turns on a network: `check_compatible` of each turn.
+    """Check that objectives can alternate on a network: `check_compatible` for each turn.
 
     Raises:
-        UnknownNameError: If a name is unknown.
-        RecipeError: If a turn can't be made, or nobody chooses segments.
+        UnknownNameError: A name is unknown.
+        RecipeError: The parts of a turn do not fit, or no objective chooses the segments.
     """
     groups = turns(objectives, folders)
     if not groups:
-        check_compatible(family, objectives, folders=folders, where=where)  # says that nobody does
+        # Raises: no objective chooses the segments.
+        check_compatible(family, objectives, folders=folders, where=where)
     for group in groups.values():
         check_compatible(family, group, folders=folders, where=where)
 
 
 def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tuple[str, ...]:
-    """The fewest objectives with which a family trains an objective: alone, or with another one.
+    """The smallest set of objectives with which a family can train an objective.
 
     Args:
         family: Name of the network's family.
@@ -251,10 +252,10 @@ def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tu
         folders: Project folders, searched first.
 
     Returns:
-        ``(objective,)``, or ``(other, objective)`` where it needs what another one provides.
+        ``(objective,)``, or ``(other, objective)`` where it needs a capability of another one.
 
     Raises:
-        RecipeError: There is none; the message is that of the objective alone.
+        RecipeError: There is no such set. The message is the one for the objective alone.
     """
     try:
         check_compatible(family, (objective,), folders=folders)
@@ -271,7 +272,7 @@ def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tu
 
 
 def _providers(need: str, family: str, folders: Sequence[Path]) -> str:
-    """Who would provide what is missing."""
+    """For the error message: the parts that provide a missing capability."""
     families = [
         name
         for name in names("families", folders)
@@ -287,15 +288,15 @@ def _providers(need: str, family: str, folders: Sequence[Path]) -> str:
 
 
 def _built_in(kind: str) -> Path:
-    """The folder of built-in files."""
+    """The folder of the built-in files of a kind."""
     return Path(__file__).resolve().parent / kind
 
 
 def _files(kind: str, folders: Sequence[Path]) -> dict[str, Path]:
-    """{name: file}; a project's file hides a built-in one of the same name."""
+    """{name: file}; a project's file overrides a built-in one of the same name."""
     assert kind in KINDS, kind
     found: dict[str, Path] = {}
-    # Nearest folder last, so that it wins.
+    # The project folder with the highest precedence is last, so that it wins.
     for folder in (_built_in(kind), *(Path(project) / kind for project in reversed(folders))):
         if folder.is_dir():
             found |= {
@@ -307,10 +308,10 @@ def _files(kind: str, folders: Sequence[Path]) -> dict[str, Path]:
 
 
 def file_of(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> Path:
-    """The file of a name: looked up in a listing, never made from the name.
+    """The file of a name, looked up in a listing: no path is ever built from the name.
 
     Raises:
-        UnknownNameError: If there is no such file; the message suggests the nearest name.
+        UnknownNameError: There is no such file. The message suggests the nearest name.
     """
     files = _files(kind, folders)
     if name not in files:
@@ -322,7 +323,7 @@ def file_of(kind: str, name: str, folders: Sequence[Path] = (), where: str = "")
 
 @lru_cache(maxsize=256)
 def _parsed(path: Path, mtime_ns: int, size: int) -> ast.Module:
-    """The syntax tree of a file in one state."""
+    """The syntax tree of a file; modification time and size invalidate the cache."""
     try:
         return ast.parse(path.read_text(encoding="utf-8"), filename=path.name)
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -332,7 +333,7 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> ast.Module:
 
 
 def _parse(path: Path) -> ast.Module:
-    """The file's syntax tree, parsed once while it does not change."""
+    """The file's syntax tree, parsed again only when the file changes."""
     state = path.stat()
     return _parsed(path, state.st_mtime_ns, state.st_size)
 
@@ -347,13 +348,13 @@ def _public_class(path: Path) -> str:
     if len(public) != 1:
         raise RecipeError(
             f"{path}: expected exactly one public class, found {len(public)}"
-            f"{': ' + ', '.join(public) if public else ''}. Begin the names of the others with _"
+            f"{': ' + ', '.join(public) if public else ''}. Prefix the names of the others with _"
         )
     return public[0]
 
 
 def _project_module(kind: str, path: Path) -> Any:
-    """Import a project's file once; its module name cannot meet one of ours."""
+    """Import a project's file once, under a module name that cannot clash with a built-in one."""
     name = f"fourstage_project_{kind}_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
     loaded = sys.modules.get(name)
     if loaded is not None:

@@ -1,26 +1,26 @@
-"""Names of the tensors that travel together, and the one legend of shapes.
+"""Names of the tensors in a batch and in a network's outputs, and the legend of shapes.
 
 B batch, T tokens, S target tokens, D width, F feed-forward width, H heads, K width per head,
-V vocabulary, M predicted positions a row, R positions read a row, L layers, N labels.
+V vocabulary, M predicted positions per row, R read positions per row, L layers, N labels.
 
-A mask is 1 where something is kept.
+Masks are 1 at positions that are kept.
 """
 
 TOKEN_IDS = "token_ids"  # (B, T) int32
 SEGMENT_IDS = "segment_ids"  # (B, T) int32
-TASK_IDS = "task_ids"  # (B,) int32, which pre-training task a row serves (ERNIE 2.0)
-PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = a real token
-READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read, the summary's first
+TASK_IDS = "task_ids"  # (B,) int32, pre-training task of each row (ERNIE 2.0)
+PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = token, 0 = padding
+READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read; summary first
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
-MASK_LABELS = "mask_labels"  # (B, M) int32, the tokens that stood there
-MASK_WEIGHTS = "mask_weights"  # (B, M) float32, 0 for an unused slot
-LABELS = "labels"  # (B,) int32, a row's label
-ROW_WEIGHTS = "row_weights"  # (B,) float32, 0 for a row that only fills a batch
+MASK_LABELS = "mask_labels"  # (B, M) int32, original tokens at these positions
+MASK_WEIGHTS = "mask_weights"  # (B, M) float32, loss weights: 0 for an unused slot
+LABELS = "labels"  # (B,) int32, label ids
+ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only fills a batch
 
-# Travels between objectives only; taken out before a batch reaches the network.
-UNIT_STARTS = "unit_starts"  # (B, T) uint8, which kinds of unit a token starts: a sum of
-WORD, PHRASE, ENTITY = 1, 2, 4  # these, the same as corpora.units writes
-CASED, CAPITALISED = 8, 16  # a word whose first letter has case; one whose first is a capital
+# Used by objectives only; removed before a batch reaches the network.
+UNIT_STARTS = "unit_starts"  # (B, T) uint8, kinds of unit that start at a token: sum of the flags
+WORD, PHRASE, ENTITY = 1, 2, 4  # as written by corpora.units
+CASED, CAPITALISED = 8, 16  # word whose first letter has case; word whose first letter is a capital
 DATA_ONLY = (UNIT_STARTS,)
 
 SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D)

@@ -1,8 +1,8 @@
-"""The interfaces of the science, and the text they are fed with.
+"""Interfaces between families, objectives, heads, answers, tokenizers and corpora.
 
-A family is a `Network`, a pre-training objective and a fine-tuning head are an `Objective`, what an
-objective makes for one network is its `Scorer`, and what a head answers is scored by its kind of
-`Answers`. Nothing else is known between them.
+A family implements `Network`. A pre-training objective or a fine-tuning head implements
+`Objective`; attached to a network, it makes a `Scorer`. `Answers` computes the metrics of a head's
+answers. The parts know each other through these interfaces only.
 """
 
 from __future__ import annotations
@@ -17,62 +17,69 @@ import numpy as np
 
 
 class Capability(StrEnum):
-    """What a network provides and an objective may need. A closed list."""
+    """A feature that networks and objectives provide and objectives need. A closed list."""
 
-    BIDIRECTIONAL = "bidirectional"  # every position sees every other
-    CAUSAL = "causal"  # position t sees 0..t
+    BIDIRECTIONAL = "bidirectional"  # every position attends to every other
+    CAUSAL = "causal"  # position t attends to 0..t
     ENCODER_DECODER = "encoder_decoder"
     MEMORY = "memory"
     REGIONS = "regions"
-    SEGMENTS = "segments"  # reads segment_ids, so pairs can be told apart
-    POOLED_OUTPUT = "pooled_output"  # one vector a row
+    SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
+    POOLED_OUTPUT = "pooled_output"  # one vector per row
     TOKEN_LOGITS = "token_logits"  # an objective's predictions over the vocabulary
 
 
 class TokenisedCorpus(Protocol):
-    """Tokenised documents, random access, in constant memory."""
+    """Tokenised documents with random access in constant memory."""
 
     def __len__(self) -> int: ...
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all documents."""
+        """Number of tokens in all documents."""
         ...
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each document, (documents,) int64."""
+        """Number of tokens in each document, (documents,) int64."""
         ...
 
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,).
 
-        A unit start is the sum of the kinds of unit that begin there (`models.features`).
+        A unit start is the sum of the flags of the units that begin at that token, such as
+        ``WORD + ENTITY`` (`models.features`).
         """
         ...
 
 
 class TokenisedRows(Protocol):
-    """Tokenised rows with an answer each, random access."""
+    """Tokenised rows of a labelled dataset, each with its answer, with random access."""
 
     def __len__(self) -> int: ...
 
     @property
     def answers(self) -> Sequence[str]:
-        """(rows,) what is right, as the dataset writes it; empty where a row has no answer."""
+        """(rows,) correct answers as the dataset writes them; "" for a row without one."""
         ...
 
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
-        """Token ids of row `i`, (n,) int32 for each of its texts."""
+        """Token ids of row `i`: one (n,) int32 array per text."""
         ...
 
     def word_lengths(self, i: int) -> np.ndarray:
-        """Tokens of each word of row `i`'s first text, (words,) int32; words end at blanks."""
+        """Number of tokens in each word of row `i`'s first text, (words,) int32.
+
+        Words are separated by whitespace.
+        """
         ...
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back, on tensorflow-text ops, so that the served graph holds it too."""
+    """Text to token ids and back.
+
+    Built on tensorflow-text ops, so that the tokenizer can be part of the served graph.
+    """
 
     vocabulary_size: int
     pad_id: int
@@ -83,24 +90,24 @@ class Tokenizer(Protocol):
 
     @property
     def special_ids(self) -> tuple[int, ...]:
-        """Ids that no text has and no noise may draw."""
+        """Ids that never come from text and are never drawn as random replacements."""
         ...
 
     @property
     def digest(self) -> str:
-        """Of everything that decides which ids a text gets."""
+        """Hash of everything that affects which ids a text gets."""
         ...
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One (n,) int32 array of ids a text, with no special tokens added."""
+        """One (n,) int32 array of ids per text, without special tokens."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of the ids."""
+        """The text of the ids."""
         ...
 
     def unit_starts(self, ids: np.ndarray) -> np.ndarray:
-        """(n,) bool: whether a piece starts a unit (a word; one CJK character)."""
+        """(n,) bool: whether a token starts a unit (a word, or one CJK character)."""
         ...
 
     def module(self) -> Any:
@@ -110,16 +117,16 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """What is fixed for a stage and every objective may know.
+    """The constants of a stage that every objective can read.
 
     Attributes:
         tokenizer: The recipe's tokenizer.
-        sequence_length: Tokens a row holds in this phase, special tokens counted.
-        label_names: What answers are made of, in the order of their ids; empty in pre-training.
-        rows: The dataset's training rows, where a head is trained on them.
+        sequence_length: Tokens per row in this phase, including special tokens.
+        label_names: Names that answers consist of, ordered by label id; empty in pre-training.
+        rows: The dataset's training rows, for a head.
         folders: Project folders, searched before the built-in parts.
-        marks: Token ids of each string that marks something in the rows' texts, such as ``<<``
-            before an entity; what is cut from a long row lies far from them.
+        marks: Token ids of each marker string in the rows' texts, such as ``<<`` before an entity.
+            A row that is too long is cut away from its markers.
     """
 
     tokenizer: Tokenizer
@@ -132,14 +139,16 @@ class Context:
 
 @dataclass(frozen=True)
 class Index:
-    """Which text makes example `i` of one pass, in terms that the chooser understands.
+    """The examples of one pass over a corpus, made by the objective that chooses the segments.
 
     Attributes:
-        entries: (examples,) of the chooser's own type, structured where it has several fields.
-        lengths: Real tokens of each example's row, special tokens counted, (examples,) int64.
-        by_length: Whether `segments` pads to the longest row of a batch, so that batches should be
-            made of rows of like length.
-        details: Counts worth printing, such as the share of padding or of random pairs.
+        entries: (examples,) locations of each example's text. The chooser decides the dtype, a
+            structured one where a location has several fields.
+        lengths: Tokens in each example's row, with special tokens, without padding, (examples,)
+            int64.
+        by_length: Whether `segments` pads to the longest row of a batch. Batches are then made of
+            rows of similar length.
+        details: Statistics for display, such as the share of padding or of random pairs.
     """
 
     entries: np.ndarray
@@ -155,21 +164,24 @@ Batch = dict[str, np.ndarray]
 
 
 class Network(Protocol):
-    """A ``keras.Model`` written with ``keras.ops``; one a file in ``models/families``.
+    """A ``keras.Model`` written with ``keras.ops``; one per file in ``models/families``.
 
-    Module-level literals beside it, readable without importing TensorFlow: ``PROVIDES`` (a tuple of
-    capability names) and ``SIZES`` ({name: keyword arguments}), ``tiny`` among them.
+    The file also defines two module-level literals, which are read without importing TensorFlow:
+    ``PROVIDES`` (a tuple of capability names) and ``SIZES`` ({name: keyword arguments}, with
+    ``tiny`` among the names).
     """
 
     provides: frozenset[Capability]
-    token_embedding: Any  # a layer; heads that tie weights use its very variable
-    row_summary: str  # where the last layer sums a row up: a name in `models.layers.summary`
-    # Without ``pooled_output`` also ``pooler_activation``, of the dense layer a head puts there, or
-    # None for no such layer, and ``pooler_dropout``: whether dropout comes before it.
-    # ``reads_positions = True`` where it heeds ``read_positions`` (`models.reading`).
+    token_embedding: Any  # a layer; heads that tie weights share its variable
+    row_summary: str  # how a row's last hidden states become one vector (`models.layers.summary`)
+    # Optional attributes:
+    # - `pooler_activation`, only without `pooled_output`: activation of the dense layer that a head
+    #   adds to the summary; None for no such layer.
+    # - `pooler_dropout`, only without `pooled_output`: whether dropout precedes that layer.
+    # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
 
     def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict:
-        """Encode a batch; keys that the network does not need are ignored."""
+        """Encode a batch; features that the network does not need are ignored."""
         ...
 
     def get_config(self) -> dict:
@@ -178,20 +190,25 @@ class Network(Protocol):
 
 
 class Objective(Protocol):
-    """How examples are made and how they are scored; one a file in ``objectives`` or ``heads``.
+    """How examples are made and scored; one per file in ``objectives`` or ``heads``.
 
-    One that starts the network from something else than random weights (distillation, from its
-    teacher) has ``initialise(network, scorers)`` too, called once where a first stage begins.
+    Built as ``Cls(context, **settings)`` with the recipe's settings. The file also defines
+    module-level literals:
 
-    Built as ``Cls(context, **settings)`` with the recipe's settings. Module-level literals beside
-    it: ``NEEDS``, ``PROVIDES`` (tuples of capability names), ``CHOOSES`` (0: never chooses a
-    stage's segments, 1: chooses plain windows where no other objective does, 2: must choose) and
-    ``PREPARES`` (whether its scorer changes the batch before the network sees it). Where objectives
-    take turns, each that can choose has a turn of its own. Optional are ``MEASURED``, the settings
-    under which its loss on held-out text says what a stage learned (without it the loss is not
-    measured), and ``READS_CASE``, which has text tokenised with the case of its words. A head has
-    ``ANSWERS`` among its literals, its kind of `Answers`, and an attribute ``targets``: the names
-    of what is right in a batch, which is taken out where it predicts.
+    - ``NEEDS`` and ``PROVIDES``: tuples of capability names.
+    - ``CHOOSES``: whether it chooses the stage's segments. 0: never; 1: plain windows, where no
+      other objective chooses; 2: always. Where objectives alternate, each that can choose has its
+      own turn.
+    - ``PREPARES``: whether its scorer changes the batch before the network sees it.
+    - ``MEASURED`` (optional): the settings for measuring its loss on held-out text. Without it, the
+      held-out loss is not measured.
+    - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
+    - ``ANSWERS`` (heads only): its kind of `Answers`.
+
+    A head also has the attribute ``targets``: the batch keys of the correct answers, which are
+    removed for prediction. An objective that does not start from random weights (distillation
+    starts from its teacher) also has ``initialise(network, scorers)``, called once at the start of
+    a first stage.
     """
 
     needs: frozenset[Capability]
@@ -200,37 +217,37 @@ class Objective(Protocol):
     prepares: bool
 
     def index(self, corpus: TokenisedCorpus | TokenisedRows, rng: np.random.Generator) -> Index:
-        """Segment chooser only: which text makes which example, for one pass over the corpus."""
+        """Segment chooser only: the examples of one pass over the corpus."""
         ...
 
     def segments(self, corpus: Any, entries: np.ndarray, rng: np.random.Generator) -> Batch:
-        """Segment chooser only: the clean rows of a batch, (b,) entries → features (b, T).
+        """Segment chooser only: the rows of a batch before noise, (b,) entries → features (b, T).
 
-        Where words are known, ``unit_starts`` is among them; batches leave it out at the end.
+        Includes ``unit_starts`` where words are known; it is removed before the network.
         """
         ...
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Add this objective's inputs, targets and weights; chained over a stage's objectives."""
+        """Add this objective's inputs, targets and loss weights; called for each in turn."""
         ...
 
     def attach(self, network: Any) -> Scorer:
-        """Make the head's variables for `network`; called once."""
+        """Make the scorer, with its variables, for `network`; called once."""
         ...
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """From the scorer's predictions to words; of a head one `Answer` a row."""
+        """The scorer's predictions in readable form; for a head, one `Answer` per row."""
         ...
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a head says of a row.
+    """A head's prediction for one row.
 
     Attributes:
-        text: Written as the dataset writes it: a label's name, or JSON.
-        probability: That it is right, by the model, 0-1.
-        details: What else there is to say, such as every label's probability.
+        text: The answer as the dataset writes it: a label's name, or JSON.
+        probability: The model's probability that the answer is correct, 0-1.
+        details: Further values, such as the probability of every label.
     """
 
     text: str
@@ -238,37 +255,37 @@ class Answer:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-Column = Sequence[Any] | np.ndarray  # (rows,) of anything
+Column = Sequence[Any] | np.ndarray  # (rows,) of any type
 Metric = Callable[[np.ndarray], np.ndarray]  # (..., K) statistics summed over rows → (...) scores
 
 
 class Answers(Protocol):
-    """What a row's answer is, and how answers are scored; one a file in ``models/answers``.
+    """A kind of answer and its metrics; one per file in ``models/answers``.
 
-    A head names its kind of answer in the literal ``ANSWERS``. In files an answer is a text: a
-    label's name, or JSON. Every metric is a function of sums over rows, so that scores of thousands
-    of resampled test sets cost one product of matrices.
+    A head names its kind of answer in the literal ``ANSWERS``. In files, an answer is a string: a
+    label's name, or JSON. Every metric is a function of sums over rows, so that the scores of
+    thousands of resampled test sets cost one matrix product.
     """
 
     metrics: ClassVar[Mapping[str, Metric]]  # by name; higher is better
-    usual: ClassVar[tuple[str, ...]]  # metrics where none are named; the last selects weights
-    # Whether an answer is one of a few names, so that a linear model can be its cheap rival, a
-    # probe can look for it, and a row's probabilities are a vector that can be served.
+    usual: ClassVar[tuple[str, ...]]  # the default metrics; the last one selects weights
+    # Whether an answer is one of a few classes. Only then are there a linear baseline, a probe, and
+    # a vector of class probabilities to serve.
     is_class: ClassVar[bool]
 
     def names(self, answers: Iterable[str]) -> tuple[str, ...]:
-        """The names that answers are made of, in the order of a head's outputs."""
+        """The names that answers consist of, in the order of a head's outputs."""
         ...
 
     def statistics(self, true: Column, answers: Sequence[Column]) -> list[Any]:
-        """What each row adds to the sums, by model.
+        """Each row's contribution to the sums behind the metrics, per model.
 
         Args:
-            true: (rows,) what is right.
-            answers: Of each model what it answers, (rows,).
+            true: (rows,) correct answers.
+            answers: One (rows,) column of answers per model.
 
         Returns:
-            Of each model (rows, K), sparse; the columns mean the same for all.
+            One sparse (rows, K) matrix per model, with the same columns for all models.
         """
         ...
 
@@ -276,16 +293,17 @@ class Answers(Protocol):
 class Scorer(Protocol):
     """The scoring half of an objective, a ``keras.layers.Layer``.
 
-    One that reads the sequence at some positions alone says so in ``reads``: the names of those
-    positions in a batch; ``()`` where it reads one vector a row (`models.layers.summary`).
+    A scorer that reads the network's output at a few positions only has the attribute ``reads``:
+    the batch keys of these positions, ``()`` if it reads only the row summary
+    (`models.layers.summary`).
     """
 
     def prepare(self, batch: dict, training: bool) -> dict:
-        """Change the batch before the network sees it; the default returns it as it is."""
+        """Change the batch before the network sees it; by default, return it unchanged."""
         ...
 
     def __call__(
         self, batch: dict, outputs: dict, training: bool = False
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Scores as {name: (sum, weight)} with "loss" among them, and predictions by name."""
+        """Scores as {name: (sum, weight)}, including "loss", and predictions by name."""
         ...

@@ -1,4 +1,4 @@
-"""Network and objectives put together, and refused where they do not fit."""
+"""Build a stage's network and objectives, and check that they fit."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def build_network(
     """A network with random weights.
 
     Args:
-        family: Name of its file.
-        arguments: Its own arguments.
+        family: Name of the family.
+        arguments: The family's own arguments.
         vocabulary_size: Number of token ids.
         precision: ``float32`` or ``bfloat16``.
         folders: Project folders, searched first.
@@ -40,12 +40,12 @@ def build_objectives(
     context: Context,
     folders: Sequence[Path] = (),
 ) -> dict[str, Any]:
-    """{name: objective} of a stage in the order in which they work, the head last."""
+    """{name: objective} of a stage in the order in which they run, the head last."""
     made = {
         name: find("objectives", name, folders)(context, **settings)
         for name, settings in objectives.items()
     }
-    # Who reads another objective's predictions comes after it, in data and in scores.
+    # An objective that reads another one's predictions runs after it, in data and in scores.
     made = dict(sorted(made.items(), key=lambda item: Capability.TOKEN_LOGITS in item[1].needs))
     for name, settings in (head or {}).items():
         made[name] = find("heads", name, folders)(context, **settings)
@@ -53,14 +53,14 @@ def build_objectives(
 
 
 def number_tasks(before: Mapping[str, int], turns: Iterable[str]) -> dict[str, int]:
-    """{task: its number}: those of the stages before keep theirs, new ones come behind.
+    """{task: its number}: tasks of previous stages keep their numbers, new ones are appended.
 
-    A network that reads ``task_ids`` (ERNIE 2.0) learns a vector for each, so a task must be the
+    A network that reads ``task_ids`` (ERNIE 2.0) learns a vector per task, so a task must have the
     same number in every stage.
 
     Args:
-        before: Those of the stages before.
-        turns: Names of the turns of this stage, in order.
+        before: {task: its number} of the previous stages.
+        turns: Names of this stage's turns, in order.
     """
     tasks = dict(before)
     for name in turns:
@@ -69,10 +69,10 @@ def number_tasks(before: Mapping[str, int], turns: Iterable[str]) -> dict[str, i
 
 
 def check_tasks(family: str, network: Any, tasks: Mapping[str, int]) -> None:
-    """Refuse more tasks than the network has vectors for; most families read none.
+    """Check that the network has a vector for every task; most families have no task vectors.
 
     Raises:
-        RecipeError: With both numbers.
+        RecipeError: There are more tasks than vectors.
     """
     rows = getattr(network, "num_tasks", 0)
     if rows and len(tasks) > rows:
@@ -84,10 +84,10 @@ def check_tasks(family: str, network: Any, tasks: Mapping[str, int]) -> None:
 
 
 def check_lengths(family: str, network: Any, sequence_length: int) -> None:
-    """Refuse sequences longer than the network's table of positions.
+    """Check that sequences are not longer than the network's position table.
 
     Raises:
-        RecipeError: With both numbers.
+        RecipeError: They are longer.
     """
     longest = getattr(network, "max_sequence_length", None)
     if longest is not None and sequence_length > longest:

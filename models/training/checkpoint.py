@@ -1,9 +1,10 @@
-"""Where a stage stands, on disk: written whole or not at all, checked when read.
+"""Checkpoints of a stage: written atomically, verified when read.
 
-A checkpoint is a folder: ``state.safetensors`` (every variable of model and optimizer, numbered in
-their order, because automatic names differ between processes) and ``state.json`` (where the data
-stand, with the digest of the arrays). It is written beside, synchronised and renamed; the last two
-are kept, and a damaged one gives way to the one before.
+A checkpoint is a folder with two files. ``state.safetensors`` has every variable of model and
+optimizer, numbered in order, because automatic names differ between processes. ``state.json`` has
+the training state and the digest of the arrays. A checkpoint is written under a temporary name,
+synchronised to disk and renamed. The last two are kept, so that a damaged one can be replaced by
+the previous one.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was written.
+    """An intact checkpoint.
 
     Attributes:
         step: Optimizer updates done.
-        arrays: Values of the variables, in their order.
-        details: Plain JSON: next batch, budget spent, metrics not yet logged.
+        arrays: Values of the variables, in order.
+        details: Training state as plain JSON: progress, running means, metric history.
     """
 
     step: int
@@ -51,17 +52,17 @@ def write(
     *,
     series: str = "step",
 ) -> Path:
-    """Write a checkpoint and drop all but the last two of its series.
+    """Write a checkpoint and delete all but the last two of its series.
 
     Args:
-        folder: Of the checkpoints; made where it is missing.
+        folder: Folder of the checkpoints; created if missing.
         step: Optimizer updates done.
-        arrays: Values of the variables, in their order.
-        details: Plain JSON.
-        series: Name of the series; the best weights so far are one of their own.
+        arrays: Values of the variables, in order.
+        details: Training state as plain JSON.
+        series: Name of the series; the best weights so far are a separate series.
 
     Raises:
-        EnvironmentFault: If there is no space; the checkpoints before stay.
+        EnvironmentFault: The checkpoint could not be written. Earlier checkpoints are kept.
     """
     final = folder / f"{series}-{step:09d}"
     part = folder / f".{series}-{step:09d}.part"
@@ -87,7 +88,7 @@ def write(
         cause = getattr(error, "strerror", None) or type(error).__name__
         raise EnvironmentFault(
             f"{folder}: no space for a checkpoint of {size / 1e6:.0f} MB ({cause});"
-            " make room and run again: it goes on from the checkpoint before"
+            " free some space and run again to resume from the previous checkpoint"
         ) from error
     for old in written_steps(folder, series)[:-KEPT]:
         shutil.rmtree(folder / f"{series}-{old:09d}")
@@ -95,7 +96,7 @@ def write(
 
 
 def newest(folder: Path, series: str = "step") -> tuple[Checkpoint | None, list[str]]:
-    """The last checkpoint that is whole, and what was found wrong with those after it."""
+    """The newest intact checkpoint, and one message for each damaged one after it."""
     wrong: list[str] = []
     for step in reversed(written_steps(folder, series)):
         found = read(folder, step, series)
@@ -106,13 +107,13 @@ def newest(folder: Path, series: str = "step") -> tuple[Checkpoint | None, list[
 
 
 def read(folder: Path, step: int, series: str = "step") -> Checkpoint | str:
-    """A checkpoint, or what is wrong with it."""
+    """A checkpoint, or a message if it is damaged."""
     place = folder / f"{series}-{step:09d}"
     try:
         stored = json.loads((place / DETAILS).read_text("utf-8"))
         written = stored["checkpoint"]
         if _sha256(place / ARRAYS) != written["sha256"]:
-            return f"{place / ARRAYS}: its digest is not the one that was written"
+            return f"{place / ARRAYS}: damaged, its digest is not the recorded one"
         named = load_file(place / ARRAYS)
         arrays = tuple(named[f"{i:05d}"] for i in range(written["arrays"]))
         return Checkpoint(step, arrays, stored["details"])
@@ -121,7 +122,7 @@ def read(folder: Path, step: int, series: str = "step") -> Checkpoint | str:
 
 
 def written_steps(folder: Path, series: str = "step") -> list[int]:
-    """Steps of the checkpoints there, oldest first."""
+    """Steps of the checkpoints in a folder, oldest first."""
     return sorted(int(path.name.rpartition("-")[2]) for path in folder.glob(f"{series}-*"))
 
 
@@ -131,7 +132,7 @@ def _sha256(path: Path) -> str:
 
 
 def _synchronise(path: Path) -> None:
-    """Onto the disk, so that a power cut cannot leave a name without its bytes."""
+    """Flush to disk, so that a power failure can't leave a file name without its contents."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""From a budget to a number of updates in each phase."""
+"""Number of updates in each phase, computed from the budget."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from models.training.stage import Budget, Phase
 
 @dataclass(frozen=True)
 class Duration:
-    """How many updates each phase has.
+    """Length of a stage in updates.
 
     Attributes:
-        steps: Updates of each phase.
-        steps_in_pass: Updates until the (longest) corpus has been read once, in the last phase.
+        steps: Number of updates of each phase.
+        steps_in_pass: Updates per epoch at the last phase's settings; with several corpora, until
+            the longest pass is complete.
     """
 
     steps: tuple[int, ...]
@@ -25,11 +26,11 @@ class Duration:
 
     @property
     def total(self) -> int:
-        """Updates in all."""
+        """Number of updates of all phases."""
         return sum(self.steps)
 
     def place(self, step: int) -> tuple[int, int]:
-        """(phase, batch within it) of update `step`, counted from 0."""
+        """(phase, batch within the phase) of update `step`, all counted from 0."""
         for phase, steps in enumerate(self.steps):
             if step < steps:
                 return phase, step
@@ -38,15 +39,15 @@ class Duration:
 
 
 def duration(phases: Sequence[Phase], budget: Budget, feeds: Sequence[TaskSchedule]) -> Duration:
-    """Share the budget out.
+    """Divide the budget among the phases.
 
     Args:
-        phases: With their shares.
-        budget: Steps, tokens or epochs.
-        feeds: What the updates of each phase read.
+        phases: The phases, with their shares of the budget.
+        budget: Budget in steps, tokens or epochs.
+        feeds: The batches of each phase.
 
     Raises:
-        RecipeError: If the budget is too small for a single update, or its unit is unknown.
+        RecipeError: The budget is too small for a single update, or its unit is unknown.
     """
     shares = [phase.share / sum(p.share for p in phases) for phase in phases]
     if budget.unit == "steps":
@@ -65,15 +66,18 @@ def duration(phases: Sequence[Phase], budget: Budget, feeds: Sequence[TaskSchedu
         raise RecipeError(f"budget: expected steps, tokens or epochs, got {budget.unit!r}")
     if not sum(steps):
         raise RecipeError(
-            f"budget: {budget.amount:g} {budget.unit} are less than one update; one reads"
-            f" {feeds[0].tokens_per_batch:.0f} tokens, a pass is"
+            f"budget: {budget.amount:g} {budget.unit} are less than one update; an update reads"
+            f" {feeds[0].tokens_per_batch:.0f} tokens, an epoch is"
             f" {feeds[0].batches_in_pass():.0f} updates"
         )
     return Duration(tuple(steps), max(1, round(feeds[-1].batches_in_pass())))
 
 
 def _shared(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole numbers with the given sum, by the borders of the shares."""
+    """Split `total` into whole numbers by `shares`; rounding the borders keeps the sum exact.
+
+    Example: 10 by (1/3, 1/3, 1/3) has the borders 0, 3, 7, 10 and gives 3, 4, 3.
+    """
     borders = [0]
     covered = 0.0
     for share in shares:

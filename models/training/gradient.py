@@ -1,10 +1,10 @@
-"""Training by gradient: one loop for all four stages.
+"""Gradient training: one loop for all four stages.
 
-    for each update: whose turn → batch k → cut into parts → train_on_batch each;
-    now and then: measure, log, write a checkpoint
+    per update: pick the turn → batch k → micro-batches → train_on_batch each
+    at intervals: evaluate, log, write a checkpoint
 
-Everything random is a pure function of (seed, k), and a checkpoint holds every variable, so a stage
-that was killed at any moment and started again ends with the same bits.
+All randomness is a pure function of (seed, k), and a checkpoint contains every variable. A stage
+that is killed at any moment and restarted therefore ends with bit-identical weights.
 """
 
 from __future__ import annotations
@@ -54,28 +54,30 @@ from models.training.traced_model import jit_compile
 from models.training.trained_stage import load_before, tasks_before, write_stage
 
 CHECKPOINTS = "checkpoints"
-LOGGED = "logged.json"  # how many rows of the history the report has been handed
-ROWS_LOGGED = 100  # metric rows a stage leaves, about
+LOGGED = "logged.json"  # number of history rows already passed to the report
+ROWS_LOGGED = 100  # approximate number of metric rows per stage
 BEST = "best"
 
 
 def train(job: TrainingJob, folder: Path, report: TrainingListener | None = None) -> Outcome:
-    """Train a stage, going on from the last whole checkpoint where there is one.
+    """Train a stage, resuming from the newest intact checkpoint if there is one.
 
     Writes ``network.safetensors``, ``heads/<objective>.safetensors``, ``config.json``,
-    ``history.json`` and ``metrics.json``; checkpoints stay under ``checkpoints/`` for the caller to
-    remove once the stage counts as finished.
+    ``history.json`` and ``metrics.json``. Checkpoints stay in ``checkpoints/``; the caller removes
+    them once the stage counts as finished.
 
     Args:
-        job: What to train.
-        folder: Of the stage; made where it is missing.
-        report: Who is told.
+        job: The stage to train.
+        folder: The stage's folder; created if missing.
+        report: Receives progress and metrics.
 
     Raises:
-        Interrupted: A signal or the deadline; a checkpoint was written.
-        RecipeError: The job can't be done: lengths, budget, settings.
-        ContractViolation: Too little data.
-        EnvironmentFault: The loss is not finite, or there is no space.
+        Interrupted: A signal, the deadline or the disk limit stopped training; a checkpoint was
+            written.
+        RecipeError: The settings are impossible: sequence lengths, budget, batch size, metric.
+        ContractViolation: There are too few data.
+        EnvironmentFault: The loss is not finite, the disk is full, or a checkpoint does not fit
+            the network.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _seeded(job.stage.seed), Interruption(job.deadline_seconds) as interruption:
@@ -84,10 +86,10 @@ def train(job: TrainingJob, folder: Path, report: TrainingListener | None = None
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """Give Keras a generator of its own for the seeds of initial weights and dropout.
+    """Give Keras its own generator for the seeds of initial weights and dropout.
 
-    It draws them from Python's global one, of which the threads of Prefect and MLflow draw as well,
-    whenever a retry wants a random delay: the same seed would then give other weights.
+    By default Keras draws them from Python's global generator. The threads of Prefect and MLflow
+    draw from it too, for the random delay of a retry, so the same seed could give other weights.
     """
     python, numpy, shared = random.getstate(), np.random.get_state(), seed_generator.python_random
     keras.utils.set_random_seed(seed)
@@ -102,14 +104,14 @@ def _seeded(seed: int) -> Iterator[None]:
 
 @dataclass
 class _State:
-    """Where a stage stands; plain JSON, kept in its checkpoints."""
+    """Progress of a stage: plain JSON, saved in its checkpoints."""
 
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
     timed_tokens: int = 0
     timed_seconds: float = 0.0
-    evaluated: int = -1  # last step at which the selection metric was taken
+    evaluated: int = -1  # last step at which the selection metric was measured
     best: float | None = None
     best_step: int = -1
     without_best: int = 0
@@ -120,7 +122,7 @@ class _State:
 
 
 class _StopHereError(Exception):
-    """From inside a measurement to the loop."""
+    """Stops the loop, also from inside an evaluation."""
 
 
 class _Run:
@@ -185,12 +187,12 @@ class _Run:
         )
         self.state = _State()
         self.means = Means()
-        self._compiled_for: dict[str, int] = {}  # each turn's model for batches of which phase
+        self._compiled_for: dict[str, int] = {}  # {turn: phase its model is compiled for}
 
-    # What the stage is made of
+    # Parts of the stage
 
     def _groups(self) -> dict[str, tuple[str, ...]]:
-        """{whose turn it is: the objectives that score then}; one turn unless they alternate."""
+        """{turn: the objectives that score in it}; a single turn unless they alternate."""
         if self.stage.alternate:
             return catalogue.turns(list(self.objectives), self.job.folders)
         chooser = max(self.objectives, key=lambda name: self.objectives[name].chooses)
@@ -227,10 +229,10 @@ class _Run:
         )
 
     def _model(self, name: str) -> StageModel:
-        """What is trained in a turn: the network and the turn's scorers."""
+        """The model trained in a turn: the network and the turn's scorers."""
         if not self.stage.alternate:
             return self.model
-        # The weight of who leads a turn says how often it comes.
+        # The leader's weight is its turn's share of the updates, not a factor in the loss.
         factors = {**self.stage.weights, name: 1.0}
         return StageModel(self.network, self.scorers, factors, self.groups[name])
 
@@ -241,7 +243,7 @@ class _Run:
         return Context(job.tokenizer, sequence_length, job.label_names, rows, job.folders, marks)
 
     def _build(self, feed: TaskSchedule) -> None:
-        """Build on symbols: real values would draw from the generators."""
+        """Build on symbolic tensors: a real batch would draw from the random generators."""
         for name, model in self.models.items():
             batch = feed.groups[name].batch(0)
             model({k: keras.KerasTensor(v.shape, str(v.dtype)) for k, v in batch.items()})
@@ -250,7 +252,7 @@ class _Run:
     # The loop
 
     def run(self) -> Outcome:
-        """From the first update, or the last checkpoint, to the files."""
+        """Train from the first update, or the newest checkpoint, and write the stage's files."""
         state = self._start()
         total = self.duration.total
         try:
@@ -259,7 +261,7 @@ class _Run:
             while True:
                 if self._evaluation_due():
                     self._evaluate()
-                    self._checkpoint()  # so that a checkpoint's best weights are never far behind
+                    self._checkpoint()  # keeps the checkpoint in step with the best weights
                 if state.step >= total or state.stopped:
                     break
                 phase, k = self.duration.place(state.step)
@@ -277,13 +279,13 @@ class _Run:
             self._checkpoint()
             raise Interrupted(
                 f"{self.stage.kind}: stopped by {self.interruption.cause} at step {state.step:,} of"
-                f" {total:,}; the checkpoint is written, run the same command to go on",
+                f" {total:,}; a checkpoint was written, run the same command to go on",
                 self.interruption.signal_number,
             ) from None
         return self._finish()
 
     def _update(self, phase: int, turn: str, batch: dict[str, np.ndarray]) -> None:
-        """One optimizer update: a batch in `accumulation` parts."""
+        """One optimizer update: one batch, in `micro_batches` parts."""
         state, model = self.state, self.models[turn]
         compiled = self._compiled_for.get(turn) == phase
         if not compiled:
@@ -311,7 +313,7 @@ class _Run:
         self._compiled_for[turn] = phase
 
     def _rest(self, turn: str) -> None:
-        """Let what the turn's loss does not reach rest: other heads, a pooler that nobody reads."""
+        """Freeze what the turn's loss does not depend on: other heads, an unused pooler."""
         if not self.stage.alternate:
             return
         group = self.groups[turn]
@@ -323,7 +325,7 @@ class _Run:
         self.optimizer.rest([v for layer in resting for v in layer.trainable_variables])
 
     def _parts(self, turn: str, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """The batch, cut along its rows where memory has to be saved."""
+        """The batch, split by rows into micro-batches."""
         if self.stage.micro_batches == 1:
             yield dict(batch)
         else:
@@ -348,7 +350,7 @@ class _Run:
         )
 
     def _mean_loss(self, means: Mapping[str, float]) -> float:
-        """The loss since the last row: of each turn, by its part of the updates."""
+        """Mean loss since the last metric row; each turn counts by its share of the updates."""
         rows = [row["step"] for row in self.state.history if "loss" in row]
         counts = self._counts(int(rows[-1]) if rows else 0)
         done = {name: sum(phase[name] for phase in counts) for name in self.groups}
@@ -358,7 +360,7 @@ class _Run:
         )
 
     def _counts(self, start: int = 0) -> list[dict[str, int]]:
-        """Updates of each turn in each phase, those before `start` left out."""
+        """Number of updates of each turn, from step `start` on: one dict per phase."""
         found, first = [], 0
         for feed, steps in zip(self.feeds, self.duration.steps, strict=True):
             ends = (min(max(at - first, 0), steps) for at in (start, self.state.step))
@@ -367,7 +369,7 @@ class _Run:
         return found
 
     def _updates(self) -> dict[str, float]:
-        """Updates of each turn so far, where there are several."""
+        """Number of updates of each turn so far; empty unless objectives alternate."""
         if not self.stage.alternate:
             return {}
         counts = self._counts()
@@ -385,7 +387,7 @@ class _Run:
             " set precision: float32"
         )
 
-    # Measuring
+    # Evaluation
 
     def _go_on(self) -> None:
         if self.interruption.asked:
@@ -393,7 +395,7 @@ class _Run:
 
     @property
     def log_every(self) -> int:
-        """Updates a metric row stands for."""
+        """Updates per metric row."""
         return max(1, self.duration.total // ROWS_LOGGED)
 
     @property
@@ -403,7 +405,7 @@ class _Run:
 
     @property
     def evaluate_every(self) -> int:
-        """Updates between evaluations: a pass where the budget is in passes, else a tenth of it."""
+        """Updates between evaluations: one epoch for a budget in epochs, else a tenth of it."""
         if self.stage.budget.unit == "epochs":
             return min(self.duration.steps_in_pass, self.duration.total)
         return max(10, self.duration.total // 10)
@@ -415,7 +417,7 @@ class _Run:
         return state.step % self.evaluate_every == 0 or state.step == self.duration.total
 
     def _evaluate(self) -> None:
-        """Take the selection metric; remember the best weights, count the misses."""
+        """Measure the selection metric; save the best weights; stop when patience is exhausted."""
         assert self.selection is not None
         state, metric = self.state, self.selection.metric
         value = self.selection.measure(self._go_on)
@@ -434,13 +436,14 @@ class _Run:
     # Checkpoints
 
     def _variables(self) -> list[Any]:
-        """Everything that decides what comes next, dropout's seeds among it, in a fixed order."""
+        """Every variable of model and optimizer, including dropout seeds, in a fixed order."""
         return [*self.model.variables, *self.optimizer.variables]
 
     def _start(self) -> _State:
+        """Restore the newest intact checkpoint, or load the initial weights."""
         found = self._whole_checkpoint()
         if found is None:
-            # Nothing to go on from: nothing older may be taken for this run's.
+            # Starting anew: remove damaged checkpoints, or a later resume could find one.
             shutil.rmtree(self.checkpoints, ignore_errors=True)
             if self.job.initial is not None:
                 load_before(self.job, self.network, self.scorers)
@@ -452,7 +455,7 @@ class _Run:
         variables = self._variables()
         if [tuple(v.shape) for v in variables] != [array.shape for array in found.arrays]:
             raise EnvironmentFault(
-                f"{self.checkpoints}: the checkpoint is of another network; remove the folder"
+                f"{self.checkpoints}: the checkpoint belongs to another network; remove the folder"
             )
         for variable, array in zip(variables, found.arrays, strict=True):
             variable.assign(array)
@@ -462,11 +465,11 @@ class _Run:
         return self.state
 
     def _whole_checkpoint(self) -> checkpoint.Checkpoint | None:
-        """The newest checkpoint that is whole and whose best weights are, too."""
+        """The newest intact checkpoint whose best weights are intact, too."""
         for step in reversed(checkpoint.written_steps(self.checkpoints)):
             found = checkpoint.read(self.checkpoints, step)
             if not isinstance(found, checkpoint.Checkpoint):
-                say(f"{found}; passed over for the checkpoint before it")
+                say(f"{found}; using the previous checkpoint instead")
                 continue
             best = found.details["best_step"]
             if best < 0 or isinstance(
@@ -476,7 +479,11 @@ class _Run:
         return None
 
     def _checkpoint(self) -> None:
-        """Write first, then hand on the metrics: a kill in between loses and doubles none."""
+        """Write a checkpoint, then report the metrics.
+
+        In this order, a kill in between neither loses nor repeats a metric row. Asks to stop where
+        the stage exceeds its disk limit.
+        """
         self.state.means = self.means.state()
         arrays = [_array(variable) for variable in self._variables()]
         checkpoint.write(self.checkpoints, self.state.step, arrays, vars(self.state))
@@ -489,6 +496,7 @@ class _Run:
             )
 
     def _flush(self) -> None:
+        """Report the history rows that have not been reported yet."""
         marker = self.checkpoints / LOGGED
         logged = int(json.loads(marker.read_text("utf-8"))) if marker.exists() else 0
         rows = self.state.history[logged:]
@@ -501,13 +509,13 @@ class _Run:
     # The end
 
     def _restore_best(self) -> None:
-        """Put the best weights in place of the last ones, where they were selected."""
+        """Replace the last weights by the best ones, if the stage selects weights."""
         state = self.state
         if self.selection is None or state.best_step in (-1, state.step):
             return
         best = checkpoint.read(self.checkpoints, state.best_step, BEST)
         if not isinstance(best, checkpoint.Checkpoint):
-            raise EnvironmentFault(f"{best}; run again: it goes on from the checkpoint before")
+            raise EnvironmentFault(f"{best}; run again to resume from the previous checkpoint")
         for variable, array in zip(self.model.trainable_variables, best.arrays, strict=True):
             variable.assign(array)
 
@@ -549,7 +557,13 @@ class _Run:
 
 
 def _check(job: TrainingJob) -> None:
-    """What can be refused before anything is built."""
+    """Checks that need nothing built.
+
+    Raises:
+        ContractViolation: There are no training rows.
+        RecipeError: There are no corpora, a batch can't be split into equal micro-batches, or a
+            remedy is not supported.
+    """
     stage = job.stage
     if stage.head is not None and "train" not in job.rows:
         raise ContractViolation(f"{stage.kind}: the dataset has no training rows")
@@ -559,7 +573,7 @@ def _check(job: TrainingJob) -> None:
         rows = phase.batch_size or stage.batch_size
         if rows % stage.micro_batches:
             raise RecipeError(
-                f"{stage.kind}: micro_batches: a batch of {rows} rows cannot be cut into"
+                f"{stage.kind}: micro_batches: a batch of {rows} rows cannot be split into"
                 f" {stage.micro_batches} equal parts"
             )
     surplus = sorted(

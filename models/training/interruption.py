@@ -1,4 +1,4 @@
-"""Signals, the deadline, a full disk: they raise a flag, and training stops where it is safe."""
+"""Graceful interruption: signals, deadline and disk limit set a flag that training polls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interruption:
-    """Listens while training; the old handlers are back when it ends.
+    """Context manager that handles signals during training and restores the old handlers after it.
 
     Args:
-        deadline_seconds: From now; None for no deadline.
+        deadline_seconds: Time from now until training has to stop; None for no deadline.
     """
 
     def __init__(self, deadline_seconds: float | None = None):
@@ -25,7 +25,7 @@ class Interruption:
         self.signal_number = 0
 
     def __enter__(self) -> Interruption:
-        # Handlers can only be set in the main thread; elsewhere only the deadline counts.
+        # Handlers can be set in the main thread only; other threads have no signals.
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 self._old[number] = signal.signal(number, self._raised)
@@ -44,26 +44,26 @@ class Interruption:
         self.signal_number = self.signal_number or number
 
     def ask(self, cause: str) -> None:
-        """Stop where it is safe.
+        """Ask training to stop at the next safe point.
 
         Args:
-            cause: For the message.
+            cause: The cause, for the message.
         """
         self._asked_by = cause
 
     @property
     def asked(self) -> bool:
-        """Whether to stop now."""
+        """Whether training has been asked to stop."""
         return bool(self.signal_number or self._asked_by) or self.deadline_passed
 
     @property
     def deadline_passed(self) -> bool:
-        """Whether the time is up."""
+        """Whether the deadline has passed."""
         return self._end is not None and time.monotonic() >= self._end
 
     @property
     def cause(self) -> str:
-        """For the message: what asked to stop."""
+        """The cause of the stop, for the message."""
         if self.signal_number:
             return signal.Signals(self.signal_number).name
         return self._asked_by or "the deadline"

@@ -1,4 +1,4 @@
-"""What training a stage needs, what it tells on the way, and what it gives back."""
+"""The input of training a stage, its progress report, and its outcome."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from models.training.stage import StageSettings
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """One stage, as the training loop sees it: its settings, and what lies where.
+    """Everything the training loop needs for one stage: settings, data and limits.
 
     Attributes:
-        stage: Its settings.
-        tokenizer: The recipe's.
+        stage: The stage's settings.
+        tokenizer: The recipe's tokenizer.
         corpora: {source: (tokenised training documents, share of tokens)}; pre-training only.
-        heldout: {source: tokenised held-out documents}; a stage may be selected or stopped by their
-            loss.
-        rows: {split: tokenised rows} of the dataset; ``train``, and ``dev`` to select on.
-        markings: Strings that mark something in the rows' texts, such as entities.
-        initial: Folder of the stage before, or None to start from random weights.
+        heldout: {source: tokenised held-out documents}; their loss may select the weights or stop
+            the stage early.
+        rows: {split: tokenised rows of the dataset}; ``train``, and ``dev`` for selection.
+        markings: Marker strings in the rows' texts, such as those around entities.
+        initial: Folder of the previous stage, or None to start from random weights.
         checkpoint_every: Updates between checkpoints; None for a tenth of the stage, 10 to 500.
-        deadline_seconds: Stop with a checkpoint after so long, or None.
-        most_bytes: Stop with a checkpoint once the stage's files take more, or None.
-        heldout_rows: Windows of a held-out corpus that are measured, the first ones.
+        deadline_seconds: Time after which to stop with a checkpoint, or None.
+        most_bytes: Size of the stage's files beyond which to stop with a checkpoint, or None.
+        heldout_rows: Largest number of windows measured per held-out corpus, from its start.
         folders: Project folders, searched before the built-in parts.
     """
 
@@ -47,46 +47,46 @@ class TrainingJob:
 
     @property
     def label_names(self) -> tuple[str, ...]:
-        """What the training rows' answers are made of, in the order of the head's outputs."""
+        """The names that the training rows' answers consist of, ordered as the head's outputs."""
         if self.stage.head is None:
             return ()
         return answers_of(self.stage.head, self.folders).names(self.rows["train"].answers)
 
 
 class TrainingListener(Protocol):
-    """Who is told how a stage goes on."""
+    """Receiver of a stage's progress and metrics."""
 
     def progress(self, step: int, total: int, scalars: Mapping[str, float]) -> None:
-        """Often; to be shown, not kept."""
+        """Called often, for display only."""
         ...
 
     def metrics(self, rows: Sequence[Mapping[str, float]]) -> None:
-        """{"step": n, name: value} rows to keep; at checkpoints only, each step once."""
+        """New {"step": n, name: value} rows, to be stored; called at checkpoints, each row once."""
         ...
 
 
 class Silence:
-    """A report that nobody reads."""
+    """A report that discards everything."""
 
     def progress(self, step: int, total: int, scalars: Mapping[str, float]) -> None:
-        """Say nothing."""
+        """Discard progress."""
 
     def metrics(self, rows: Sequence[Mapping[str, float]]) -> None:
-        """Keep nothing."""
+        """Discard metrics."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What training a stage came to.
+    """Result of training a stage.
 
     Attributes:
-        steps: Updates done, those before an interruption counted.
-        tokens: Tokens read, padding not counted.
-        seconds: Spent training, start-up and evaluation left out.
-        tokens_per_second: Of the updates that compiled nothing.
-        metrics: As in ``metrics.json``.
-        passes: How often each corpus was read.
-        turns: Where objectives alternate, the updates of each, phase by phase.
+        steps: Updates done, including those before an interruption.
+        tokens: Tokens read, without padding.
+        seconds: Training time, without start-up and evaluation.
+        tokens_per_second: Speed over the updates that did not compile.
+        metrics: Contents of ``metrics.json``.
+        passes: {corpus: how often it was read}.
+        turns: {objective: its number of updates} for each phase, where objectives alternate.
     """
 
     steps: int

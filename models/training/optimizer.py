@@ -1,12 +1,11 @@
-"""AdamW and the learning rate over time, from a recipe's mapping.
+"""AdamW and the learning-rate schedule, built from a recipe's settings.
 
-Weights are pulled to zero apart from the gradient (decoupled decay), LayerNorms and biases are not.
-With ``layer_decay`` each layer further from the output learns more slowly, so that fine-tuning
-bends what pre-training learned least where it is most general.
+Weight decay is decoupled from the gradient and does not apply to LayerNorms and biases. With
+``layer_decay``, the learning rate decreases with the distance from the output: fine-tuning then
+changes the lower, more general layers least.
 
-Keras has no linear decay after a warm-up, one rate for all variables, one of the three corrections
-below, and does not report the gradient's norm; these parts are ours. The moments, the accumulation
-of gradients and all else are Keras's.
+Added to Keras's AdamW: linear decay after warm-up, a learning rate per variable, the choice of bias
+correction, and the gradient norm. Moments, gradient accumulation and the rest are Keras's.
 
 Reference:
     Kingma and Ba 2015, arXiv 1412.6980; Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise
@@ -31,15 +30,15 @@ _UNDECAYED = {"bias", "gamma", "beta", "scale"}
 
 @keras.saving.register_keras_serializable(package="fourstage")
 class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Up in a straight line to the peak, then down.
+    """Linear warm-up to the peak, then decay.
 
-    The first update already has a rate (peak / warmup_steps), and so has the last one
-    (peak / (total - warmup) with linear decay): no step is spent at zero.
+    No update has a rate of zero: the first one has peak / warmup_steps, the last one, with linear
+    decay, peak / (total_steps - warmup_steps).
 
     Args:
         peak_learning_rate: Rate at the end of the warm-up.
-        total_steps: Updates in all.
-        warmup_steps: Updates until the peak; 0 starts at it.
+        total_steps: Number of updates.
+        warmup_steps: Updates until the peak; 0 starts at the peak.
         decay: ``linear``, ``cosine``, ``constant``, or ``inverse_square_root``: peak · √(warmup /
             step).
     """
@@ -82,24 +81,24 @@ class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 @keras.saving.register_keras_serializable(package="fourstage")
 class LayerwiseAdamW(keras.optimizers.AdamW):
-    """AdamW with a rate and a decay of its own for each variable, and the gradient's norm kept.
+    """AdamW with a learning rate and weight decay per variable.
 
-    ``gradient_norm`` is the norm before clipping of the last update, float32. On TensorFlow one
-    fused kernel updates a variable where Keras would run eight.
+    ``gradient_norm`` is the global norm of the last update's gradient before clipping, float32. On
+    TensorFlow, one fused kernel updates a variable instead of Keras's eight.
 
-    The moments begin at zero and are too small at first. They are corrected in one of three ways,
-    which differ where gradients are not much larger than epsilon:
+    The moments start at zero and are therefore biased towards zero at first. There are three kinds
+    of bias correction; they differ where gradients are not much larger than epsilon:
 
-    - ``moments``: rate · m̂ / (√v̂ + ε), as Adam's paper has it (algorithm 1), and torch;
-    - ``rate``: rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε), as TensorFlow, Keras and fairseq have
-      it (the paper's section 2, where ε is called ε̂);
-    - ``none``: rate · m / (√v + ε), as Google's code of BERT, ALBERT and ELECTRA has it.
+    - ``moments``: rate · m̂ / (√v̂ + ε), as in Adam's paper (algorithm 1) and torch;
+    - ``rate``: rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε), as in TensorFlow, Keras and fairseq
+      (the paper's section 2, where ε is called ε̂);
+    - ``none``: rate · m / (√v + ε), as in Google's code of BERT, ALBERT and ELECTRA.
 
     Args:
-        bias_correction: One of these.
-        layer_decay: Factor on the rate for each layer further from the output, (0, 1].
-        clip_norm: Largest norm of the whole gradient; 0 does not clip.
-        kwargs: Of ``keras.optimizers.AdamW``.
+        bias_correction: ``moments``, ``rate`` or ``none``.
+        layer_decay: Factor on the rate per layer of distance from the output, (0, 1].
+        clip_norm: Largest global norm of the gradient; 0 does not clip.
+        kwargs: Arguments of ``keras.optimizers.AdamW``.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self.decayed: tuple[bool, ...] = ()
 
     def build(self, var_list: Sequence[Any]) -> None:
-        """Make the moments; rate and decay follow from a variable's path and shape."""
+        """Create the moments, and each variable's rate and decay from its path and shape."""
         if self.built:
             return
         super().build(var_list)
@@ -129,19 +128,20 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self.decayed = tuple(is_decayed(variable) for variable in var_list)
 
     def _get_current_learning_rate(self) -> Any:
-        """The rate of this update; Keras would ask for that of this micro-batch."""
+        """The rate of this update; Keras would count micro-batches instead of updates."""
         return self._learning_rate(self.iterations)
 
     def rest(self, variables: Sequence[Any]) -> None:
-        """Leave some variables and their moments alone from the next update on, and no others.
+        """Freeze exactly these variables and their moments from the next update on.
 
-        A head that is not on turn has no gradient; taken as 0 it would still decay and drift. A
-        compiled step keeps to what was said when it was compiled.
+        A head that does not score in a turn has no gradient. A gradient of 0 would still apply
+        weight decay and momentum. A compiled step keeps the variables frozen that were frozen when
+        it was compiled.
         """
         self._resting = frozenset(self._get_variable_index(variable) for variable in variables)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
-        """As in Keras, with the sparse gradients of embedding tables made dense first."""
+        """As in Keras, without frozen variables and with sparse embedding gradients made dense."""
         if self._resting:
             variables = trainable_variables or self._trainable_variables
             moved = [
@@ -157,6 +157,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         return super().apply(grads, trainable_variables)
 
     def _clip_gradients(self, grads: Sequence[Any]) -> Any:
+        """Record the global norm, then scale all gradients if it exceeds `clip_norm`."""
         squares = [ops.sum(ops.square(ops.cast(grad, "float32"))) for grad in grads]
         norm = ops.sqrt(sum(squares[1:], squares[0]))
         self.gradient_norm.assign(norm)
@@ -166,10 +167,10 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         return [grad * ops.cast(scale, grad.dtype) for grad in grads]
 
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
-        """Nothing: `update_step` decays, with the variable's own rate."""
+        """Nothing: `update_step` applies weight decay with the variable's own rate."""
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """One variable: decay, then Adam's step."""
+        """Update one variable: weight decay, then Adam's step."""
         index = self._get_variable_index(variable)
         rate = ops.cast(learning_rate, variable.dtype) * self.rates[index]
         if self.decayed[index] and self.weight_decay:
@@ -177,7 +178,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         powers = [self._power(beta, variable.dtype) for beta in (self.beta_1, self.beta_2)]
         epsilon = self.epsilon
         if self.bias_correction == "moments":
-            # m̂ / (√v̂ + ε) is the corrected rate times m / (√v + ε √(1 - β₂ᵗ)).
+            # rate · m̂ / (√v̂ + ε) equals the corrected rate times m / (√v + ε √(1 - β₂ᵗ)).
             epsilon = epsilon * ops.sqrt(1.0 - powers[1])
         if self.bias_correction == "none":
             powers = [ops.zeros_like(power) for power in powers]
@@ -192,7 +193,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self.assign_sub(variable, rate * m / (ops.sqrt(v) + epsilon))
 
     def _power(self, beta: float, dtype: str) -> Any:
-        """Beta to the number of this update, counted from 1."""
+        """βᵗ, with t the number of this update, counted from 1."""
         return ops.power(ops.cast(beta, dtype), ops.cast(ops.add(self.iterations, 1), dtype))
 
     def _fused(
@@ -230,15 +231,16 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 
 
 def is_decayed(variable: Any) -> bool:
-    """Whether weight decay applies: to matrices and tables, not to LayerNorms and biases."""
+    """Whether weight decay applies: to matrices and embeddings, not to LayerNorms and biases."""
     name = variable.path.rsplit("/", 1)[-1]
     return len(variable.shape) > 1 and name not in _UNDECAYED
 
 
 def layer_depths(paths: Sequence[str]) -> list[int]:
-    """How far each variable is from the input: embeddings 0, block i (a part ``block_i``) i + 1.
+    """Each variable's layer, from its path: embeddings 0, ``block_i`` i + 1, the rest above.
 
-    Poolers and heads come after the last block.
+    Example: ["bert/embedding/table", "bert/block_0/…", "bert/block_1/…", "bert/pooler/kernel"] →
+    [0, 1, 2, 3].
     """
     blocks = [re.search(r"(?:^|/)block_(\d+)(?:/|$)", path) for path in paths]
     last = max((int(match[1]) + 1 for match in blocks if match), default=0)
@@ -254,10 +256,10 @@ def make_optimizer(
     """The optimizer of a stage.
 
     Args:
-        settings: Of the recipe's adamw, every one. ``warmup`` is a share of the steps below 1, a
-            number of steps from 1 on.
-        total_steps: Updates in all.
-        accumulation: Micro-batches an update.
+        settings: All settings of the recipe's ``adamw``. A ``warmup`` below 1 is a share of the
+            updates, else a number of updates.
+        total_steps: Number of updates.
+        accumulation: Micro-batches per update.
     """
     return LayerwiseAdamW(
         learning_rate=schedule(settings, total_steps),
@@ -274,7 +276,7 @@ def make_optimizer(
 
 
 def schedule(settings: Mapping[str, Any], total_steps: int) -> WarmupThenDecay:
-    """The learning rate over `total_steps` updates."""
+    """The learning-rate schedule over `total_steps` updates."""
     warmup = settings["warmup"]
     steps = round(warmup * total_steps) if warmup < 1 else int(warmup)
     return WarmupThenDecay(

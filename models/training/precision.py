@@ -1,7 +1,7 @@
-"""Which numbers the matrix products run in: bfloat16 where the processor is faster with it.
+"""Precision of the matrix products: bfloat16 where the processor is faster with it.
 
-Variables, LayerNorms, softmax, losses and the optimizer are float32 in either case. The choice is
-part of a stage's key, so it is made from the machine's description without loading TensorFlow.
+Variables, LayerNorms, softmax, losses and the optimizer are always float32. The precision is part
+of a stage's key, so it is chosen without loading TensorFlow.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from shutil import which
 from fourstage.errors import RecipeError
 
 PRECISIONS = ("auto", "float32", "bfloat16")
-# Not avx512_bf16: without AMX, oneDNN's products in it took 1.65 times as long as in float32
-# (benchmarks/matrix_products.py; docs/performance.md).
+# avx512_bf16 alone does not count: without AMX, oneDNN's matrix products took 1.65 times as long in
+# bfloat16 as in float32 (benchmarks/matrix_products.py; docs/performance.md).
 _CPU_FLAG = "amx_bf16"
 CPUINFO = Path("/proc/cpuinfo")
 _FIRST_CAPABILITY = 8.0  # compute capability of the first NVIDIA GPUs with bfloat16 (A100)
 
 
 def resolve_precision(asked: str | None = None) -> str:
-    """``float32`` or ``bfloat16`` for what a recipe asks.
+    """The precision for a recipe's setting: ``float32`` or ``bfloat16``.
 
     Args:
-        asked: ``auto`` or None for the faster one on this machine.
+        asked: The setting; ``auto`` or None for the faster one on this machine.
 
     Raises:
-        RecipeError: If it is none of `PRECISIONS`.
+        RecipeError: The setting is none of `PRECISIONS`.
     """
     if asked in (None, "auto"):
         return "bfloat16" if bfloat16_is_faster() else "float32"
@@ -42,7 +42,7 @@ def resolve_precision(asked: str | None = None) -> str:
 
 
 def policy(precision: str) -> str:
-    """The Keras dtype policy handed to a network for a resolved precision."""
+    """The Keras dtype policy of a network for a resolved precision."""
     return {"float32": "float32", "bfloat16": "mixed_bfloat16"}[precision]
 
 
@@ -53,7 +53,7 @@ def bfloat16_is_faster() -> bool:
 
 
 def cpu_flags(cpuinfo: Path) -> set[str]:
-    """Instruction sets of the first core; empty where the system does not say."""
+    """CPU flags of the first core; empty where the system does not list them."""
     if not cpuinfo.exists():
         return set()
     for line in cpuinfo.read_text("utf-8", "replace").splitlines():
@@ -63,7 +63,7 @@ def cpu_flags(cpuinfo: Path) -> set[str]:
 
 
 def _gpu_has_bfloat16() -> bool:
-    """Whether TensorFlow will find a GPU that has bfloat16: driver, libraries and capability."""
+    """Whether TensorFlow will find GPUs with bfloat16: driver, libraries, compute capability."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return False
     smi = which("nvidia-smi")

@@ -1,4 +1,4 @@
-"""What weights are selected by, and when a stage stops early: one metric, taken now and then."""
+"""Selection of weights and early stopping, by one metric that is measured at intervals."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ HELDOUT_LOSS = "heldout_loss"
 
 @dataclass(frozen=True)
 class Selection:
-    """A metric and how it is taken.
+    """The selection metric and its measurement.
 
     Attributes:
-        metric: Its name.
-        measure: Gives its value now; calls its argument after each batch, which may raise.
+        metric: The metric's name.
+        measure: Returns the metric's current value. Calls its argument after each batch; the
+            argument may raise to stop.
     """
 
     metric: str
@@ -42,18 +43,18 @@ def make_selection(
     context: Context,
     tasks: Mapping[str, int],
 ) -> Selection | None:
-    """How weights are selected; None where they are not and nothing stops the stage early.
+    """The selection of a stage; None where it has neither selection nor early stopping.
 
     Args:
-        job: With ``select`` and ``stop``.
-        network: Built; it goes on learning between the measurements.
+        job: The job; its stage's ``select`` and ``stop`` apply.
+        network: The built network, which is trained further between measurements.
         objectives: {name: objective}.
         scorers: {name: its scorer}.
-        context: Of the longest sequences.
+        context: Context of the phase with the longest sequences.
         tasks: {task: its number}.
 
     Raises:
-        RecipeError: The metric does not exist or has nothing to be taken on.
+        RecipeError: The metric does not exist, or there are no data to measure it on.
     """
     if not job.stage.select and not job.stage.stop:
         return None
@@ -80,8 +81,8 @@ def make_selection(
     predictor = RowPredictor(network, objectives[head], scorers[head], rows, context)
 
     def measure(go_on: Callable[[], None]) -> float:
-        said = [answer.text for answer in predictor.answers(go_on)]
-        return scores(answers, rows.answers, said, [metric])[metric]
+        predicted = [answer.text for answer in predictor.answers(go_on)]
+        return scores(answers, rows.answers, predicted, [metric])[metric]
 
     return Selection(metric, measure)
 
@@ -93,6 +94,7 @@ def _by_loss(
     context: Context,
     tasks: Mapping[str, int],
 ) -> Callable[[Callable[[], None]], float]:
+    """Measure the mean held-out loss over the corpora, under one of the stage's objectives."""
     corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
     if not corpora:
         raise RecipeError(f"{job.stage.kind}: stop and select need held-out text; there is none")

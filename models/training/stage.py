@@ -1,4 +1,4 @@
-"""What decides a stage's training: the part of a resolved recipe that the trainer reads itself."""
+"""Training settings of a stage: the part of a resolved recipe that the trainer reads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Phase:
     """A part of the budget at one sequence length.
 
     Attributes:
-        sequence_length: Tokens a row, special ones counted.
-        share: Part of the budget, relative to the other phases.
-        batch_size: Examples a step; the stage's where None.
+        sequence_length: Tokens per row, including special tokens.
+        share: Share of the budget, relative to the other phases.
+        batch_size: Examples per update; None for the stage's.
     """
 
     sequence_length: int
@@ -27,8 +27,8 @@ class Budget:
     """How long a stage trains.
 
     Attributes:
-        unit: ``steps`` (updates), ``tokens`` (padding not counted) or ``epochs``.
-        amount: Whole for steps and tokens.
+        unit: ``steps`` (updates), ``tokens`` (without padding) or ``epochs``.
+        amount: A whole number for steps and tokens.
     """
 
     unit: str
@@ -50,24 +50,25 @@ class StageSettings:
     Attributes:
         kind: ``general``, ``domain``, ``task`` or ``finetune``.
         family: Name of the network's file.
-        network: The network's arguments but the size of the vocabulary and the dtype.
-        objectives: Settings by objective; empty for ``finetune``.
-        weights: Factor of each objective in the loss; 1 where left out.
-        alternate: Whether objectives take turns; `weights` of those that choose segments are then
-            their shares of the updates.
+        network: The network's arguments, without vocabulary size and dtype.
+        objectives: {objective: its settings}; empty for ``finetune``.
+        weights: {objective: its factor in the loss}; 1 by default.
+        alternate: Whether objectives take turns. The weight of an objective that chooses segments
+            is then its share of the updates, not a factor in the loss.
         head: Name of the head; ``finetune`` only.
-        head_settings: Its settings.
+        head_settings: The head's settings.
         dataset: Labelled source; ``finetune`` only.
-        phases: Sequence lengths one after the other, with one optimizer through all.
-        batch_size: Examples a step.
-        micro_batches: Parts of a batch whose gradients are added up, to save memory.
-        budget: How long.
-        optimizer: Its name and settings.
-        remedies: Against forgetting: ``{"layer_decay": share}``.
-        stop: ``{"patience": evaluations, "metric": name or None}`` or None.
-        select: ``{"metric": name, "split": name}`` or None; keeps the best evaluation's weights.
+        phases: Consecutive phases of different sequence length; one optimizer runs through all.
+        batch_size: Examples per update.
+        micro_batches: Parts of a batch whose gradients are accumulated, to save memory.
+        budget: Length of the training.
+        optimizer: The optimizer's name and settings.
+        remedies: Remedies against forgetting: ``{"layer_decay": share}``.
+        stop: Early stopping: ``{"patience": evaluations, "metric": name or None}`` or None.
+        select: Keep the weights of the best evaluation: ``{"metric": name, "split": name}`` or
+            None.
         precision: ``auto``, ``float32`` or ``bfloat16``.
-        seed: Of everything random in the stage.
+        seed: Seed of all randomness in the stage.
     """
 
     kind: str
@@ -92,10 +93,10 @@ class StageSettings:
 
     @property
     def sequence_length(self) -> int:
-        """The longest of its phases."""
+        """The sequence length of the longest phase."""
         return max(phase.sequence_length for phase in self.phases)
 
     @property
     def heads(self) -> dict[str, Mapping[str, Any]]:
-        """Settings by head: of the one it has, or of none."""
+        """{head: its settings}; empty without a head."""
         return {self.head: self.head_settings} if self.head else {}

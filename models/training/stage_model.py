@@ -1,11 +1,12 @@
-"""One stage as a Keras model: the network once, then every scorer on what it gave.
+"""One stage as a Keras model: the network, then every scorer on its outputs.
 
     batch → each scorer's prepare → network → scorer 1 → scorer 2 (sees 1's predictions) → …
           → {objective: {score: (sum, weight)}}
     loss = Σ over objectives of factor · sum / weight
 
-Sums and weights leave the model as they are, so that a mean over uneven batches is exact. Nothing
-is compiled in as ``loss=…`` and no step is custom: Keras's own runs on every backend.
+The model returns sums and weights separately, so that means over uneven batches are exact. The loss
+comes from `compute_loss`, not from ``compile(loss=…)``, and there is no custom training step:
+Keras's own works on every backend.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from models.training.traced_model import TracedModel
 ops: Any = keras.ops
 
 LOSS = "loss"
-WHOLE = "whole_weight/"  # + objective: a part's share of its batch's weight; sorts behind features
+# + objective: the whole batch's loss weight divided by its number of micro-batches. Passed as an
+# extra input; the name sorts after all features.
+WHOLE = "whole_weight/"
 
 
 class StageModel(TracedModel):
@@ -32,8 +35,9 @@ class StageModel(TracedModel):
     Args:
         network: A built network; its variables keep their paths.
         scorers: {objective: scorer}, in the recipe's order.
-        factors: {objective: factor in the loss}; 1 where left out.
-        turn: The objectives that score, where not all do; the variables are those of all.
+        factors: {objective: factor in the loss}; 1 by default.
+        turn: The objectives that score; all by default. The model has the variables of all scorers
+            in either case.
 
     Shape:
         {feature: (B, …)} → {objective: {score: (sum (), weight ())}}
@@ -55,11 +59,11 @@ class StageModel(TracedModel):
         self.factors = {name: float((factors or {}).get(name, 1.0)) for name in self.objectives}
 
     def build(self, input_shape: Any = None) -> None:
-        """Network and scorers come built."""
+        """Nothing to do: network and scorers are already built."""
         self.built = True
 
     def outputs(self, batch: Mapping[str, Any], training: bool = False) -> tuple[dict, dict]:
-        """Scores by objective, and all that network and scorers predicted."""
+        """Scores by objective, and all outputs of the network and the scorers."""
         batch = dict(batch)
         for scorer in self.scoring:
             batch = scorer.prepare(batch, training)
@@ -72,7 +76,7 @@ class StageModel(TracedModel):
         return scores, predicted
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
-        """The scores alone: predictions would be copied to the host each step."""
+        """The scores only: predictions would be copied to the host in every step."""
         return self.outputs(batch, training)[0]
 
     def compute_loss(
@@ -85,8 +89,9 @@ class StageModel(TracedModel):
     ) -> Any:
         """Σ factor · sum / weight; an objective with nothing to score in this batch adds 0.
 
-        For a part of a batch, the weight is the batch's divided by the number of its parts: so the
-        mean over the parts' gradients is the batch's gradient, however uneven the parts.
+        A micro-batch uses the whole batch's weight / number of micro-batches. The mean of the
+        micro-batches' gradients then equals the gradient of the whole batch, however unevenly
+        the weight is distributed.
         """
         total = 0.0
         for name in self.objectives:
@@ -98,7 +103,7 @@ class StageModel(TracedModel):
         return total
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> dict:
-        """This batch's sums and weights by flat name; `Means` adds them up."""
+        """This batch's sums and weights under flat names, as `Means` takes them."""
         del x, y, sample_weight
         flat = {}
         for name, scores in y_pred.items():
@@ -109,12 +114,13 @@ class StageModel(TracedModel):
 
 
 class LossWeights(TracedModel):
-    """The weights of a stage's losses alone, {objective: ()}; needs nothing of the network's work.
+    """The loss weights of a batch, {objective: ()}, without running the network.
 
-    Weights come from targets, not from predictions, so that the compiled graph is pruned to them.
+    Loss weights depend on targets only, not on predictions, so the compiler prunes the network from
+    the graph.
 
     Args:
-        stage: Shares its network and scorers.
+        stage: The stage whose network and scorers are shared.
     """
 
     def __init__(self, stage: StageModel):
@@ -122,16 +128,16 @@ class LossWeights(TracedModel):
         self.stage = stage
 
     def build(self, input_shape: Any = None) -> None:
-        """The stage comes built."""
+        """Nothing to do: the stage is already built."""
         self.built = True
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
-        """Sums of weights."""
+        """Sums of loss weights."""
         scores = self.stage(batch, training=False)
         return {name: found[LOSS][1] for name, found in scores.items() if LOSS in found}
 
     def parts(self, batch: Mapping[str, np.ndarray], count: int) -> Iterator[dict[str, np.ndarray]]:
-        """The batch cut along its rows into equal parts that know their shares of its weight."""
+        """Split a batch by rows into `count` equal parts, each with its loss weight (`WHOLE`)."""
         whole = {
             WHOLE + name: np.asarray(weight / count, np.float32)
             for name, weight in self.predict_on_batch(dict(batch)).items()
@@ -142,13 +148,13 @@ class LossWeights(TracedModel):
 
 
 class Means:
-    """Sums and weights added up over batches, in float64 on the host."""
+    """Sums and weights accumulated over batches, in float64 on the host."""
 
     def __init__(self) -> None:
         self._totals: dict[str, list[float]] = {}
 
     def add(self, logs: Mapping[str, Any]) -> None:
-        """One batch's ``name/sum`` and ``name/weight``."""
+        """Add one batch's ``name/sum`` and ``name/weight``."""
         for key, value in logs.items():
             name, _, part = key.rpartition("/")
             if part in ("sum", "weight"):
@@ -156,13 +162,13 @@ class Means:
                 pair[part == "weight"] += float(value)
 
     def result(self) -> dict[str, float]:
-        """{``masked_lm/loss``: mean} of what has a weight, by name."""
+        """{score, such as ``masked_lm/loss``: mean}, sorted; scores of weight 0 are left out."""
         return {
             name: total / weight for name, (total, weight) in sorted(self._totals.items()) if weight
         }
 
     def flat(self) -> dict[str, float]:
-        """The sums as `add` takes them."""
+        """The sums and weights in the form that `add` takes."""
         return {
             f"{name}/{part}": value
             for name, pair in self._totals.items()
@@ -170,15 +176,15 @@ class Means:
         }
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Reset all sums and weights."""
         self._totals.clear()
 
     def state(self) -> dict[str, list[float]]:
-        """The sums, exactly, as plain JSON."""
+        """The exact sums and weights, as plain JSON."""
         return {name: list(pair) for name, pair in self._totals.items()}
 
     def restore(self, state: Mapping[str, Sequence[float]]) -> None:
-        """Go on from `state`."""
+        """Replace all sums and weights by those of `state`."""
         self._totals = {name: [float(part) for part in pair] for name, pair in state.items()}
 
 

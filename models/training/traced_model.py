@@ -1,4 +1,4 @@
-"""A Keras model whose compiled steps depend on the kind of batch and on nothing else."""
+"""A Keras model whose compiled steps depend on the declared batch shapes only."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 
 def jit_compile() -> Any:
-    """What to hand to ``compile``: XLA off on TensorFlow's CPU, else Keras's own choice.
+    """Value for ``compile(jit_compile=…)``: no XLA for TensorFlow on CPU, else Keras's choice.
 
-    There XLA would compile what oneDNN runs faster; on JAX ``False`` would mean eager execution.
+    On CPU, oneDNN's kernels are faster than XLA's. On JAX, ``False`` would mean eager execution.
     """
     if keras.backend.backend() != "tensorflow":
         return "auto"
@@ -24,11 +24,11 @@ def jit_compile() -> Any:
 
 @contextmanager
 def forgetting_gradients() -> Iterator[None]:
-    """Let TensorFlow forget the custom gradients of a graph once they are part of it.
+    """Unregister the custom gradients that a trace registers; the finished graph has them built in.
 
-    It registers each under a name of its own, for good, and with it the graph, every function in
-    it and the weights they read: a process that trains stage after stage (Keras's optimizer has
-    custom gradients too) would keep them all. There is no public way to take a name back.
+    TensorFlow keeps each custom gradient in a global registry for good. The entry holds on to the
+    graph, its functions and their weights, so a process that trains many stages would leak all of
+    them (Keras's optimizer has custom gradients, too). There is no public way to unregister one.
     """
     from tensorflow.python.framework import ops
 
@@ -42,19 +42,19 @@ def forgetting_gradients() -> Iterator[None]:
 
 
 class TracedModel(keras.Model):
-    """Steps of one on-batch call, compiled on TensorFlow for shapes that `trace_for` fixes.
+    """A Keras model for ``*_on_batch`` calls, compiled on TensorFlow for shapes set by `trace_for`.
 
-    Keras would compile the first batch's exact shape and relax it at the second, so that a stage
-    resumed in between ran another graph, with other bits. (JAX compiles every shape by itself.)
+    Keras itself compiles the exact shape of the first batch and relaxes it at the second. A stage
+    resumed in between would run another graph, with other bits. (JAX compiles every shape anyway.)
     """
 
     _specs: Any = None
 
     def trace_for(self, batch: Mapping[str, np.ndarray], *, lengths_vary: bool) -> None:
-        """Say what the coming batches look like; call it again where that changes.
+        """Set the shapes of the following batches; to be called again when they change.
 
         Args:
-            batch: One batch of the kind.
+            batch: An example batch.
             lengths_vary: Whether the second dimension differs between batches.
         """
         self.train_function = self.test_function = self.predict_function = None
@@ -72,7 +72,7 @@ class TracedModel(keras.Model):
         }
 
     def ready(self) -> None:
-        """Compile for measuring only: with no optimizer, and so without its variables."""
+        """Compile for evaluation only: without an optimizer and its variables."""
         self.compile(optimizer=None, jit_compile=jit_compile())  # pyright: ignore[reportArgumentType]
 
     def make_train_function(self, force: bool = False) -> Any:

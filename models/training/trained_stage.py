@@ -1,4 +1,4 @@
-"""A stage's folder: written when it is trained, read by the next and by all who ask it."""
+"""A trained stage's folder: written after training; read by the next stage and for predictions."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from models.weights import load_weights, save_weights
 
 
 def tasks_before(job: TrainingJob) -> dict[str, int]:
-    """{task: its number} of the stages before."""
+    """{task: its number} of the previous stages."""
     if job.initial is None:
         return {}
     return dict(json.loads((job.initial / CONFIG).read_text("utf-8")).get("tasks", {}))
 
 
 def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> None:
-    """Put the weights of the stage before into a network, and into those heads that go on with it.
+    """Load the weights of the previous stage into a network, and into the heads that both have.
 
     Args:
-        job: With the folder of the stage before.
-        network: Built.
-        scorers: {objective: its scorer}; one that the stage before has not, or has with another
-            shape, stays as it is.
+        job: The job, with the folder of the previous stage.
+        network: A built network.
+        scorers: {objective: its scorer}. A scorer that the previous stage does not have, or has
+            with other shapes, keeps its weights.
 
     Raises:
-        RecipeError: The network is another one.
+        RecipeError: The previous stage's network has other shapes.
     """
     assert job.initial is not None
     try:
         load_weights(network, job.initial / NETWORK)
     except ValueError as error:
-        raise RecipeError(f"{job.stage.kind}: the stage before does not fit: {error}") from error
+        raise RecipeError(f"{job.stage.kind}: the previous stage does not fit: {error}") from error
     for name, scorer in scorers.items():
         path = head_file(job.initial, name)
         if path.exists():
             try:
                 load_weights(scorer, path)
             except ValueError:
-                continue  # of another shape, such as other labels: this one starts anew
+                continue  # other shapes, such as another number of labels: keeps its new weights
 
 
 def write_stage(
@@ -63,13 +63,13 @@ def write_stage(
     history: Sequence[Mapping[str, float]],
     metrics: Mapping[str, Any],
 ) -> None:
-    """Write what a trained stage leaves.
+    """Write a trained stage's weights, configuration, history and metrics.
 
     Args:
-        job: What was trained.
-        folder: Of the stage.
-        network: With its weights.
-        scorers: {objective: its scorer}.
+        job: The job that was trained.
+        folder: The stage's folder.
+        network: The trained network.
+        scorers: {objective: its trained scorer}.
         precision: ``float32`` or ``bfloat16``.
         tasks: {task: its number}.
         history: Metric rows.
@@ -80,8 +80,8 @@ def write_stage(
     for name, scorer in scorers.items():
         if scorer.weights:
             save_weights(scorer, head_file(folder, name))
-    # A head that this stage had no use for is handed on: the next may need it, and the loss
-    # under it shows what was forgotten.
+    # Heads that this stage did not use are copied: a later stage may need them, and their loss
+    # shows how much was forgotten.
     if job.initial is not None:
         for name, path in head_files(job.initial).items():
             if name not in scorers:
@@ -93,7 +93,7 @@ def write_stage(
         "vocabulary_size": job.tokenizer.vocabulary_size,
         "sequence_length": job.stage.sequence_length,
         "precision": precision,
-        # Where a teacher lies is of this machine; which one it is, the key says.
+        # A teacher's folder is specific to this machine; the stage's key identifies the teacher.
         "objectives": {
             name: {key: value for key, value in settings.items() if key != TEACHER}
             for name, settings in job.stage.objectives.items()
@@ -118,10 +118,10 @@ class TrainedStage:
     """A finished stage, loaded.
 
     Attributes:
-        folder: Where its files lie.
-        config: Its ``config.json``.
-        network: With its weights.
-        context: Tokenizer, longest sequence, labels.
+        folder: The stage's folder.
+        config: Contents of its ``config.json``.
+        network: The trained network.
+        context: Tokenizer, longest sequence length, label names.
     """
 
     folder: Path
@@ -130,7 +130,12 @@ class TrainedStage:
     context: Context
 
     def objective(self, name: str | None = None, folders: Sequence[Path] = ()) -> Any:
-        """An objective or the head of the stage, built again with the recipe's settings."""
+        """An objective or the head of the stage, rebuilt with the recipe's settings.
+
+        Args:
+            name: Name of the objective or head; by default the head, else the first objective.
+            folders: Project folders, searched first.
+        """
         head, objectives = self.config["head"] or {}, self.config["objectives"]
         chosen = name or next(iter(head or objectives))
         if chosen in head:
@@ -144,7 +149,7 @@ class TrainedStage:
         """The objective's scorer with the weights in ``heads/``.
 
         Raises:
-            RecipeError: If this stage has no such head.
+            RecipeError: The stage has no such head.
         """
         path = head_file(self.folder, name)
         if not path.exists():
@@ -162,22 +167,22 @@ def load_stage(
     precision: str | None = None,
     folders: Sequence[Path] = (),
 ) -> TrainedStage:
-    """The network of a finished stage.
+    """Load a finished stage.
 
     Args:
-        folder: With ``config.json`` and ``network.safetensors``.
-        tokenizer: The one it was trained with.
-        precision: Of the matrix products; as trained where None.
+        folder: The stage's folder, with ``config.json`` and ``network.safetensors``.
+        tokenizer: The tokenizer it was trained with.
+        precision: Precision of the matrix products; None for that of training.
         folders: Project folders, searched first.
 
     Raises:
-        RecipeError: If the tokenizer is another one.
+        RecipeError: The tokenizer is not the one it was trained with.
     """
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     if config["tokenizer_digest"] != tokenizer.digest:
         raise RecipeError(
             f"{folder.name}: trained with tokenizer {config['tokenizer_digest'][:12]}, got"
-            f" {tokenizer.digest[:12]}; use the tokenizer of the recipe it came from"
+            f" {tokenizer.digest[:12]}; use the tokenizer of the stage's recipe"
         )
     network = build_network(
         config["family"],

@@ -129,7 +129,7 @@ def test_a_limit_on_the_disk_ends_a_run_between_steps_and_at_checkpoints(desk: D
     said = (
         r"limits.disk_gb \(1.0 MB were left for this stage, its files take \d+.\d MB\) at step 10"
     )
-    desk.holds(answer, 1, said, "the checkpoint is written, run the same command to go on")
+    desk.holds(answer, 1, said, "a checkpoint was written, run the same command to go on")
     recipe["tokenizer"] = {"vocabulary_size": 410}
     answer = desk.runs({**recipe, "limits": {"disk_gb": 1e-6}})
     desk.holds(answer, 1, r"tokenizer: stopped by limits.disk_gb: .* 0.0 MB are allowed")

@@ -180,7 +180,7 @@ def test_with_the_server_back_nothing_is_lost_or_logged_twice(death: Death):
 def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(death: Death):
     newest = f"step-{death.checkpoints[-1]:09d}"
     assert f"{newest}/state.safetensors: its digest is not the one" in death.finished.err
-    assert "passed over for the checkpoint before it" in death.finished.err
+    assert "using the previous checkpoint instead" in death.finished.err
 
 
 class Losing:

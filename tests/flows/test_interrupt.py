@@ -118,7 +118,7 @@ def test_a_signal_ends_a_run_in_time_with_its_code_and_what_to_do(story: Story, 
     answer = story.told[name]
     assert answer.code == code, answer.told()
     assert story.seconds_to_end[name] < LONGEST
-    assert "the checkpoint is written, run the same command to go on" in answer.err, answer.told()
+    assert "a checkpoint was written, run the same command to go on" in answer.err, answer.told()
     assert "run the same command again to go on" in answer.err, answer.told()
     assert "Traceback" not in answer.err, answer.told()
     assert answer.out == ""

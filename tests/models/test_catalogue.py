@@ -131,7 +131,7 @@ def test_stages_that_can_be_made_are_accepted():
     [
         ("NEEDS = ('causal',)\nCHOOSES = 1\n", ["part"], r"'part' needs causal; family 'bert'"),
         ("CHOOSES = 2\n", ["part", "next_sentence"], "at most one objective may choose .* got 2"),
-        ("CHOOSES = 0\n", ["part"], "nobody chooses the segments"),
+        ("CHOOSES = 0\n", ["part"], "no objective chooses the segments"),
         ("PREPARES = True\nCHOOSES = 1\n", ["part", "other"], "at most one .* before the network"),
         ("NEEDS = ('token_logits',)\nCHOOSES = 1\n", ["part"], "provided by: objective masked_lm"),
     ],
