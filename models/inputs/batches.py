@@ -1,8 +1,8 @@
 """Batches: batch k as a pure function of recipe, corpora, seed and k.
 
-Corpora are mixed by share of tokens. In every pass each is shuffled anew, and so are the pairs that
-an objective draws; the noise is drawn from a generator that belongs to batch k. Resuming is
-therefore an integer.
+Corpora are mixed by their shares of tokens. Each pass reshuffles a corpus and redraws the pairs of
+an objective; the noise comes from a generator that is seeded for batch k. To resume, only k is
+needed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from models.inputs.randomness import generator, grain_seed
 from models.inputs.rows import length_plan
 from models.protocols import Batch, Context, Index, Objective
 
-ENDLESS = 1 << 40  # more batches than anyone trains
-NOBODY = (-1, -1)  # fills the last batch of a pass
+ENDLESS = 1 << 40  # more batches than any training reads
+NOBODY = (-1, -1)  # member of a row that only fills the last batch of a pass
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Feed:
 
     Attributes:
         name: The source's name.
-        data: What the segment chooser reads.
-        draw: Which text makes which example, by the number of the pass.
-        share: Of the stage's tokens, 0-1.
-        example_share: Of the stage's examples, 0-1.
+        data: The tokenised corpus or rows.
+        draw: Returns the index of a pass, given the number of the pass.
+        share: Share of the stage's tokens, 0-1.
+        example_share: Share of the stage's examples, 0-1.
     """
 
     name: str
@@ -46,14 +46,15 @@ class Feed:
 
     @property
     def index(self) -> Index:
-        """That of the first pass; every pass has as many examples."""
+        """The index of the first pass; its length is the number of examples in every pass."""
         return self.draw(0)
 
     def entries(self, examples: np.ndarray) -> np.ndarray:
-        """What makes examples, which are counted through all passes.
+        """The index entries of examples, which are numbered through all passes.
 
-        A later pass may pack its text into a few pairs more or fewer than the first. It begins at
-        a place of its own, so that none is always left out.
+        Example 7 of an index of 5 examples is example 2 of pass 1. A later pass may pack its text
+        into a few more or fewer pairs than the first. Each pass starts at another offset, so that
+        no pair is left out in every pass.
         """
         passes, places = np.divmod(examples, len(self.index))
         found = []
@@ -67,10 +68,11 @@ class Batches:
     """Random access to a stage's batches; made by `batches`.
 
     Attributes:
-        feeds: The corpora in order of name.
-        batch_size: B; every batch has as many rows, the last of a pass filled with weight 0.
-        num_batches: Batches in one pass where the data are read once, else `ENDLESS`.
-        tokens_per_batch: Real tokens in a batch, on average.
+        feeds: The corpora, sorted by name.
+        batch_size: B, the number of rows in every batch. Data that are read once end with a batch
+            filled up with rows of weight 0.
+        num_batches: Batches in one pass for data that are read once, else `ENDLESS`.
+        tokens_per_batch: Mean number of tokens in a batch, without padding.
     """
 
     def __init__(
@@ -100,22 +102,22 @@ class Batches:
         return self.num_batches
 
     def batch(self, k: int) -> Batch:
-        """Batch `k`: features, targets and weights, ``row_weights`` (B,) among them."""
+        """Batch `k`: features, targets and loss weights, including ``row_weights`` (B,)."""
         batch = self._dataset[k]
         assert batch is not None
         return batch
 
     def members(self, k: int) -> list[tuple[int, int]]:
-        """(feed, example) of each row of batch `k`; (-1, -1) for a row that only fills it.
+        """(feed, example) of each row of batch `k`; (-1, -1) for a row that only fills the batch.
 
-        Examples are counted through all passes: pass p of a feed begins at p times its examples.
+        Examples are numbered through all passes: pass p of a feed with n examples starts at p · n.
         """
         members = self._members[k]
         assert members is not None
         return members
 
     def iterate(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """Batches from `start` on, made ahead of time in one thread."""
+        """Batches from `start` on, prefetched by one thread."""
         stop = self.num_batches if stop is None else min(stop, self.num_batches)
         ahead = grain.ReadOptions(num_threads=1, prefetch_buffer_size=4)
         made = iter(self._dataset.to_iter_dataset(read_options=ahead))
@@ -123,19 +125,19 @@ class Batches:
         return itertools.islice(made, max(stop - start, 0))
 
     def passes(self, num_batches: int) -> dict[str, float]:
-        """How often each corpus has been read after so many batches."""
+        """{corpus: how often it has been read} after a number of batches."""
         rows = num_batches * self.batch_size
         return {feed.name: rows * feed.example_share / len(feed.index) for feed in self.feeds}
 
     def batches_in_pass(self, name: str | None = None) -> float:
-        """Batches until a corpus has been read once; without a name, the longest of the passes."""
+        """Batches until a corpus has been read once; without a name, until all of them have."""
         chosen = [feed for feed in self.feeds if name in (None, feed.name)]
         if all(feed.index.by_length for feed in chosen):
             return float(max(-(-len(feed.index) // self.batch_size) for feed in chosen))
         return max(len(feed.index) / (feed.example_share * self.batch_size) for feed in chosen)
 
     def _plan(self, once: bool) -> grain.MapDataset:
-        """Which examples make batch k, as a Grain dataset of lists of (feed, example)."""
+        """The members of each batch: a Grain dataset of lists of (feed, example)."""
         if self.feeds[0].index.by_length:
             return grain.MapDataset.source(
                 _LengthPlan(self.feeds[0].index.lengths, self.batch_size, self._seed, once)
@@ -159,8 +161,8 @@ class Batches:
         return mixed.batch(self.batch_size, batch_fn=list)
 
     def _make(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
-        """Rows, then every objective's inputs and targets; each draws from its own generator."""
-        # Not rng.spawn: Grain resets one pooled generator, but not its count of children.
+        """Make the rows, then each objective's inputs and targets, each with its own generator."""
+        # rng.spawn is no option: Grain reuses and resets one generator, but not its spawn count.
         seeds = rng.integers(0, 1 << 62, (len(self._objectives) + 1, 2)).tolist()
         own_rngs = [np.random.default_rng(own) for own in seeds]
         batch = self._rows(members, own_rngs.pop())
@@ -175,7 +177,10 @@ class Batches:
         return batch
 
     def _rows(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
-        """The clean rows in their order, read feed by feed; a filler repeats a real row."""
+        """The rows before noise, read feed by feed, in the batch's order.
+
+        A row that only fills the batch repeats a real one.
+        """
         filler = next(member for member in members if member != NOBODY)
         sources = np.array([filler if member == NOBODY else member for member in members])
         parts: list[Batch] = []
@@ -206,16 +211,17 @@ def batches(
 
     Args:
         corpora: {name: (tokenised corpus or rows, share of tokens)}; shares need not sum to 1.
-        objectives: In the recipe's order; the one with the highest ``chooses`` picks the segments.
-        context: Tokenizer and lengths.
+        objectives: In the recipe's order; the one with the highest ``chooses`` chooses the
+            segments.
+        context: Tokenizer and sequence length.
         batch_size: B.
-        seed: Of pairs, order and noise.
-        once: Read everything once, in order, with noise that does not change: for evaluation.
-        task: Number of the task the rows serve; 0 is what a network reads where none is given.
+        seed: Seed of pairs, order and noise.
+        once: Read the data once, in order, with fixed noise: for evaluation.
+        task: Number of the rows' pre-training task; 0 is the network's default.
 
     Raises:
-        ContractViolation: If a corpus gives fewer examples than one batch holds.
-        RecipeError: If nobody chooses segments, or several datasets are given at once.
+        ContractViolation: A corpus gives fewer examples than one batch needs.
+        RecipeError: No objective chooses the segments, or there is more than one dataset.
     """
     chooser = max(objectives, key=lambda objective: objective.chooses)
     if not chooser.chooses:
@@ -235,7 +241,7 @@ def batches(
         made.append((name, data, draw, share / total))
     if len(made) > 1 and any(draw(0).by_length for _, _, draw, _ in made):
         raise RecipeError(f"dataset: one at a time, got {len(made)}: {', '.join(names)}")
-    # A corpus of short rows needs more of them for its share of tokens.
+    # Shares are of tokens: a corpus with short rows contributes more rows.
     wanted = [share / float(draw(0).lengths.mean()) for _, _, draw, share in made]
     feeds = [
         Feed(name, data, draw, share, rows / sum(wanted))
@@ -245,7 +251,7 @@ def batches(
 
 
 def _draws(chooser: Objective, data: Any, seed: int, name: str) -> Callable[[int], Index]:
-    """The chooser's index of a pass; those of the first and the last passes asked for are kept."""
+    """A function from a pass's number to its index; caches the first and the last two passes."""
     first = chooser.index(data, generator(seed, "index", name))
 
     @functools.lru_cache(maxsize=2)
@@ -256,11 +262,15 @@ def _draws(chooser: Objective, data: Any, seed: int, name: str) -> Callable[[int
 
 
 def _member(number: int, in_pass: int, place: int, example: int) -> tuple[int, int]:
+    """(feed, example numbered through all passes) at a place of the repeated stream.
+
+    Place 7 of a feed with 5 examples is in pass 1: example 2 of that pass is number 1 · 5 + 2.
+    """
     return number, place // in_pass * in_pass + example
 
 
 class _LengthPlan:
-    """Batches of rows of like length, pass after pass, by random access."""
+    """Random access to the members of batches of similar row length, pass after pass."""
 
     def __init__(self, lengths: np.ndarray, batch_size: int, seed: int, once: bool):
         self._lengths, self._batch_size, self._seed, self._once = lengths, batch_size, seed, once

@@ -1,4 +1,4 @@
-"""Examples as a person can check them: tokens in columns, and under each what was made of it.
+"""Examples in readable form: tokens in columns, with the inputs and targets of each below it.
 
     clean    [CLS] the  cat    sat
     units          wpe  wpe    w
@@ -6,7 +6,7 @@
     segment  0     0    0      0
     mask                cat
 
-Widths are those of a terminal, in which a Chinese character takes two places.
+Widths are terminal columns; a Chinese character takes two.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 from models import features as keys
 from models.protocols import Batch, Tokenizer
 
-WIDTH = 100  # places a line may take
-_SLOTS = ("mask", "chosen", "shuffled", "span")  # targets that name the positions they are for
-_SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level pieces have blanks in them
+WIDTH = 100  # columns per line
+_SLOTS = ("mask", "chosen", "shuffled", "span")  # targets that come with positions
+_SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level tokens contain whitespace
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
 
 
 def display_width(text: str) -> int:
-    """Places a text takes in a terminal."""
+    """Columns that a text takes in a terminal."""
     return sum(
         0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
@@ -41,14 +41,14 @@ def shown(
     tokenizer: Tokenizer,
     meanings: Mapping[str, Sequence[Any]] | None = None,
 ) -> str:
-    """One example of a batch, in lines of at most `WIDTH` places where its tokens allow it.
+    """One example of a batch as text, in lines of at most `WIDTH` columns unless a token is wider.
 
     Args:
-        clean: The rows as the segment chooser made them, units among them.
-        batch: The same rows after every objective.
-        row: Which one.
-        tokenizer: The recipe's.
-        meanings: Of the rows' labels in words, by the labels' key.
+        clean: The rows from the segment chooser, with unit starts.
+        batch: The same rows after all objectives.
+        row: Number of the row.
+        tokenizer: The recipe's tokenizer.
+        meanings: {batch key of labels: each row's label in words}.
     """
 
     def text(token_id: int) -> str:
@@ -79,7 +79,7 @@ def shown(
 
 
 def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
-    """Of each objective that asks about tokens where they stand, the answer at each position."""
+    """(name, {position: label}) of each objective that classifies tokens at their own position."""
     for key in sorted(batch):
         name = key.removesuffix("_labels")
         weights = batch.get(f"{name}_weights")
@@ -88,21 +88,21 @@ def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
 
 
 def _targets(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
-    """Of each kind of target, the token to predict at each position."""
+    """(name, {position: token to predict}) of each kind of target that has slots."""
     for name in _SLOTS:
         if f"{name}_labels" not in batch:
             continue
         labels, weights = batch[f"{name}_labels"][row], batch[f"{name}_weights"][row]
         positions = batch.get(f"{name}_positions", batch.get(keys.MASK_POSITIONS))
         assert positions is not None
-        # Shuffled tokens are masked_lm's last slots, a span's tokens its first ones.
+        # Without own positions, shuffled tokens take masked_lm's last slots, span tokens its first.
         at = positions[row]
         at = at[-len(labels) :] if name == "shuffled" else at[: len(labels)]
         yield name, {int(at[i]): int(labels[i]) for i in np.flatnonzero(weights)}
 
 
 def _wrapped(lines: Mapping[str, list[str]]) -> Iterator[str]:
-    """Columns under each other, broken into blocks where they would be too wide."""
+    """The lines with aligned columns, broken into blocks of at most `WIDTH` columns."""
     head = max(map(len, lines)) + 2
     widths = [max(map(display_width, column)) + 1 for column in zip(*lines.values(), strict=True)]
     first = 0

@@ -1,6 +1,7 @@
-"""Noise in three groups: where it falls, what the network sees there, what it must predict.
+"""Noise for pre-training: choosing positions, corrupting the input, building the targets.
 
-Pure functions of arrays and a generator. A rewrite such as BERT's is a triple of them.
+Pure functions of arrays and a random generator. BERT's masking, for example, is `choose_tokens`,
+`replace` and `slots`.
 """
 
 from __future__ import annotations
@@ -9,17 +10,17 @@ import math
 
 import numpy as np
 
-# ---------------------------------------------------------------------------- where
+# ---------------------------------------------------------------------------- chosen positions
 
 
 def candidates(
     token_ids: np.ndarray, padding_mask: np.ndarray, special_ids: tuple[int, ...]
 ) -> np.ndarray:
-    """Which tokens may be chosen: real ones that are not special.
+    """The tokens that may be chosen: all but padding and special tokens.
 
     Args:
         token_ids: (B, T).
-        padding_mask: (B, T), 1 = a real token.
+        padding_mask: (B, T), 1 = token, 0 = padding.
         special_ids: Ids that are never chosen.
 
     Returns:
@@ -29,14 +30,20 @@ def candidates(
 
 
 def num_slots(rate: float, length: int) -> int:
-    """Predicted positions a row has room for: ⌈rate × T⌉, one at least."""
+    """Slots for predicted positions per row: ⌈rate × T⌉, at least one."""
     return max(1, math.ceil(round(rate * length, 6)))
 
 
 def budget(may_choose: np.ndarray, rate: float, slots: int, up: bool = False) -> np.ndarray:
-    """How many tokens to choose in each row: the share of its candidates, rounded, or rounded up.
+    """Number of tokens to choose in each row: rate × candidates, rounded.
 
-    One at least where there is a candidate (a short row must teach something), `slots` at most.
+    At least one if the row has a candidate, so that short rows count too; at most `slots`.
+
+    Args:
+        may_choose: (B, T) bool, the candidates.
+        rate: Share of the candidates to choose, 0-1.
+        slots: Most tokens per row.
+        up: Round up instead of to the nearest number.
 
     Returns:
         (B,) int64.
@@ -50,16 +57,17 @@ def budget(may_choose: np.ndarray, rate: float, slots: int, up: bool = False) ->
 def choose_tokens(
     may_choose: np.ndarray, num_chosen: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Single tokens, uniformly and without repetition.
+    """Choose single tokens, uniformly and without repetition.
 
     Args:
-        may_choose: (B, T) bool.
-        num_chosen: (B,) how many in each row, not more than it has candidates.
-        rng: Source of chance.
+        may_choose: (B, T) bool, the candidates.
+        num_chosen: (B,) number of tokens per row, at most its number of candidates.
+        rng: Random generator.
 
     Returns:
-        (B, T) bool with exactly `num_chosen` True a row.
+        (B, T) bool with exactly `num_chosen` True per row.
     """
+    # Rank the tokens of a row by a random key; the key 2.0 ranks all others behind the candidates.
     keys = np.where(may_choose, rng.random(may_choose.shape), 2.0)
     rank = np.empty(may_choose.shape, np.int64)
     np.put_along_axis(rank, np.argsort(keys, axis=1), np.arange(may_choose.shape[1])[None], axis=1)
@@ -67,10 +75,15 @@ def choose_tokens(
 
 
 def units(may_choose: np.ndarray, unit_starts: np.ndarray) -> np.ndarray:
-    """Which unit of its row each candidate belongs to.
+    """Number of the unit (word, phrase, entity) that each candidate belongs to, from 0 per row.
 
-    A unit is a run of candidates from a start up to the next; a window that begins within a word,
-    or a word behind a special token, begins a unit too.
+    A unit runs from its start to the next start or to a token that may not be chosen. The first
+    candidate of a row, and one after a special token, always starts a unit:
+
+        tokens       [CLS] ##ing the cat ##s [SEP] on
+        may_choose     0     1    1   1   1    0   1
+        unit_starts    0     0    1   1   0    0   1
+        unit          -1     0    1   2   2   -1   3
 
     Returns:
         (B, T) int64, -1 for tokens that may not be chosen.
@@ -87,20 +100,27 @@ def choose_units(
     num_chosen: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Whole units in random order, as long as they fit in the row's budget of tokens.
+    """Choose whole units in random order, up to `num_chosen` tokens per row.
 
-    A unit that no longer fits is passed over for a shorter one, as in BERT's whole-word masking;
-    a row whose every unit is longer than its budget gets none.
+    A unit that does not fit in the rest of the budget is skipped, as in BERT's whole-word masking.
+    In a row whose units are all longer than the budget, nothing is chosen.
+
+    Args:
+        may_choose: (B, T) bool, the candidates.
+        unit_starts: (B, T), non-zero where a unit starts.
+        num_chosen: (B,) budget of tokens per row.
+        rng: Random generator.
 
     Returns:
-        (B, T) bool with at most `num_chosen` True a row.
+        (B, T) bool with at most `num_chosen` True per row.
     """
     num_rows, length = may_choose.shape
     unit = units(may_choose, unit_starts)
     rows = np.arange(num_rows)
     sizes = np.zeros((num_rows, length + 1), np.int64)
-    np.add.at(sizes, (np.repeat(rows, length), unit.ravel()), 1)  # -1 counts in the last column
+    np.add.at(sizes, (np.repeat(rows, length), unit.ravel()), 1)  # unit -1: the last column
     sizes = sizes[:, :length]
+    # All rows at once: step `rank` tries the unit at that place of each row's random order.
     order = np.argsort(np.where(sizes > 0, rng.random(sizes.shape), 2.0), axis=1)
     left = num_chosen.astype(np.int64).copy()
     taken = np.zeros((num_rows, length + 1), bool)
@@ -112,12 +132,12 @@ def choose_units(
         left -= np.where(fits, size, 0)
         if not left.any():
             break
-    return np.take_along_axis(taken, unit, axis=1)  # unit -1 reads the last column, never taken
+    return np.take_along_axis(taken, unit, axis=1)  # unit -1: the last column, always False
 
 
 SPAN_LENGTHS = 0.2 * 0.8 ** np.arange(10)  # SpanBERT: geometric over 1-10 words …
 SPAN_LENGTHS /= SPAN_LENGTHS.sum()  # … renormalised, not clipped: a mean of 3.8 words
-NGRAM_LENGTHS = np.array([6, 3, 2]) / 11  # ALBERT: p ∝ 1/n over 1-3 words
+NGRAM_LENGTHS = np.array([6, 3, 2]) / 11  # ALBERT: p ∝ 1/n over n = 1, 2, 3 words
 
 
 def choose_ngrams(
@@ -126,14 +146,22 @@ def choose_ngrams(
     num_chosen: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Runs of one to three whole words, as long as they fit in the row's budget of tokens.
+    """Choose runs of one to three whole words, up to `num_chosen` tokens per row.
 
-    A first word is drawn uniformly, then how many of the words up to the end of the text follow it.
-    A run that is too long for the budget has fewer words; one that holds a chosen word is passed
-    over.
+    The first word of a run is drawn uniformly, then the number of words. A run that exceeds the
+    budget or the text loses words at its end; a run with a word that is already chosen is skipped.
+
+    Example: the words are a | b1 b2 | c. The draw is b with two words, so the run is b1 b2 c. A
+    budget of 2 cuts it to b1 b2; with a budget of 1, it is skipped.
+
+    Args:
+        may_choose: (B, T) bool, the candidates.
+        unit_starts: (B, T), non-zero where a word starts.
+        num_chosen: (B,) budget of tokens per row.
+        rng: Random generator.
 
     Returns:
-        (B, T) bool with at most `num_chosen` True a row.
+        (B, T) bool with at most `num_chosen` True per row.
 
     Reference:
         Lan et al. 2020, arXiv 1909.11942, 4.1 (Eq. 1: n up to 3); ``create_pretraining_data.py``
@@ -143,6 +171,7 @@ def choose_ngrams(
     rows, places = np.arange(num_rows), np.arange(length)
     words = _Words(may_choose, unit_starts, len(NGRAM_LENGTHS))
     anchors = may_choose & (words.first[rows[:, None], np.maximum(words.unit, 0)] == places)
+    # All rows at once: step `rank` tries the word at that place of each row's random order.
     order = np.argsort(np.where(anchors, rng.random(may_choose.shape), 2.0), axis=1)
     chance = rng.random(may_choose.shape)
     shares = NGRAM_LENGTHS.cumsum()
@@ -152,8 +181,9 @@ def choose_ngrams(
     for rank in range(int(anchors.sum(axis=1).max(initial=0))):
         start = order[:, rank]
         usable = anchors[rows, start] & (left > 0)
-        stop = words.ends(start, counts)  # (B, K)
+        stop = words.ends(start, counts)  # (B, K): ends of runs of 1, 2, 3 words
         there = stop <= words.run_end[rows, start][:, None]
+        # Draw among the lengths that the text has room for; `drawn` is the length minus one.
         total = shares[np.maximum(there.sum(axis=1), 1) - 1]
         drawn = (shares <= (chance[:, rank] * total)[:, None]).sum(axis=1)
         fits = there & (counts <= drawn[:, None]) & (stop <= (start + left)[:, None])
@@ -173,17 +203,26 @@ def choose_spans(
     num_chosen: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Spans of a geometric number of words, until the row's budget of tokens is used up.
+    """Choose spans of a geometric number of words, exactly `num_chosen` tokens per row.
 
-    A token that is not yet chosen is drawn uniformly and the span begins at its word; the last
-    word may be cut by the budget.
+    A token that is not yet chosen is drawn uniformly; the span starts at the first token of its
+    word. The budget may cut the last span within a word.
+
+    Example: the words are a | b1 b2 | c. The draw is b2 with two words, so the span is b1 b2 c. A
+    budget of 1 cuts it to b1.
+
+    Args:
+        may_choose: (B, T) bool, the candidates.
+        unit_starts: (B, T), non-zero where a word starts.
+        num_chosen: (B,) budget of tokens per row.
+        rng: Random generator.
 
     Returns:
-        (B, T) bool with exactly `num_chosen` True a row.
+        (B, T) bool with exactly `num_chosen` True per row.
 
     Differs from the paper's code:
-        A span ends where it meets a chosen token instead of running over it. Spans that touch are
-        one span to whatever reads them (`runs`), as the code's merging of intervals does.
+        A span ends before a chosen token instead of running over it. Adjacent spans count as one
+        (`runs`); the paper's code merges them, too.
 
     Reference:
         Joshi et al. 2020, arXiv 1907.10529, 3.1; ``masking.py`` of facebookresearch/SpanBERT.
@@ -191,6 +230,7 @@ def choose_spans(
     num_rows, length = may_choose.shape
     rows, places = np.arange(num_rows), np.arange(length)
     words = _Words(may_choose, unit_starts, len(SPAN_LENGTHS))
+    # All rows at once: step `rank` tries the token at that place of each row's random order.
     order = np.argsort(np.where(may_choose, rng.random(may_choose.shape), 2.0), axis=1)
     chance = rng.random(may_choose.shape)
     drawn = 1 + np.searchsorted(SPAN_LENGTHS.cumsum()[:-1], chance, side="right")
@@ -201,6 +241,7 @@ def choose_spans(
         anchor = order[:, rank]
         usable = may_choose[rows, anchor] & ~chosen[rows, anchor] & (left > 0)
         start = words.first[rows, np.where(usable, words.unit[rows, anchor], 0)]
+        # `taken`: the next chosen position after the start, or 0 if there is none.
         taken = (chosen & (places >= start[:, None])).argmax(axis=1)
         limit = np.minimum(words.run_end[rows, anchor], np.where(taken > start, taken, length))
         stop = words.ends(anchor, counts)
@@ -215,12 +256,18 @@ def choose_spans(
 
 
 class _Words:
-    """Where the units of rows begin and end.
+    """Starts and ends of the units of each row. Ends are exclusive.
 
     Attributes:
-        unit: As of `units`.
-        first: (B, T) first place of each unit, T behind the last one.
-        run_end: (B, T) end of the text that a place is in: behind a special token begins another.
+        unit: (B, T) unit of each position, -1 for none (`units`).
+        first: (B, T) first position of unit u at column u; T for units that do not exist.
+        run_end: (B, T) end of the run of candidates that a position is in.
+
+    For the row [CLS] a b1 b2 [SEP] c:
+
+        unit     -1 0 1 1 -1 2
+        first     1 2 5 6  6 6
+        run_end   0 4 4 4  4 6
     """
 
     def __init__(self, may_choose: np.ndarray, unit_starts: np.ndarray, most: int):
@@ -230,25 +277,37 @@ class _Words:
         self._end = np.full((num_rows, length + most), length + 1)
         row, place = np.nonzero(may_choose)
         np.minimum.at(self.first, (row, self.unit[row, place]), place)
-        self._end[row, self.unit[row, place]] = place + 1  # the last one written is the furthest
+        self._end[row, self.unit[row, place]] = place + 1  # later writes win: a unit's last token
         closed = np.where(may_choose, length, np.arange(length)[None])
         self.run_end = np.minimum.accumulate(closed[:, ::-1], axis=1)[:, ::-1]
 
     def ends(self, places: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """(B, K) ends of the unit at each row's place and of the next ones."""
+        """Ends of the unit at each row's position, and of the following units.
+
+        Args:
+            places: (B,) one position per row.
+            counts: (K,) how many units further; 0 is the unit itself.
+
+        Returns:
+            (B, K); T + 1 for units that do not exist.
+        """
         rows = np.arange(len(places))
         number = np.maximum(self.unit[rows, places], 0)
         return self._end[rows[:, None], number[:, None] + counts]
 
 
 def runs(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First and last position of the run of chosen tokens that each one belongs to.
+    """First and last position of the run of chosen tokens that each chosen token belongs to.
+
+        chosen  0 1 1 0 1
+        first   . 1 1 . 4
+        last    . 2 2 . 4
 
     Args:
         chosen: (B, T) bool.
 
     Returns:
-        Two (B, T) int64; meaningless where nothing is chosen.
+        Two (B, T) int64 arrays, undefined at positions that are not chosen.
     """
     places = np.broadcast_to(np.arange(chosen.shape[1]), chosen.shape)
     before, behind = np.zeros_like(chosen), np.zeros_like(chosen)
@@ -265,16 +324,16 @@ def choose_triples(
     num_triples: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Runs of three candidates, uniformly, none overlapping another.
+    """Choose triples of consecutive candidates, uniformly and without overlap.
 
-    Three equal tokens cannot be shuffled and are no candidate.
+    Three equal tokens are never chosen: shuffling would not change them.
 
     Args:
         token_ids: (B, T).
-        may_choose: (B, T) bool.
-        rate: Share of the places where three candidates stand together, 0-1; one at least.
-        num_triples: Most of a row.
-        rng: Source of chance.
+        may_choose: (B, T) bool, the candidates.
+        rate: Triples per position where one can start, 0-1; at least one triple per row.
+        num_triples: Most triples per row.
+        rng: Random generator.
 
     Returns:
         (B, T) bool: the first tokens of the chosen triples.
@@ -287,7 +346,8 @@ def choose_triples(
     left = budget(possible, rate, num_triples)
     order = np.argsort(np.where(possible, rng.random(possible.shape), 2.0), axis=1)
     rows = np.arange(num_rows)
-    first = np.zeros((num_rows, length + 4), bool)  # two more on each side, never chosen
+    # Position p is column p + 2. Triples that start at p - 2 … p + 2, columns p … p + 4, overlap.
+    first = np.zeros((num_rows, length + 4), bool)
     for rank in range(int(possible.sum(axis=1).max(initial=0))):
         place = order[:, rank]
         near = first[rows[:, None], place[:, None] + np.arange(5)].any(axis=1)
@@ -299,11 +359,11 @@ def choose_triples(
     return first[:, 2:-2]
 
 
-# ---------------------------------------------------------------------------- what is seen
+# ---------------------------------------------------------------------------- network input
 
 
 def ordinary_ids(vocabulary_size: int, special_ids: tuple[int, ...]) -> np.ndarray:
-    """Every id a random replacement may take: the vocabulary without the special ones."""
+    """Ids for random replacements: the vocabulary without special tokens."""
     return np.setdiff1d(np.arange(vocabulary_size, dtype=np.int32), special_ids)
 
 
@@ -317,18 +377,18 @@ def replace(
     random_share: float = 0.1,
     by_run: bool = False,
 ) -> np.ndarray:
-    """Chosen tokens as the network sees them: mostly [MASK], some random, the rest unchanged.
+    """Corrupt the chosen tokens: most become [MASK], some a random token, the rest stay.
 
     Args:
         token_ids: (B, T).
         chosen: (B, T) bool.
         mask_id: Id of [MASK].
-        replacement_ids: Ids a random replacement is drawn from, uniformly.
-        rng: Source of chance; drawn from for every position, so a row's noise does not depend on
-            what was chosen in another.
+        replacement_ids: Ids from which random replacements are drawn uniformly.
+        rng: Random generator. It draws for every position, so that a row's noise does not depend
+            on the choices in other rows.
         mask_share: Share of chosen tokens that become [MASK], 0-1.
-        random_share: Share of chosen tokens that become a random one, 0-1.
-        by_run: Whether all tokens of a run of chosen ones share one fate, as SpanBERT's do.
+        random_share: Share of chosen tokens that become a random token, 0-1.
+        by_run: Treat all tokens of a run of chosen tokens alike, as in SpanBERT.
 
     Returns:
         (B, T), a new array.
@@ -342,26 +402,26 @@ def replace(
     return np.where(is_random, drawn, seen).astype(token_ids.dtype)
 
 
-# Every order of three but the one they have.
+# All orders of three tokens except the original one.
 _ORDERS = np.array([[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
 
 
 def shuffle_triples(
     token_ids: np.ndarray, first: np.ndarray, num_triples: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Triples of tokens in another order, in a fixed number of slots a row.
+    """Shuffle triples of tokens, in a fixed number of slots per row.
 
-    A triple always looks different afterwards: where two of its tokens are equal and the drawn
-    order would show nothing, it is turned by one place instead.
+    A triple always changes. If two of its tokens are equal and the drawn order leaves it the same,
+    it is rotated by one position: a a b → b a a.
 
     Args:
         token_ids: (B, T).
-        first: (B, T) bool, the first tokens of triples that do not overlap, not of one token.
-        num_triples: S / 3.
-        rng: Source of chance.
+        first: (B, T) bool, the first tokens of non-overlapping triples, none of three equal tokens.
+        num_triples: S / 3, slots for triples per row.
+        rng: Random generator.
 
     Returns:
-        Positions (B, S) int32, the tokens seen there (B, S) int32, weights (B, S) float32.
+        Positions (B, S) int32, shuffled tokens (B, S) int32, loss weights (B, S) float32.
     """
     starts = np.argsort(~first, axis=1, kind="stable")[:, :num_triples]
     used = np.take_along_axis(first, starts, axis=1)
@@ -382,24 +442,24 @@ def shuffle_triples(
     )
 
 
-# ---------------------------------------------------------------------------- what is predicted
+# ---------------------------------------------------------------------------- targets
 
 
 def slots(
     token_ids: np.ndarray, chosen: np.ndarray, num_slots: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The chosen positions in order, in a fixed number of slots a row.
+    """The chosen positions in order, in a fixed number of slots per row.
 
     Args:
-        token_ids: The clean text, (B, T).
-        chosen: (B, T) bool, at most `num_slots` True a row.
+        token_ids: Token ids before noise, (B, T).
+        chosen: (B, T) bool, at most `num_slots` True per row.
         num_slots: M.
 
     Returns:
-        Positions (B, M) int32, the tokens that stand there (B, M) int32, weights (B, M) float32;
-        an unused slot holds 0, 0, 0.
+        Positions (B, M) int32, original tokens (B, M) int32, loss weights (B, M) float32; all 0 in
+        an unused slot.
     """
-    # A stable sort of "not chosen" puts chosen positions first and keeps their order.
+    # A stable sort by "not chosen" puts the chosen positions first, in order.
     positions = np.argsort(~chosen, axis=1, kind="stable")[:, :num_slots]
     used = np.take_along_axis(chosen, positions, axis=1)
     labels = np.take_along_axis(token_ids, positions, axis=1)

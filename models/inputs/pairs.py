@@ -1,4 +1,4 @@
-"""Pairs of segments: packed from sentences, and written as rows."""
+"""Pairs of segments, packed from sentences and written as rows."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from models.inputs.segments import (
 )
 from models.protocols import Batch, Context, TokenisedCorpus
 
-SHORT_SHARE = 0.1  # of pairs are packed to a shorter target, so that short texts are seen too
+SHORT_SHARE = 0.1  # share of pairs with a shorter target length, so that short texts occur too
 PAIR = np.dtype([("first", SEGMENT), ("second", SEGMENT), ("relation", np.int64)])
 
 
 class Relation(IntEnum):
-    """How the second segment of a pair stands to the first."""
+    """Relation of a pair's second segment to the first."""
 
     NEXT = 0
     RANDOM = 1  # from another document
     PREVIOUS = 2
-    APART = 3  # from the same document, with a sentence or more between the two
+    APART = 3  # from the same document, at least one sentence away
 
 
 def pack(
@@ -40,25 +40,27 @@ def pack(
     *,
     alone: bool = True,
 ) -> np.ndarray:
-    """Pairs of segments, packed from sentences and cut to the room of a row, as BERT's.
+    """Pack pairs of segments from sentences, cut to the length of a row, as in BERT.
 
-    Sentences of a document are collected until they fill the target; a random cut makes segment A;
-    segment B is the rest, or a stretch from elsewhere, and then the sentences left over are used
-    again. Over-long pairs lose tokens from the longer side, front or back by chance.
+    Sentences of a document are collected until they reach the target length. A random cut between
+    two of them ends segment A. Segment B is the rest, or text from elsewhere; the unused rest then
+    starts the next pair. A pair that is too long loses tokens from the longer segment, at its front
+    or back by chance.
 
     Differs from the paper:
-        The shorter target (one pair in ten) is drawn for each pair; Google's code draws it once a
-        document, which makes a corpus of few long documents all short or not at all.
+        The shorter target length (one pair in ten) is drawn per pair. Google's code draws it once
+        per document, so that in a corpus of few long documents all pairs or none would be short.
 
     Args:
         corpus: Tokenised documents.
-        usable: Those with text.
+        usable: Numbers of the documents with text.
         sequence_length: T.
-        rng: Source of chance.
-        relation: Draws one from the number of sentences collected; what cannot be `APART` becomes
-            `RANDOM`.
-        alone: Whether a single sentence may be segment A (`relation` may not answer `NEXT` then);
-            else it is joined by the one before it, or passed over where there is none.
+        rng: Random generator.
+        relation: Draws the pair's relation, given the number of collected sentences. Where `APART`
+            is impossible, the pair becomes `RANDOM`.
+        alone: Whether a single collected sentence may be segment A; `relation` must not return
+            `NEXT` for it. If False, the sentence is joined by a neighbour, or skipped if it is the
+            only one of its document.
 
     Returns:
         (pairs,) of `PAIR`.
@@ -67,7 +69,7 @@ def pack(
         ``create_pretraining_data.py`` of google-research/bert; arXiv 1810.04805, 3.1 task 2.
     """
     room = room_for(sequence_length, 3, least=2)
-    # Chance is drawn in blocks: a call for each number would cost more than all the rest.
+    # Drawn in blocks: a generator call per number would cost more than all the rest.
     chance = Chance(rng)
     sentence_ends = [sentence_ends_of(corpus, int(document)) for document in usable]
     entries: list[tuple[tuple[int, int, int], tuple[int, int, int], int]] = []
@@ -76,7 +78,7 @@ def pack(
         first, num_sentences = 0, len(ends) - 1
         while first < num_sentences:
             target = room if chance.uniform() >= SHORT_SHARE else 2 + chance.below(room - 1)
-            # One sentence at least, then as many as it takes to reach the target.
+            # Collect sentences [first, last): at least one, and enough to reach the target.
             last = min(int(np.searchsorted(ends, ends[first] + target, side="left")), num_sentences)
             last = max(last, first + 1)
             if last == first + 1 and not alone:
@@ -90,7 +92,7 @@ def pack(
             cut = first + (1 + chance.below(collected - 1) if collected > 1 else 1)
             start, middle, end = int(ends[first]), int(ends[cut]), int(ends[last])
             how = relation(collected, chance)
-            # Sentences of the document before and behind A, those right beside it left out.
+            # Number of sentences before and after A, without A's direct neighbours.
             before, behind = max(first - 1, 0), max(num_sentences - cut - 1, 0)
             if how == Relation.APART and not before + behind:
                 how = Relation.RANDOM
@@ -122,13 +124,13 @@ def pack(
 
 
 def lengths_of(pairs: np.ndarray) -> np.ndarray:
-    """Tokens of each pair's row, (pairs,), the three special ones counted."""
+    """Tokens in each pair's row, (pairs,), including the three special tokens."""
     first, second = pairs["first"], pairs["second"]
     return first["end"] - first["start"] + second["end"] - second["start"] + 3
 
 
 def rows_of(corpus: TokenisedCorpus, pairs: np.ndarray, context: Context) -> Batch:
-    """[CLS] A [SEP] B [SEP], B and its [SEP] of segment 1.
+    """Rows [CLS] A [SEP] B [SEP]; B and its [SEP] are segment 1.
 
     Returns:
         token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
@@ -141,10 +143,11 @@ def rows_of(corpus: TokenisedCorpus, pairs: np.ndarray, context: Context) -> Bat
 
 
 def _cut_to_room(entries: np.ndarray, room: int, rng: np.random.Generator) -> np.ndarray:
-    """Take tokens from the longer side, each from front or back by chance, until a pair fits.
+    """Remove tokens from the longer segment, each at front or back by chance, until a pair fits.
 
-    The closed form of cutting one by one: the longer side shrinks to the other's length, then both
-    in turn, B first.
+    Closed form of removing one token at a time: the longer segment shrinks to the other's length,
+    then both lose tokens in turn, B first. With 9 and 4 tokens and room for 7, A shrinks to 4, then
+    B to 3.
     """
     a, b = (entries[side]["end"] - entries[side]["start"] for side in ("first", "second"))
     surplus = np.maximum(a + b - room, 0)

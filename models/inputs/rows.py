@@ -1,4 +1,4 @@
-"""Rows: one text or two, cut to what the network can read, padded to a common length."""
+"""Rows: one or two texts, cut to the sequence length and padded to a common length."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from models.protocols import Batch, Context, Index, TokenisedRows, Tokenizer
 
 
 def row_lengths(sequence_length: int) -> tuple[int, ...]:
-    """The lengths a batch of rows may be padded to: quarters of the sequence length.
+    """The lengths to which batches of rows are padded: quarters of the sequence length.
 
-    Few, because a backend compiles the step once for each.
+    There are few of them because a backend may compile the step once per length.
     """
     quarters = {min(-(-sequence_length * part // 32) * 8, sequence_length) for part in (1, 2, 3)}
     return tuple(sorted(quarters | {sequence_length}))
 
 
 def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
-    """Every row once, in order, with the length it will have.
+    """Every row once, in order, with its length after cutting.
 
     Args:
         rows: Tokenised rows.
-        sequence_length: T, with [CLS] and one [SEP] a text.
+        sequence_length: T, including [CLS] and one [SEP] per text.
 
     Returns:
-        Entries are numbers of rows; the details count rows that lose tokens.
+        An index of row numbers; its details include the number of truncated rows.
 
     Raises:
-        ContractViolation: If there are no rows.
+        ContractViolation: There are no rows.
+        RecipeError: The sequence length is below 5.
     """
     if not len(rows):
         raise ContractViolation("the dataset has no rows in this split")
@@ -52,20 +53,20 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
 
 
 def labels_of(answers: Sequence[str], label_names: Sequence[str]) -> np.ndarray:
-    """(rows,) int32 label ids, -1 for an answer that is none of the labels."""
+    """(rows,) int32 label ids, -1 for an answer that is not a label."""
     number = {name: i for i, name in enumerate(label_names)}
     return np.array([number.get(answer, -1) for answer in answers], np.int32)
 
 
 def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> Batch:
-    """[CLS] text [SEP] or [CLS] text [SEP] second text [SEP], padded to the batch's bucket.
+    """Rows [CLS] text [SEP] or [CLS] text [SEP] second text [SEP], padded to a common length.
 
-    Of two texts the longer one is cut first. Too long a text keeps its head, or the part round its
-    marks (`window_start`).
+    Of two texts, the longer one is cut first. A text that is too long keeps its beginning, or the
+    part around its markers (`window_start`).
 
     Returns:
         token_ids, segment_ids, padding_mask (B, T') int32; T' is the shortest of `row_lengths` that
-        holds the longest row.
+        fits the longest row.
     """
     tokenizer = context.tokenizer
     length, marks = context.sequence_length, context.marks
@@ -89,16 +90,16 @@ def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> B
 def length_plan(
     lengths: np.ndarray, batch_size: int, rng: np.random.Generator | None
 ) -> np.ndarray:
-    """Rows of like length side by side: one pass as batches.
+    """The batches of one pass, each of rows of similar length.
 
     Args:
-        lengths: (rows,) tokens of each row.
+        lengths: (rows,) tokens per row.
         batch_size: B.
-        rng: Mixes rows and batches: rows are sorted within random groups of 32 batches, then the
-            batches are shuffled. None sorts the whole and keeps that order, for evaluation.
+        rng: Random generator. Rows are sorted by length within random groups of 32 batches, then
+            the batches are shuffled. None sorts all rows and keeps that order, for evaluation.
 
     Returns:
-        (batches, B) int64 row numbers, -1 where the last batch has none left.
+        (batches, B) int64 row numbers; -1 fills up the batch of the last rows.
     """
     num_batches = -(-len(lengths) // batch_size)
     if rng is None:
@@ -114,21 +115,21 @@ def length_plan(
 
 
 def mark_ids(tokenizer: Tokenizer, markings: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Token ids of markings as they stand in a text: at its beginning, and behind a blank."""
+    """Token ids of marker strings, both as at the beginning of a text and as after a space."""
     spelled = tokenizer.encode([form for each in markings for form in (each, f" {each}")])
     return tuple(dict.fromkeys(tuple(ids.tolist()) for ids in spelled if len(ids)))
 
 
 def window_start(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> int:
-    """Where the part of a too long text begins that is kept.
+    """First token to keep of a text that is too long.
 
-    At the text's beginning, if all its marks lie in what is kept then; else so that the marks stand
-    in the middle; if they lie too far apart, at the first one.
+    The beginning of the text is kept if it contains all markers. Otherwise the markers are centred;
+    if they are too far apart to fit, the kept part starts at the first one.
 
     Args:
-        ids: (tokens,) more than `room`.
-        room: Tokens that are kept.
-        marks: Token ids of each mark.
+        ids: (tokens,) token ids, more than `room`.
+        room: Number of tokens to keep.
+        marks: Token ids of each marker.
     """
     places = [
         (place, place + len(mark))
@@ -154,7 +155,7 @@ def _kept(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> np.ndar
 def _cut(
     texts: Sequence[np.ndarray], sequence_length: int, marks: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, ...]:
-    """One text or two, without what does not fit."""
+    """One or two texts, cut to fit in a row. Of two, the longer one loses tokens first."""
     if len(texts) == 1:
         return (_kept(texts[0], sequence_length - 2, marks),)
     first, second = texts

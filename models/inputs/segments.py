@@ -1,4 +1,4 @@
-"""Segments: stretches of documents, and the clean rows they become."""
+"""Segments: contiguous parts of documents, and the rows made from them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.protocols import Batch, Context, TokenisedCorpus
 
-# Tokens of a document, the last one left out.
+# Tokens [start, end) of a document.
 SEGMENT = np.dtype([("document", np.int64), ("start", np.int64), ("end", np.int64)])
 
 
 def several_documents(corpus: TokenisedCorpus, objective: str) -> np.ndarray:
-    """Documents with text, two or more."""
+    """Numbers of the documents with text.
+
+    Raises:
+        ContractViolation: There are fewer than two.
+    """
     usable = np.flatnonzero(corpus.lengths > 0)
     if len(usable) < 2:
         raise ContractViolation(
@@ -32,7 +36,11 @@ def write_row(
     pieces: Iterable[tuple[int, int, int]],
     context: Context,
 ) -> int:
-    """Write [CLS] and pieces (document, first, end), a [SEP] behind each; the row's length."""
+    """Write [CLS] and pieces (document, first, end), each followed by [SEP], to a row of a batch.
+
+    Returns:
+        The row's length.
+    """
     ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
     ids[row, 0] = context.tokenizer.cls_id
     at = 1
@@ -48,13 +56,13 @@ def write_row(
 
 
 def sentence_ends_of(corpus: TokenisedCorpus, document: int) -> np.ndarray:
-    """Where sentences begin and end in the document, empty ones left out: (sentences + 1,)."""
+    """Borders of the non-empty sentences in a document's tokens, from 0: (sentences + 1,)."""
     lengths = corpus.document(document)[1]
     return np.concatenate(([0], np.cumsum(lengths[lengths > 0], dtype=np.int64)))
 
 
 def empty_rows(num_rows: int, context: Context) -> Batch:
-    """A batch of padding."""
+    """A batch of padding only: (num_rows, T)."""
     shape = (num_rows, context.sequence_length)
     return {
         keys.TOKEN_IDS: np.full(shape, context.tokenizer.pad_id, np.int32),
@@ -65,7 +73,16 @@ def empty_rows(num_rows: int, context: Context) -> Batch:
 
 
 def room_for(sequence_length: int, special: int, least: int = 1) -> int:
-    """Tokens of text a row has room for."""
+    """Tokens of text that fit in a row.
+
+    Args:
+        sequence_length: T.
+        special: Number of special tokens.
+        least: Tokens of text needed.
+
+    Raises:
+        RecipeError: The sequence is too short.
+    """
     if sequence_length < special + least:
         raise RecipeError(
             f"sequence_length: {sequence_length} leaves no room for text beside {special} special "
@@ -75,14 +92,14 @@ def room_for(sequence_length: int, special: int, least: int = 1) -> int:
 
 
 class Chance:
-    """Uniform numbers from one generator, drawn in blocks."""
+    """Uniform random numbers, drawn from a generator in blocks."""
 
     def __init__(self, rng: np.random.Generator, block: int = 1 << 14):
         self._rng, self._block = rng, block
         self._numbers: Iterator[float] = iter(())
 
     def uniform(self) -> float:
-        """In [0, 1)."""
+        """A number in [0, 1)."""
         number = next(self._numbers, None)
         if number is None:
             self._numbers = iter(self._rng.random(self._block).tolist())
@@ -94,9 +111,9 @@ class Chance:
         return int(self.uniform() * limit)
 
     def sample(self, limit: int, count: int) -> list[int]:
-        """So many different integers in [0, limit), rising."""
+        """`count` distinct integers in [0, limit), ascending."""
         chosen: list[int] = []
-        for number in range(limit - count, limit):  # Floyd's: each set is as likely as another
+        for number in range(limit - count, limit):  # Floyd's algorithm: all sets equally likely
             drawn = self.below(number + 1)
             chosen.append(number if drawn in chosen else drawn)
         return sorted(chosen)

@@ -1,8 +1,8 @@
-"""Task schedule: where objectives alternate, what each update reads and whom it trains.
+"""Task schedule: the group of objectives, and the batch, of each update where objectives alternate.
 
-Objectives that choose segments of their own can't score the same rows, so they take turns: an
-update belongs to one group of them. Whose turn it is depends on the groups' shares and the number
-of the update alone; so resuming stays an integer.
+Objectives that each choose their own segments can't score the same rows, so they take turns: each
+update belongs to one group of objectives. The group depends only on the groups' shares and the
+number of the update. To resume, only that number is needed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from models.protocols import Batch
 
 
 def whose_turn(shares: Sequence[float]) -> Iterator[int]:
-    """Whose turn each update is, without end.
+    """The group of each update, from 0, endless.
 
-    After any number of updates each has had its share of them to within one. Of those whose share
-    so far is not yet spent, it is the turn of the one that would first fall a whole update behind.
+    After any number of updates, each group's count is within one update of its share. Among the
+    groups that are behind their share, the one whose lag would first reach the limit is next.
+    Shares of 0.5, 0.25, 0.25 give 0, 1, 2, 0, 0, 1, 2, 0, …
 
     Args:
-        shares: Of the updates, summing to 1.
+        shares: Shares of the updates, summing to 1.
 
     Reference:
         Tijdeman 1980, The chairman assignment problem, Discrete Mathematics 32, 323-330.
@@ -40,17 +41,17 @@ def whose_turn(shares: Sequence[float]) -> Iterator[int]:
 
 
 class TaskSchedule:
-    """What the updates of a phase read, one group of objectives at a time.
+    """The batches of a phase, each for one group of objectives.
 
-    A stage whose objectives all score the same rows has one group, whose turn it always is.
+    A stage whose objectives all score the same rows has a single group.
 
     Attributes:
         groups: {name: batches}.
         shares: {name: share of the updates}, summing to 1.
 
     Args:
-        groups: The same.
-        weights: Of the updates, relative to each other.
+        groups: {name: batches}.
+        weights: {name: relative share of the updates}.
     """
 
     def __init__(self, groups: Mapping[str, Batches], weights: Mapping[str, float]):
@@ -63,7 +64,7 @@ class TaskSchedule:
 
     @property
     def tokens_per_batch(self) -> float:
-        """Real tokens an update reads, on average."""
+        """Mean number of tokens per update, without padding."""
         return sum(self.shares[name] * feed.tokens_per_batch for name, feed in self.groups.items())
 
     def batches_in_pass(self) -> float:
@@ -71,16 +72,16 @@ class TaskSchedule:
         return max(feed.batches_in_pass() / self.shares[name] for name, feed in self.groups.items())
 
     def name(self, k: int) -> str:
-        """Whose turn update `k` is."""
+        """The group of update `k`."""
         return self._names[self._until(k + 1)[k]]
 
     def counts(self, start: int, stop: int) -> dict[str, int]:
-        """How many of the updates from `start` to `stop`, less the last, are each group's."""
+        """{group: its number of updates} in [start, stop)."""
         found = Counter(islice(self._until(stop), start, stop))
         return {name: found[i] for i, name in enumerate(self._names)}
 
     def iterate(self, start: int = 0) -> Iterator[tuple[str, Batch]]:
-        """From update `start` on: whose turn it is, and its batch."""
+        """(group, batch) of each update from `start` on."""
         done = self.counts(0, start)
         streams = {name: feed.iterate(done[name]) for name, feed in self.groups.items()}
         for k in count(start):
@@ -88,13 +89,13 @@ class TaskSchedule:
             yield name, next(streams[name])
 
     def passes(self, updates: int) -> dict[str, float]:
-        """How often each corpus has been read after so many updates, by all groups together."""
+        """{corpus: how often all groups together have read it} after a number of updates."""
         read: Counter[str] = Counter()
         for name, number in self.counts(0, updates).items():
             read.update(self.groups[name].passes(number))
         return dict(read)
 
     def _until(self, stop: int) -> list[int]:
-        """Whose turn each update is, up to `stop` at least."""
+        """The groups of at least the updates before `stop`."""
         self._order += islice(self._coming, max(0, stop - len(self._order)))
         return self._order

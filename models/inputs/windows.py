@@ -1,4 +1,4 @@
-"""Windows: full rows of running text."""
+"""Windows: full rows of contiguous text."""
 
 from __future__ import annotations
 
@@ -13,45 +13,48 @@ WINDOW = np.dtype([("document", np.int64), ("start", np.int64)])
 
 
 class Windows:
-    """The data half of an objective that reads full windows where no other chooses the segments.
+    """The data half of an objective that reads full windows if no other chooses the segments.
 
     Attributes:
-        context: What is fixed for the stage.
-        across_documents: Whether a row goes on with the next document where one ends.
+        context: The stage's constants.
+        across_documents: Whether a row continues with the next document where one ends.
     """
 
     context: Context
     across_documents = True
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows over the corpus, or over each document."""
+        """Full windows over the whole corpus, or over each document."""
         index = window_index if self.across_documents else document_index
         return index(corpus, self.context.sequence_length)
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """The clean windows."""
+        """The windows before noise."""
         return windows(corpus, entries, self.context, joined=self.across_documents)
 
 
 def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
-    """Full windows over the corpus read as one stream, documents joined by [SEP].
+    """Full windows over the corpus as one stream, in which documents are joined by [SEP].
 
-    Windows follow each other without overlap; only the last one reaches back so that it is full
-    too, and every token is in some window. A corpus shorter than one window gives a single padded
-    row.
+    Every token is in a window. Windows do not overlap, except that the last one starts early enough
+    to be full. A corpus shorter than one window gives a single padded row.
 
     Args:
         corpus: Tokenised documents.
-        sequence_length: T; a window holds T - 2 tokens of the stream, between [CLS] and [SEP].
+        sequence_length: T; a window has T - 2 tokens of the stream, between [CLS] and [SEP].
 
     Returns:
-        Entries of `WINDOW`; a start equal to the document's length is the [SEP] behind it.
+        An index of `WINDOW` entries; a start equal to the document's length means the [SEP] after
+        the document.
+
+    Raises:
+        ContractViolation: The corpus has no tokens.
     """
     room = room_for(sequence_length, 2)
-    ends = np.cumsum(corpus.lengths.astype(np.int64) + 1)  # one more for the [SEP] behind it
-    total = int(ends[-1]) - 1 if len(ends) else 0  # the window brings the last one's own [SEP]
+    ends = np.cumsum(corpus.lengths.astype(np.int64) + 1)  # + 1: the [SEP] after each document
+    total = int(ends[-1]) - 1 if len(ends) else 0  # without the last [SEP]: the window adds its own
     if not total or not corpus.num_tokens:
         raise ContractViolation("masked windows: the corpus has no tokens")
     starts = np.arange(0, max(total - room, 0) + 1, room, dtype=np.int64)
@@ -68,21 +71,24 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
 
 
 def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
-    """Windows that never leave their document, as SpanBERT's blocks.
+    """Windows within single documents, as SpanBERT's blocks.
 
-    As `window_index`, but the last window of each document reaches back; a document shorter than a
-    window gives a padded row.
+    As `window_index`, but per document: the last window of each document starts early enough to be
+    full; a document shorter than a window gives a padded row.
 
     Args:
         corpus: Tokenised documents.
         sequence_length: T.
 
     Returns:
-        Entries of `WINDOW`.
+        An index of `WINDOW` entries.
+
+    Raises:
+        ContractViolation: The corpus has no tokens.
     """
     room = room_for(sequence_length, 2)
     lengths = corpus.lengths.astype(np.int64)
-    counts = -(-lengths // room)  # none of an empty document
+    counts = -(-lengths // room)  # 0 for an empty document
     if not counts.any():
         raise ContractViolation("masked windows: the corpus has no tokens")
     document = np.repeat(np.arange(len(lengths)), counts)
@@ -99,13 +105,13 @@ def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
 def windows(
     corpus: TokenisedCorpus, entries: np.ndarray, context: Context, *, joined: bool = True
 ) -> Batch:
-    """The rows of `window_index` or `document_index`: [CLS] stream [SEP], all of segment 0.
+    """Rows of `window_index` or `document_index`: [CLS] text [SEP], all in segment 0.
 
     Args:
         corpus: Tokenised documents.
         entries: (B,) of `WINDOW`.
-        context: What is fixed for the stage.
-        joined: Whether a row goes on with the next document where one ends.
+        context: The stage's constants.
+        joined: Whether a row continues with the next document where one ends.
 
     Returns:
         token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
