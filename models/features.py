@@ -14,8 +14,12 @@ READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read;
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
 MASK_LABELS = "mask_labels"  # (B, M) int32, original tokens at these positions
 MASK_WEIGHTS = "mask_weights"  # (B, M) float32, loss weights: 0 for an unused slot
+TARGET_IDS = "target_ids"  # (B, S) int32, what a decoder writes
+TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
 LABELS = "labels"  # (B,) int32, label ids
 ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only fills a batch
+
+MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
 
 # Used by objectives only; removed before a batch reaches the network.
 UNIT_STARTS = "unit_starts"  # (B, T) uint8, kinds of unit that start at a token: sum of the flags

@@ -178,6 +178,9 @@ class Network(Protocol):
     # - `pooler_activation`, only without `pooled_output`: activation of the dense layer that a head
     #   adds to the summary; None for no such layer.
     # - `pooler_dropout`, only without `pooled_output`: whether dropout precedes that layer.
+    # - `memory`: {feature: shape without the batch's} of what a network remembers of the batch
+    #   before. It comes in as a feature; what to remember next goes out under the same name. Row b
+    #   of a batch then continues row b of the batch before.
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
 
     def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict:

@@ -18,7 +18,7 @@ from models.catalogue import literals
 from models.evaluation.resampling import ratio_error
 from models.protocols import Context, TokenisedCorpus, Tokenizer
 from models.training.assembly import build_objectives
-from models.training.stage_model import Means, StageModel
+from models.training.stage_model import Means, StageModel, memory_of
 from models.training.trained_stage import load_stage
 
 SEED = 20_201  # of the masks; changing it makes old and new numbers incomparable
@@ -74,10 +74,13 @@ class HeldOut:
                 SEED,
                 once=True,
                 task=task,
+                in_lanes=bool(memory_of(network)),
             )
             for source, corpus in corpora.items()
         }
         self._model = StageModel(network, {name: scorer})
+        if memory_of(network):
+            self._model.carry_memory(BATCH_SIZE)
         self._model.ready()
         self._traced = False
 
@@ -94,6 +97,7 @@ class HeldOut:
             if not self._traced:
                 self._model.trace_for(feed.batch(0), lengths_vary=False)
                 self._traced = True
+            self._model.forget()
             means, losses = Means(), []
             for batch in islice(feed.iterate(), self._count):
                 logs = self._model.test_on_batch(batch, return_dict=True)

@@ -84,6 +84,7 @@ class Batches:
         seed: int,
         once: bool,
         task: int,
+        in_lanes: bool,
     ):
         self.feeds = tuple(feeds)
         self.batch_size = batch_size
@@ -91,7 +92,7 @@ class Batches:
         self._chooser = chooser
         self._seed = seed
         self._task = task
-        self._members = self._plan(once)
+        self._members = self._plan(once, in_lanes)
         self.num_batches = len(self._members) if once else ENDLESS
         self.tokens_per_batch = batch_size * sum(
             feed.example_share * float(feed.index.lengths.mean()) for feed in self.feeds
@@ -136,8 +137,10 @@ class Batches:
             return float(max(-(-len(feed.index) // self.batch_size) for feed in chosen))
         return max(len(feed.index) / (feed.example_share * self.batch_size) for feed in chosen)
 
-    def _plan(self, once: bool) -> grain.MapDataset:
+    def _plan(self, once: bool, in_lanes: bool) -> grain.MapDataset:
         """The members of each batch: a Grain dataset of lists of (feed, example)."""
+        if in_lanes:
+            return grain.MapDataset.source(_LanePlan(self.feeds, self.batch_size, once))
         if self.feeds[0].index.by_length:
             return grain.MapDataset.source(
                 _LengthPlan(self.feeds[0].index.lengths, self.batch_size, self._seed, once)
@@ -206,6 +209,7 @@ def batches(
     *,
     once: bool = False,
     task: int = 0,
+    in_lanes: bool = False,
 ) -> Batches:
     """The batches of a stage.
 
@@ -218,6 +222,8 @@ def batches(
         seed: Seed of pairs, order and noise.
         once: Read the data once, in order, with fixed noise: for evaluation.
         task: Number of the rows' pre-training task; 0 is the network's default.
+        in_lanes: Whether row b of a batch continues row b of the batch before, for networks with
+            memory; the chooser's examples must then follow one another as the text does.
 
     Raises:
         ContractViolation: A corpus gives fewer examples than one batch needs.
@@ -247,7 +253,7 @@ def batches(
         Feed(name, data, draw, share, rows / sum(wanted))
         for (name, data, draw, share), rows in zip(made, wanted, strict=True)
     ]
-    return Batches(feeds, objectives, chooser, batch_size, seed, once, task)
+    return Batches(feeds, objectives, chooser, batch_size, seed, once, task, in_lanes)
 
 
 def _draws(chooser: Objective, data: Any, seed: int, name: str) -> Callable[[int], Index]:
@@ -267,6 +273,46 @@ def _member(number: int, in_pass: int, place: int, example: int) -> tuple[int, i
     Place 7 of a feed with 5 examples is in pass 1: example 2 of that pass is number 1 · 5 + 2.
     """
     return number, place // in_pass * in_pass + example
+
+
+class _LanePlan:
+    """Batches in which row b continues row b of the batch before.
+
+    Each feed is cut into as many lanes of consecutive examples as its share of the rows, at least
+    one. Seven examples in three lanes, read in batches of three rows:
+
+        lanes       0 1 2 | 3 4 5 | 6
+        batches     (0, 3, 6)  (1, 4, –)  (2, 5, –)  (7, 10, 13) …    the second pass from 7 on
+    """
+
+    def __init__(self, feeds: Sequence[Feed], batch_size: int, once: bool):
+        if len(feeds) > batch_size:
+            raise RecipeError(
+                f"corpora: {len(feeds)} of them need {len(feeds)} rows a batch or more, because a"
+                f" network with memory reads each in rows of its own; batch_size is {batch_size}"
+            )
+        rows = [1] * len(feeds)
+        for _ in range(batch_size - len(feeds)):  # the next row is for who lags most
+            rows[max(range(len(feeds)), key=lambda i: feeds[i].example_share / rows[i])] += 1
+        self._lanes = [
+            (number, lane, -(-len(feed.index) // rows[number]), len(feed.index))
+            for number, feed in enumerate(feeds)
+            for lane in range(rows[number])
+        ]
+        self._num_batches = max(length for _, _, length, _ in self._lanes) if once else ENDLESS
+
+    def __len__(self) -> int:
+        return self._num_batches
+
+    def __getitem__(self, index: int) -> list[tuple[int, int]]:
+        once = self._num_batches < ENDLESS
+        members = []
+        for number, lane, length, examples in self._lanes:
+            in_pass, place = divmod(int(index), length)
+            example = lane * length + place
+            there = example < examples and not (once and in_pass)
+            members.append((number, in_pass * examples + example) if there else NOBODY)
+        return members
 
 
 class _LengthPlan:

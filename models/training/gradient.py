@@ -49,7 +49,7 @@ from models.training.optimizer import LayerwiseAdamW, make_optimizer
 from models.training.precision import resolve_precision
 from models.training.selection import make_selection
 from models.training.stage import Phase
-from models.training.stage_model import LossWeights, Means, StageModel, total_loss
+from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
 from models.training.traced_model import jit_compile
 from models.training.trained_stage import load_before, tasks_before, write_stage
 
@@ -178,6 +178,7 @@ class _Run:
             accumulation=self.stage.micro_batches,
         )
         self.loss_weights = {name: LossWeights(model) for name, model in self.models.items()}
+        self._carry_memory()
         for name, model in self.models.items():
             model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
             self.loss_weights[name].ready()
@@ -219,6 +220,7 @@ class _Run:
                         self.stage.seed, "phase", number, *([name] if self.stage.alternate else [])
                     ),
                     task=self.tasks.get(name, 0),
+                    in_lanes=bool(memory_of(self.network)),
                 )
                 for name, group in self.groups.items()
             },
@@ -235,6 +237,23 @@ class _Run:
         # The leader's weight is its turn's share of the updates, not a factor in the loss.
         factors = {**self.stage.weights, name: 1.0}
         return StageModel(self.network, self.scorers, factors, self.groups[name])
+
+    def _carry_memory(self) -> None:
+        """Let the model carry the network's memory from batch to batch, where it has one.
+
+        Raises:
+            RecipeError: Batches that don't follow one another row by row.
+        """
+        if not memory_of(self.network):
+            return
+        sizes = {phase.batch_size or self.stage.batch_size for phase in self.stage.phases}
+        if len(sizes) > 1 or self.stage.micro_batches > 1 or self.stage.alternate:
+            raise RecipeError(
+                f"{self.stage.kind}: a {self.stage.family} network carries memory from batch to"
+                " batch, so batch_size must be the same in all phases, micro_batches 1, and"
+                " objectives can't take turns"
+            )
+        self.model.carry_memory(sizes.pop())
 
     def _context(self, sequence_length: int) -> Context:
         job = self.job
@@ -303,7 +322,7 @@ class _Run:
         if not math.isfinite(loss):
             self._diverged(loss)
         self.means.add(means.flat())
-        tokens = int(batch[keys.PADDING_MASK].sum()) if keys.PADDING_MASK in batch else 0
+        tokens = sum(int(batch[key].sum()) for key in keys.MASKS if key in batch)
         tokens = tokens or int(batch[keys.TOKEN_IDS].size)
         state.tokens += tokens
         state.seconds += seconds

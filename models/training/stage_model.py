@@ -29,6 +29,11 @@ LOSS = "loss"
 WHOLE = "whole_weight/"
 
 
+def memory_of(network: Any) -> Mapping[str, tuple[int, ...]]:
+    """{feature: its shape without the batch's} of a network with memory; empty without."""
+    return getattr(network, "memory", {})
+
+
 class StageModel(TracedModel):
     """A network and the scorers of a stage's objectives.
 
@@ -56,11 +61,32 @@ class StageModel(TracedModel):
         self.objectives = tuple(scorers if turn is None else turn)
         self.scorers = list(scorers.values())
         self.scoring = [scorers[name] for name in self.objectives]
+        self.memory: dict[str, Any] = {}
         self.factors = {name: float((factors or {}).get(name, 1.0)) for name in self.objectives}
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing to do: network and scorers are already built."""
         self.built = True
+
+    def carry_memory(self, batch_size: int) -> None:
+        """Feed what the network remembers of each batch to the next one, row by row.
+
+        The memory is zero at first. It is a variable: checkpoints hold it, gradients stop at it.
+
+        Args:
+            batch_size: B, the same for every batch.
+        """
+        self.memory = {
+            key: self.add_weight(
+                shape=(batch_size, *shape), initializer="zeros", trainable=False, name=key
+            )
+            for key, shape in memory_of(self.network).items()
+        }
+
+    def forget(self) -> None:
+        """Clear the memory, because the next batch begins a new text."""
+        for variable in self.memory.values():
+            variable.assign(ops.zeros_like(variable))
 
     def outputs(self, batch: Mapping[str, Any], training: bool = False) -> tuple[dict, dict]:
         """Scores by objective, and all outputs of the network and the scorers."""
@@ -68,6 +94,7 @@ class StageModel(TracedModel):
         for scorer in self.scoring:
             batch = scorer.prepare(batch, training)
         batch = where_read(self.network, self.scoring, batch)
+        batch |= {key: ops.convert_to_tensor(variable) for key, variable in self.memory.items()}
         predicted = dict(self.network(batch, training=training))
         scores: dict[str, dict[str, tuple[Any, Any]]] = {}
         for name, scorer in zip(self.objectives, self.scoring, strict=True):
@@ -77,7 +104,10 @@ class StageModel(TracedModel):
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
         """The scores only: predictions would be copied to the host in every step."""
-        return self.outputs(batch, training)[0]
+        scores, predicted = self.outputs(batch, training)
+        for key, variable in self.memory.items():
+            variable.assign(ops.stop_gradient(predicted[key]))
+        return scores
 
     def compute_loss(
         self,

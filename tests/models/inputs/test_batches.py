@@ -216,3 +216,33 @@ def test_two_datasets_at_once_are_refused():
             corpora={"a": (ROWS, 1.0), "b": (ROWS, 1.0)},
             objectives=[SequenceClassification(CONTEXT)],
         )
+
+
+def test_in_lanes_each_row_goes_on_where_it_ended():
+    text = random_corpus(3, 100, sentences=(20, 21))
+    length = -(-(text.num_tokens + 2) // 7) + 2  # seven windows, the last one reaching back
+    context = Context(PlainTokenizer(100), length)
+    given = ({"one": (text, 1.0)}, [MaskedLM(context)], context, 3, 1)
+    made = batches(*given, in_lanes=True)
+    nobody = (-1, -1)
+    assert len(made.feeds[0].index) == 7
+    assert [made.members(k) for k in range(5)] == [
+        [(0, 0), (0, 3), (0, 6)],
+        [(0, 1), (0, 4), nobody],
+        [(0, 2), (0, 5), nobody],
+        [(0, 7), (0, 10), (0, 13)],
+        [(0, 8), (0, 11), nobody],
+    ]
+    once = batches(*given, once=True, in_lanes=True)
+    assert len(once) == 3
+    assert [once.members(k) for k in range(3)] == [made.members(k) for k in range(3)]
+
+
+def test_lanes_are_shared_out_by_the_corpora():
+    context = Context(PlainTokenizer(100), 32)
+    corpora = {"much": (CORPUS, 0.7), "little": (random_corpus(50, 100, 1), 0.3)}
+    made = batches(corpora, [MaskedLM(context)], context, 8, 1, in_lanes=True)
+    feeds = [feed for feed, _ in made.members(0)]
+    assert [feeds.count(made.feeds.index(feed)) for feed in made.feeds] in ([2, 6], [3, 5])
+    with pytest.raises(RecipeError, match="2 of them need 2 rows a batch"):
+        batches(corpora, [MaskedLM(context)], context, 1, 1, in_lanes=True)
