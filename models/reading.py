@@ -1,12 +1,12 @@
-"""The last layer computed only where it is read.
+"""Computing the last layer only at the positions that scorers read.
 
-Masked-LM scores one token in seven and classification one vector a row. What the last layer would
-give for all other positions no loss sees, and no gradient comes from; so its queries, its attention
-and its feed-forward network run at the positions that are read. Values are the same up to rounding.
+Masked-LM reads one token in seven, classification one vector per row. At all other positions, the
+last layer's output has no effect on the loss. So its queries, attention and feed-forward network
+are computed at the read positions only. The results are the same up to rounding.
 
-    positions of the batch     [3, 9, 0] [7, 8, 0]
-    read by the network     [0, 3, 9, 0,  7, 8, 0]      first where it sums the row up
-    to the scorers then       [1, 2, 3] [4, 5, 6]       where each stands among those read
+    positions of two scorers        [3, 9, 0] [7, 8, 0]
+    ``read_positions``           [0, 3, 9, 0,  7, 8, 0]     the first is the row summary
+    the scorers' new positions     [1, 2, 3] [4, 5, 6]      indices into ``read_positions``
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ ops: Any = keras.ops
 
 
 def where_read(network: Any, scorers: Iterable[Any], batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The batch for a network that computes its last layer where `scorers` read it.
+    """Prepare a batch for a network that computes its last layer only where `scorers` read it.
 
     Args:
-        network: Which must know ``read_positions``; for any other the batch stays as it is.
-        scorers: All that see this batch; if one reads the whole sequence, the batch stays too.
-        batch: {feature: (B, …)}, on its way into network and scorers.
+        network: The network; if it does not support ``read_positions``, the batch is unchanged.
+        scorers: All scorers of this batch; if one reads the whole sequence, the batch is unchanged.
+        batch: {feature: (B, …)}, the input of network and scorers.
 
     Returns:
-        The batch with ``read_positions`` (B, R) and, under their names, the scorers' positions
-        within them.
+        The batch with ``read_positions`` (B, R), and with the scorers' positions replaced by
+        indices into them.
     """
     batch = dict(batch)
     said = [getattr(scorer, "reads", None) for scorer in scorers]

@@ -1,4 +1,4 @@
-"""What the objectives share that ask one question of a row, with a few answers."""
+"""Base class of objectives that classify rows and choose the segments themselves."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from models.protocols import Batch, Capability, Context
 
 
 class RowClasses:
-    """The scoring half of such an objective; the labels come with the segments, which it chooses.
+    """The scoring half of an objective that classifies rows; labels come with the segments.
 
-    A batch has ``<name>_labels`` (B,) int32, predictions are ``<name>_logits`` (B, classes).
+    Labels are ``<name>_labels`` (B,) int32 in a batch, predictions ``<name>_logits`` (B, classes).
 
     Attributes:
-        name: Of the objective, which is that of its file.
-        classes: What each label says of a row.
+        name: Name of the objective and its file.
+        classes: Meaning of each label, in order.
 
     Args:
-        context: What is fixed for the stage.
+        context: The stage's constants.
     """
 
     name: ClassVar[str]
@@ -44,5 +44,5 @@ class RowClasses:
         return PooledClassifier(network, self.name, len(self.classes), self.labels, self.logits)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """One of `classes`, a row."""
+        """The most likely class of each row, from `classes`."""
         return [self.classes[i] for i in np.asarray(outputs[self.logits]).argmax(axis=-1)]

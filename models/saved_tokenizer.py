@@ -1,7 +1,7 @@
-"""Tokenizers by the name of their scheme: learned, and read back where they were saved.
+"""Learning and loading tokenizers by the name of their scheme.
 
-A scheme is imported only where it is used, by its name: so the code digest of a step holds the file
-of its recipe's scheme (`tasks.planning.layout`) and of no other.
+A scheme is imported by name only when it is used, so that a step's code digest covers its recipe's
+scheme (`tasks.planning.layout`) and no other.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ SETTINGS = "tokenizer.json"  # every scheme's `save` writes its name there
 
 
 def load_tokenizer(folder: str | Path) -> Tokenizer:
-    """The tokenizer that was saved in a folder.
+    """Load a tokenizer from a folder.
 
     Raises:
-        UnknownNameError: Its scheme is none of ours.
-        ContractViolation: The files are not those that were saved.
+        UnknownNameError: Its scheme is unknown.
+        ContractViolation: The files were changed.
     """
     path = Path(folder) / SETTINGS
     try:
@@ -43,10 +43,10 @@ def learn_tokenizer(
     """Learn a tokenizer.
 
     Args:
-        scheme: Name of its file.
-        texts: As often as they are asked for.
-        vocabulary_size: Pieces wanted, the special ones counted.
-        lowercase: Whether case and accents are dropped; one that keeps them ignores it.
+        scheme: Name of the scheme.
+        texts: The training texts; some schemes iterate over them twice.
+        vocabulary_size: Number of tokens, including special tokens.
+        lowercase: Whether case and accents are dropped; ignored by schemes that keep case.
     """
     made = find("tokenizers", scheme)
     return made.learned(texts, vocabulary_size=vocabulary_size, lowercase=lowercase)

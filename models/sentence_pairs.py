@@ -1,4 +1,4 @@
-"""What the objectives share that choose pairs of segments and ask how the two stand together."""
+"""Base class of objectives that choose pairs of segments and predict their relation."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from models.row_classes import RowClasses
 
 
 class SentencePairs(RowClasses):
-    """Both halves of such an objective, but for how a pair's relation is drawn.
+    """Both halves of such an objective; subclasses define `relation`.
 
     Attributes:
-        relations: That of each of `classes`.
-        alone: Whether a single sentence may be a segment A, with a partner from elsewhere.
+        relations: The relation of each of `classes`.
+        alone: Whether a single sentence may be segment A, with a partner from elsewhere.
     """
 
     relations: ClassVar[tuple[Relation, ...]]
     alone: ClassVar[bool] = True
 
     def relation(self, collected: int, chance: Chance) -> Relation:
-        """Draw how the next pair stands together, from the number of sentences collected."""
+        """Draw the relation of the next pair, given the number of collected sentences."""
         raise NotImplementedError
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Pairs of segments, with the share of each relation.
+        """Pairs of segments; the details are the shares of padding and of each relation.
 
         Raises:
-            ContractViolation: If the corpus has no second document, where one is needed, or no
+            ContractViolation: The corpus lacks a second document (for random segments) or a
                 document of two sentences.
         """
         usable = np.flatnonzero(corpus.lengths > 0)
@@ -53,7 +53,7 @@ class SentencePairs(RowClasses):
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """The clean pairs and their labels."""
+        """The rows of the pairs and their labels."""
         label_of = np.zeros(len(Relation), np.int32)
         label_of[list(self.relations)] = np.arange(len(self.relations))
         rows = rows_of(corpus, entries, self.context)

@@ -1,10 +1,10 @@
-"""What lies in a stage's folder, by name.
+"""File names in a stage's folder.
 
-config.json                      what the network is and what it was trained for
-network.safetensors              its weights
-heads/<objective>.safetensors    one file for each objective or head that has weights
-history.json, metrics.json       what the training said, until its step has recorded it
-tokenizer/                       in a folder that stands alone; the store keeps it apart
+config.json                      configuration of network, objectives and head
+network.safetensors              weights of the network
+heads/<objective>.safetensors    weights of each objective or head that has some
+history.json, metrics.json       training history and metrics, until the step has recorded them
+tokenizer/                       tokenizer, in a standalone folder; the store keeps it separately
 """
 
 from __future__ import annotations

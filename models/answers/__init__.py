@@ -1,1 +1,1 @@
-"""Kinds of answer a row can have, and how answers are scored; one a file, named by heads."""
+"""Kinds of answer and their metrics, one per file; a head names its kind."""

@@ -1,7 +1,7 @@
-"""One label a row: its metrics, all of them functions of the confusion counts.
+"""One label per row, with metrics computed from the confusion matrix.
 
-Ours and not scikit-learn's, because counts may have leading axes: thousands of resampled tables are
-scored at once. The tests hold every metric against scikit-learn.
+scikit-learn's metrics do not take leading axes, and thousands of resampled confusion matrices are
+scored at once here. The tests compare every metric with scikit-learn's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from models.protocols import Column, Metric
 
 
 def confusion(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.ndarray:
-    """(N, N) counts: row the true label, column the predicted one.
+    """The confusion matrix (N, N): rows are true labels, columns predicted labels.
 
     Args:
         labels: (rows,) true label ids.
@@ -29,29 +29,29 @@ def confusion(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.
 
 
 def label_f1(counts: np.ndarray) -> np.ndarray:
-    """(..., N) F1 of each label; 0 for a label that neither is nor is predicted."""
+    """(..., N) F1 of each label; 0 for a label that neither occurs nor is predicted."""
     return 2 * _hits(counts) / np.maximum(_true(counts) + _said(counts), 1)
 
 
 def _accuracy(counts: np.ndarray) -> np.ndarray:
-    """Share of rows whose label is right; with one label a row micro-F1 equals it."""
+    """Share of rows with the correct label; equals micro-F1 for one label per row."""
     return _hits(counts).sum(-1) / np.maximum(counts.sum((-2, -1)), 1)
 
 
 def _macro_f1(counts: np.ndarray) -> np.ndarray:
-    """Mean of the labels' F1, over labels that occur in the rows or in the predictions."""
+    """Mean F1 of the labels that occur in the rows or in the predictions."""
     occurs = (_true(counts) + _said(counts)) > 0
     return label_f1(counts).sum(-1) / np.maximum(occurs.sum(-1), 1)
 
 
 def _weighted_f1(counts: np.ndarray) -> np.ndarray:
-    """Mean of the labels' F1, weighted by how often each is the true one."""
+    """Mean F1 of the labels, weighted by their number of rows."""
     support = _true(counts)
     return (label_f1(counts) * support).sum(-1) / np.maximum(support.sum(-1), 1)
 
 
 def _balanced_accuracy(counts: np.ndarray) -> np.ndarray:
-    """Mean over true labels of the share of their rows that is right."""
+    """Mean recall of the labels that occur in the rows."""
     support = _true(counts)
     shares = _hits(counts) / np.maximum(support, 1)
     return shares.sum(-1) / np.maximum((support > 0).sum(-1), 1)
@@ -78,7 +78,7 @@ def _said(counts: np.ndarray) -> np.ndarray:
 
 
 def _of_sums(metric: Metric) -> Metric:
-    """A metric of flat sums (..., N · N), from one of counts (..., N, N)."""
+    """Turn a metric of matrices (..., N, N) into a metric of flat sums (..., N · N)."""
 
     def of(sums: np.ndarray) -> np.ndarray:
         size = isqrt(sums.shape[-1])
@@ -88,11 +88,12 @@ def _of_sums(metric: Metric) -> Metric:
 
 
 class Label:
-    """The name of one label.
+    """A kind of answer: one label per row.
 
     Attributes:
-        metrics: {name: metric of confusion counts (..., N · N), summed over rows}.
-        usual: The metrics of a recipe that names none; weights are selected by the last.
+        metrics: {name: metric of a flat confusion matrix (..., N · N)}.
+        usual: Default metrics; the last one selects weights.
+        is_class: Whether an answer is one of a few classes.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -114,14 +115,15 @@ class Label:
 
     @staticmethod
     def statistics(true: Column, answers: Sequence[Column]) -> list[Any]:
-        """Which cell of the confusion counts each row falls into, by model.
+        """Each row's cell of the flat confusion matrix, per model.
 
         Args:
-            true: (rows,) labels, by name or by number.
-            answers: Of each model the labels it gives them, (rows,).
+            true: (rows,) correct labels, by name or by number.
+            answers: One (rows,) column of labels per model.
 
         Returns:
-            Of each model, (rows, N · N) sparse, a 1 in each row; N labels occur, in sorted order.
+            One sparse (rows, N · N) matrix per model, with a single 1 in each row, where N is the
+            number of labels that occur, sorted.
         """
         from scipy.sparse import csr_array
 

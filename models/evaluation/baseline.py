@@ -1,4 +1,4 @@
-"""The cheap rivals of every model: a linear SVM on TF-IDF of words and characters, the majority."""
+"""Baselines for every model: a linear SVM on TF-IDF of words and characters, and the majority."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from models.evaluation.resampling import scores
 CHEAP = "TF-IDF + linear SVM"
 MAJORITY = "majority class"
 _PARTS = {"words": ("words",), "characters": ("characters",), "both": ("words", "characters")}
-COSTS = (0.1, 0.3, 1.0)  # of a row on the wrong side of its margin; more takes longer for no gain
+COSTS = (0.1, 0.3, 1.0)  # values tried for the SVM's C; larger ones take longer without gain
 DEFAULT = ("both", 1.0)
 WORDS, CHARACTERS = (1, 2), (3, 5)  # lengths of n-grams
-BUCKETS = 1 << 20  # n-grams are hashed, so that memory stays flat
-SEEN = 2  # training rows that an n-gram must be in
-CHOSEN_ON = 10_000  # training rows; more choose no other way and take longer
+BUCKETS = 1 << 20  # n-grams are hashed into buckets, so that memory is bounded
+SEEN = 2  # an n-gram must occur in this many training rows
+CHOSEN_ON = 10_000  # training rows for the choice; more take longer and lead to the same choice
 _CJK = r"[\u3400-\u9fff\uf900-\ufaff]"
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Rows as the rivals read them.
+    """Rows as raw texts and labels.
 
     Attributes:
-        columns: The first texts, then the second ones where rows have two.
+        columns: The rows' first texts and, for pairs, their second texts.
         labels: (rows,) label ids, -1 for none.
     """
 
@@ -37,18 +37,18 @@ class Texts:
     labels: np.ndarray
 
     def only(self, rows: np.ndarray) -> Texts:
-        """Some of the rows."""
+        """The rows with the given numbers."""
         return Texts(tuple([texts[i] for i in rows] for texts in self.columns), self.labels[rows])
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What did best on the dev rows.
+    """Features and cost chosen on the dev rows.
 
     Attributes:
         features: ``words``, ``characters`` or ``both``.
         cost: One of `COSTS`.
-        score: On the dev rows; None where there are none, and `DEFAULT` was taken.
+        score: Score on the dev rows; None if there are none and `DEFAULT` was used.
     """
 
     features: str
@@ -64,21 +64,21 @@ def cheap_baseline(
     metric: str,
     markings: Sequence[str] = (),
 ) -> tuple[list[np.ndarray], Choice]:
-    """Label ids by a linear SVM on TF-IDF of n-grams (Joachims 1998; Wang and Manning 2012).
+    """Label ids from a linear SVM on TF-IDF of n-grams (Joachims 1998; Wang and Manning 2012).
 
-    N-grams of words, of characters or of both, and the cost, are what does best on the dev rows.
-    Each CJK character counts as a word, so that Chinese needs no segmenter, and so does each
-    marking: without the marks round two entities all rows of a sentence would look the same.
+    The kind of n-grams (words, characters, both) and the cost are chosen on the dev rows. Each CJK
+    character counts as a word, so that Chinese needs no segmenter. So does each marker string:
+    without the markers around its two entities, all rows of a sentence would look the same.
 
     Args:
-        train: Rows to learn from.
-        dev: Rows to choose by.
-        asked: Rows to predict.
-        metric: Name in `classification.METRICS`, by which is chosen.
-        markings: Strings that say what a row is about, such as marks round entities.
+        train: Training rows.
+        dev: Rows for choosing features and cost.
+        asked: Sets of rows to predict.
+        metric: Metric for the choice, one of `Label.metrics`.
+        markings: Marker strings, such as those around entities.
 
     Returns:
-        (rows,) int64 label ids for each of `asked`, and what was chosen.
+        (rows,) int64 label ids for each of `asked`, and the choice.
     """
     learned = train.only(np.flatnonzero(train.labels >= 0))
     choice = Choice(*DEFAULT, None)
@@ -92,13 +92,13 @@ def cheap_baseline(
 
 
 def majority(train_labels: Sequence[int] | np.ndarray, rows: int) -> np.ndarray:
-    """(rows,) int64: the most frequent training label, the lowest id of several."""
+    """(rows,) int64: the most frequent training label; of several, the one with the lowest id."""
     counts = np.bincount(np.asarray(train_labels, dtype=np.int64))
     return np.full(rows, counts.argmax(), dtype=np.int64)
 
 
 def _choose(learned: Texts, dev: Texts, metric: str, markings: Sequence[str]) -> Choice:
-    """The first of the best on the dev rows: fewer features and lower costs come first."""
+    """The best choice on the dev rows; on a tie, the one with fewer features or the lower cost."""
     if len(learned.labels) > CHOSEN_ON:
         rows = np.random.default_rng(len(learned.labels)).permutation(len(learned.labels))
         learned = learned.only(np.sort(rows[:CHOSEN_ON]))
@@ -118,11 +118,11 @@ def _choose(learned: Texts, dev: Texts, metric: str, markings: Sequence[str]) ->
 
 
 class _Grams:
-    """TF-IDF of the n-grams of one kind, of each column by itself."""
+    """TF-IDF of one kind of n-grams, separately for each column of texts."""
 
     def __init__(self, of: str, markings: Sequence[str]):
         marks = "".join(f"{re.escape(marking)}|" for marking in markings)
-        # TF-IDF sets the norm.
+        # The TF-IDF transformer normalises the rows.
         self._settings: dict[str, Any] = {"norm": None} | (
             {"token_pattern": rf"{marks}{_CJK}|(?:(?!{_CJK})\w)+", "ngram_range": WORDS}
             if of == "words"
@@ -131,20 +131,20 @@ class _Grams:
         self._learned: list[tuple[np.ndarray, Any]] = []
 
     def fit(self, rows: Texts) -> Any:
-        """Learn which n-grams there are and how rare each is; (rows, D) of these rows."""
+        """Learn n-grams and their IDF weights; return the features (rows, D) of these rows."""
         from sklearn.feature_extraction.text import TfidfTransformer
 
         self._learned = []
         for counts in self._counted(rows):
             rows_with = np.bincount(counts.indices, minlength=BUCKETS)
-            # Some are kept even where every text is like no other.
+            # min: keep some n-grams even if every text is unique.
             kept = np.flatnonzero(rows_with >= min(SEEN, rows_with.max()))
             weights = TfidfTransformer(sublinear_tf=True).fit(counts[:, kept])
             self._learned.append((kept, weights))
         return self.of(rows)
 
     def of(self, rows: Texts) -> Any:
-        """(rows, D)."""
+        """Features (rows, D)."""
         parts = zip(self._learned, self._counted(rows), strict=True)
         return _beside([weights.transform(counts[:, kept]) for (kept, weights), counts in parts])
 
@@ -164,7 +164,7 @@ def _beside(parts: Sequence[Any]) -> Any:
 def _fitted(features: Any, labels: np.ndarray, cost: float) -> Any:
     from sklearn.svm import LinearSVC
 
-    # A hundredth of liblinear's default precision: the same answers in a third of the time.
+    # 100 times liblinear's default tolerance: the same predictions in a third of the time.
     return LinearSVC(C=cost, tol=1e-2, random_state=0).fit(features, labels)
 
 

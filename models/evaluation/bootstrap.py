@@ -1,12 +1,12 @@
-"""Is a new model not worse than the old one by more than a margin? A paired bootstrap answers.
+"""Non-inferiority test: is a new model worse than the old one by at most a margin?
 
-Both models' predictions on the same rows are resampled together, so that rows hard for both do not
-blur the difference, and rows of one text together, since they are not independent of each other.
-The lower end of the interval decides: non-inferior if it is above -margin.
+A paired bootstrap: both models' predictions are resampled on the same rows, so that rows that are
+hard for both do not blur the difference. Rows of one text are dependent, so they are resampled
+together. The candidate is non-inferior if the lower end of the interval is above -margin.
 
 Reference:
     Efron and Tibshirani 1993, chapter 13 (percentile interval); Berg-Kirkpatrick et al. 2012,
-    EMNLP (paired bootstrap of metrics that are no means).
+    EMNLP (paired bootstrap of metrics that are not means).
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ from models.protocols import Answers, Column
 
 @dataclass(frozen=True)
 class Comparison:
-    """A candidate against a reference on the same rows.
+    """Result of comparing a candidate with a reference on the same rows.
 
     Attributes:
-        metric: Its name.
-        candidate: Its value.
-        reference: Its value.
+        metric: Name of the metric.
+        candidate: The candidate's score.
+        reference: The reference's score.
         difference: Candidate minus reference.
         low: Lower end of the interval of the difference.
-        high: Upper end.
-        confidence: One-sided, of the lower end.
-        margin: Loss that was to be excluded.
-        non_inferior: Whether it is: ``low > -margin`` (or the two always agree).
-        smallest_margin: Smallest loss that these rows can exclude for two equally good models that
-            err as these do: a margin below it is refused by chance more often than not.
-        decidable: Whether the margin is at least that.
-        rows: How many were compared.
-        disagreements: Rows on which the two differ.
+        high: Upper end of the interval.
+        confidence: One-sided confidence of each end.
+        margin: Largest accepted loss.
+        non_inferior: Whether ``low > -margin``, or the two models always agree.
+        smallest_margin: Smallest margin that these rows can resolve. With a smaller one, a
+            candidate as good as the reference, with as many disagreements, would be rejected more
+            often than not.
+        decidable: Whether the margin is at least `smallest_margin`.
+        rows: Number of rows.
+        disagreements: Number of rows on which the models differ.
     """
 
     metric: str
@@ -69,22 +70,23 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Paired-bootstrap non-inferiority.
+    """Test non-inferiority with a paired bootstrap.
 
     Args:
-        answers: Their kind.
-        true: (rows,) what is right.
-        candidate: (rows,) what it says.
-        reference: (rows,) what the other one says.
-        metric: Name of a metric of such answers; higher is better.
-        margin: Largest loss that is accepted, >= 0.
-        confidence: One-sided, 0.5-1.
-        groups: (rows,) what rows of one text share, drawn as one; each row its own where None.
-        resamples: Of the groups, with replacement.
-        seed: Of the resampling.
+        answers: The kind of answer.
+        true: (rows,) correct answers.
+        candidate: (rows,) the candidate's answers.
+        reference: (rows,) the reference's answers.
+        metric: Name of a metric of `answers`; higher is better.
+        margin: Largest accepted loss, >= 0.
+        confidence: One-sided confidence, 0.5-1.
+        groups: (rows,) group of each row; rows of one group (text) are resampled together. None
+            for a group per row.
+        resamples: Number of resamples of the groups, with replacement.
+        seed: Seed of the resampling.
 
     Raises:
-        ContractViolation: If the three do not speak of the same rows, or there is none.
+        ContractViolation: The numbers of answers differ, or there are no rows.
     """
     if not len(true) == len(candidate) == len(reference) or not len(true):
         raise ContractViolation(
@@ -105,7 +107,7 @@ def compare(
     low = float(np.quantile(differences, 1 - confidence))
     high = float(np.quantile(differences, confidence))
     apart = sum(one != other for one, other in zip(candidate, reference, strict=True))
-    # Shifted to a true difference of 0, the lower end would lie this far below it.
+    # If the true difference were 0, the interval would start this far below 0.
     smallest = float(np.mean(differences) - low)
     return Comparison(
         metric=metric,

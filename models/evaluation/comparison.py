@@ -1,22 +1,21 @@
-"""Several recipes, several seeds, the same rows: which differences are real?
+"""Comparison of recipes over several seeds on the same rows: which differences are real?
 
-A run's score is the mean of its metrics over one data set or several. It moves for two reasons:
-other test rows might have been drawn, and other seeds might have trained the model.
+A run's score is the mean of its metrics over one or more data sets. It has two sources of variance:
+the sample of test rows, and the random seed of the training.
 
-- Rows: a bootstrap over texts with the trained models as they are, the same draw for all of them,
-  so that a row that is hard for all blurs no difference. Rows of one text are drawn together,
-  those of each data set by themselves.
+- Rows: a bootstrap over texts with fixed models. All models share the resamples, so that rows that
+  are hard for all do not blur a difference. Rows of one text are resampled together, and each data
+  set separately.
 - Training: the variance of the mean over independent trainings. Fine-tunings of one pre-training
-  are not independent of each other, so their mean counts as one value. Where two recipes go on
-  from the same starts (a first stage they share, seed by seed), differences are taken start by
-  start. Where all of a recipe's runs have one pre-training, its luck can't be seen, and the
-  fine-tunings count instead.
+  are dependent, so their mean counts as one value. Where two recipes share their starts (the same
+  first stage for each seed), differences are paired by start. If all of a recipe's runs have the
+  same pre-training, its variance can't be estimated, and the fine-tunings count instead.
 
-The variance of a difference is the sum of both, less what is in both (what a single training makes
-of single rows); and it is never taken for smaller than that of rows alone. Intervals use Student's
-t with Satterthwaite's degrees of freedom, because three seeds tell little of their own spread. The
-verdict is a two-sided test of each contrast that the comparison declares, corrected by Holm for
-their number: a comparison in which nothing differs finds a difference in at most one of twenty.
+The variance of a difference is the sum of both, minus the interaction of training and rows, which
+both contain. It is never less than the variance from rows alone. Intervals use Student's t with
+Satterthwaite's degrees of freedom, because a few seeds estimate their variance poorly. The verdict
+is a two-sided test of each declared contrast with Holm's correction: where nothing differs, at most
+one comparison in twenty finds a difference.
 
 Reference:
     Cameron, Gelbach and Miller 2011, JBES 29 (two-way clustering); Sellam et al. 2022, arXiv
@@ -47,10 +46,10 @@ class AnsweredRows:
     """The rows of one data set that all contenders answer.
 
     Attributes:
-        answers: Their kind.
-        true: (rows,) what is right.
-        metric: Name of a metric of such answers; higher is better.
-        groups: (rows,) what rows of one text share; each row its own where None.
+        answers: The kind of answer.
+        true: (rows,) correct answers.
+        metric: Name of a metric of `answers`; higher is better.
+        groups: (rows,) group (text) of each row; None for a group per row.
     """
 
     answers: Answers
@@ -61,15 +60,15 @@ class AnsweredRows:
 
 @dataclass(frozen=True)
 class Contender:
-    """What one recipe predicts.
+    """One recipe's predictions.
 
     Attributes:
-        name: Unique in the contest.
-        predictions: Of each data set (runs, rows) answers, the runs in the same order.
-        starts: What each run goes on from: runs with the same are not independent of each other,
-            and contenders with the same set of them are compared start by start. Each run its own
-            where empty.
-        random: Whether another seed could have given others; not so for a model without chance.
+        name: Unique name.
+        predictions: Answers (runs, rows) for each data set, with the runs in the same order.
+        starts: The pre-training that each run starts from. Runs with the same start are dependent;
+            contenders with the same set of starts are compared start by start. If empty, each run
+            has its own.
+        random: Whether predictions depend on a seed; False for a deterministic model.
     """
 
     name: str
@@ -79,12 +78,12 @@ class Contender:
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """Number of runs."""
         return len(self.predictions[0])
 
     @property
     def trainings(self) -> list[tuple[str, list[int]]]:
-        """Independent trainings in a fixed order: what each goes on from, and its runs."""
+        """(start, numbers of its runs) of each independent training, in a fixed order."""
         starts = self.starts or tuple(f"{self.name} {i}" for i in range(self.runs))
         if len(set(starts)) == 1:
             return [(f"{starts[0]} {i}", [i]) for i in range(len(starts))]
@@ -96,14 +95,14 @@ class Score:
     """A contender's score.
 
     Attributes:
-        name: The contender's.
-        values: One a run: the mean over the data sets.
-        trainings: One an independent training: the mean of its runs.
-        mean: Of the trainings.
-        deviation: Standard deviation over trainings (n - 1); None for a single one.
-        low: Lower end of the interval of the mean, over rows and trainings.
-        high: Upper end.
-        parts: The mean on each data set.
+        name: The contender's name.
+        values: Score of each run: its mean over the data sets.
+        trainings: Score of each independent training: the mean of its runs.
+        mean: Mean over the trainings.
+        deviation: Standard deviation over the trainings (n - 1); None for a single one.
+        low: Lower end of the mean's interval, over rows and trainings.
+        high: Upper end of the interval.
+        parts: Mean on each data set.
     """
 
     name: str
@@ -118,21 +117,22 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """A contrast: a contender against another on the same rows.
+    """A contrast: one contender compared with another on the same rows.
 
     Attributes:
-        candidate: Name of the one judged.
-        reference: Name of the one it is held against.
-        difference: Mean of the candidate minus mean of the reference.
-        low: Lower end of the two-sided interval, of this contrast alone.
-        high: Upper end.
-        standard_error: Of the difference, over rows and trainings.
-        p: How often chance alone gives such a difference, corrected for the number of contrasts.
-        trainings: The fewest that one of the two has, of those that chance decides; 0 where it
-            decides neither. Two are too few for an interval worth reading.
-        smallest_detectable: The true difference that such a comparison finds with `POWER`, were it
-            the only contrast. For planning; no part of the verdict.
-        verdict: `BETTER` or `WORSE` where p is below 1 - `CONFIDENCE`, else `UNCLEAR`.
+        candidate: Name of the contender that is judged.
+        reference: Name of the contender that it is compared with.
+        difference: The candidate's mean minus the reference's mean.
+        low: Lower end of the two-sided interval, not corrected for other contrasts.
+        high: Upper end of the interval.
+        standard_error: Standard error of the difference, over rows and trainings.
+        p: p-value, corrected for the number of contrasts.
+        trainings: Number of independent trainings of the contender that has fewer; deterministic
+            contenders do not count, and 0 means that both are. Two are too few for a useful
+            interval.
+        smallest_detectable: True difference that this comparison, as the only contrast, would
+            detect with probability `POWER`. For planning only; the verdict does not use it.
+        verdict: `BETTER` or `WORSE` if p is below 1 - `CONFIDENCE`, else `UNCLEAR`.
     """
 
     candidate: str
@@ -149,14 +149,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Contest:
-    """All contenders on the same rows.
+    """Result of comparing all contenders on the same rows.
 
     Attributes:
-        scores: In the order of the contenders.
-        differences: The contrasts in the order in which they were declared.
-        rows: How many were compared, of each data set.
-        groups: How many texts they come from.
-        one_seed: Contenders whose spread over trainings is not known: theirs is that of rows alone.
+        scores: Scores in the order of the contenders.
+        differences: Contrasts in the order of their declaration.
+        rows: Number of rows of each data set.
+        groups: Number of groups (texts) of each data set.
+        one_seed: Contenders with a single training, whose intervals cover the variance from rows
+            only.
     """
 
     scores: tuple[Score, ...]
@@ -177,15 +178,15 @@ def contest(
     """Score all contenders and judge the contrasts.
 
     Args:
-        data_sets: One or more; each counts the same.
-        contenders: With predictions for the same rows in the same order.
-        contrasts: (candidate, reference) by name; every pair, the later judged against the earlier,
-            where None.
-        resamples: Of the texts.
-        seed: Of the resampling.
+        data_sets: One or more data sets of equal weight.
+        contenders: Contenders with predictions for the same rows in the same order.
+        contrasts: (candidate, reference) names; None for every pair, the later contender as the
+            candidate.
+        resamples: Number of resamples of the texts.
+        seed: Seed of the resampling.
 
     Raises:
-        ContractViolation: If the contenders do not speak of the same rows, or there is none.
+        ContractViolation: The numbers of predictions differ, or there are no rows.
     """
     for contender in contenders:
         for rows, said in zip(data_sets, contender.predictions, strict=True):
@@ -199,7 +200,7 @@ def contest(
     if not all(len(rows.true) for rows in data_sets):
         raise ContractViolation("compare: there are no rows to compare on")
     groups = [int(numbered(rows.groups, len(rows.true)).max()) + 1 for rows in data_sets]
-    # Where metrics are averaged, a small data set's rows decide most of what rows owe to chance.
+    # With several data sets, the smallest one dominates the variance from rows.
     fewest = min(groups)
     scored = [
         _scored(rows, [contender.predictions[i] for contender in contenders], resamples, seed + i)
@@ -252,7 +253,7 @@ def _scored(
     resamples: int,
     seed: int,
 ) -> list[tuple[list[float], np.ndarray]]:
-    """Of each contender the scores of its runs: (runs,) on the rows, (runs, resamples) on draws."""
+    """Each contender's scores of its runs: (runs,) on the rows, (runs, resamples) on resamples."""
     drawn = iter(
         resampled_scores(
             rows.answers,
@@ -278,11 +279,11 @@ class _Measured:
     """A contender's scores.
 
     Attributes:
-        runs: On the rows, one a run.
-        starts: Of its independent trainings.
-        values: (trainings,) mean of their runs on the rows.
-        drawn: (trainings, resamples) the same on drawn rows.
-        random: Whether trainings differ by chance.
+        runs: Score of each run on the rows.
+        starts: Start of each independent training.
+        values: (trainings,) mean score of each training's runs on the rows.
+        drawn: (trainings, resamples) the same on resampled rows.
+        random: Whether the trainings differ by chance.
     """
 
     runs: tuple[float, ...]
@@ -293,7 +294,7 @@ class _Measured:
 
     @classmethod
     def of(cls, contender: Contender, runs: Sequence[float], drawn: np.ndarray) -> _Measured:
-        """From the scores of each run, on the rows and on drawn ones (runs, resamples)."""
+        """From each run's scores, on the rows (runs,) and on resampled rows (runs, resamples)."""
         trainings = contender.trainings
         return cls(
             tuple(runs),
@@ -308,7 +309,10 @@ class _Measured:
         return float(self.values.mean())
 
     def minus(self, other: _Measured) -> list[_Measured]:
-        """Whose means add up to the difference, each independent of the others in its training."""
+        """The difference as a sum of terms whose trainings are independent of each other.
+
+        One term of paired differences if the starts are the same, else two terms, self and -other.
+        """
         if self.starts == other.starts:
             values, drawn = self.values - other.values, self.drawn - other.drawn
             return [_Measured((), self.starts, values, drawn, self.random)]
@@ -317,7 +321,7 @@ class _Measured:
 
 @dataclass(frozen=True)
 class _Spread:
-    """How far a mean moves by chance: by rows alone, and by rows and training together.
+    """Uncertainty of a mean: from rows alone, and from rows and training together.
 
     Attributes:
         parts: (standard error, degrees of freedom) of each; the wider one counts.
@@ -327,10 +331,11 @@ class _Spread:
 
     @classmethod
     def of(cls, means: Sequence[_Measured], num_groups: int) -> _Spread:
-        """Of the sum of means whose trainings are independent of each other."""
+        """The uncertainty of a sum of means whose trainings are independent of each other."""
         rows = float(np.var(sum(one.drawn.mean(axis=0) for one in means), ddof=1))
         trained: list[tuple[float, int]] = []
-        shared = rows  # less what single trainings make of single rows, which is in `trained`
+        # Variance from rows, minus the interaction of training and rows, which `trained` contains.
+        shared = rows
         for one in means:
             n = len(one.values)
             if one.random and n > 1:
@@ -351,7 +356,7 @@ class _Spread:
         return max(error for error, _ in self.parts)
 
     def reach(self, *probabilities: float) -> float:
-        """Sum of the quantiles, in the unit of the mean."""
+        """Sum of the t quantiles at `probabilities`, in the unit of the mean."""
         from scipy.special import stdtrit
 
         return max(
@@ -360,7 +365,7 @@ class _Spread:
         )
 
     def p(self, mean: float) -> float:
-        """How often chance alone leads as far from 0, either way."""
+        """Two-sided p-value of a mean for the hypothesis that it is 0."""
         from scipy.special import stdtr
 
         if not mean:
@@ -374,7 +379,7 @@ class _Spread:
 def _difference(
     measured: dict[str, _Measured], pair: tuple[str, str], num_groups: int
 ) -> Difference:
-    """One contrast, not yet corrected for the others."""
+    """One contrast, without correction for the number of contrasts."""
     candidate, reference = (measured[name] for name in pair)
     difference = candidate.mean - reference.mean
     spread = _Spread.of(candidate.minus(reference), num_groups)
@@ -394,7 +399,7 @@ def _difference(
 
 
 def _holm(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    """With p corrected for the number of contrasts, and the verdict (Holm 1979)."""
+    """The contrasts with verdicts, and p-values corrected for their number (Holm 1979)."""
     corrected = [0.0] * len(differences)
     largest = 0.0
     for place, i in enumerate(np.argsort([d.p for d in differences], kind="stable")):

@@ -1,8 +1,8 @@
-"""Loss on text that was not trained on, measured the same way before, after and between stages.
+"""Held-out loss, measured in the same way before, between and after stages.
 
-The masks are drawn from a fixed seed and with the objective's default settings or those it is
-`MEASURED` with, whatever the stage itself was trained with; so two numbers for one corpus, one
-tokenizer and one sequence length can be compared.
+Masks are drawn from a fixed seed with the objective's settings ``MEASURED`` (its defaults where it
+has none), whatever the stage was trained with. Losses are therefore comparable for the same corpus,
+tokenizer and sequence length.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from models.training.assembly import build_objectives
 from models.training.stage_model import Means, StageModel, memory_of
 from models.training.trained_stage import load_stage
 
-SEED = 20_201  # of the masks; changing it makes old and new numbers incomparable
+SEED = 20_201  # seed of the masks; losses measured with different seeds are not comparable
 BATCH_SIZE = 16
 ROWS = 2048
-PARTS = ("sum", "weight")  # of a batch's loss
+PARTS = ("sum", "weight")  # parts of a batch's loss
 
 
 class HeldOut:
-    """Held-out corpora, ready to be measured again and again on one network.
+    """Held-out corpora for repeated measurements of one network.
 
     Args:
-        network: It may go on learning between the measurements.
-        name: Of the objective that scores.
-        scorer: Of that objective, with its weights.
+        network: The network, which may be trained further between measurements.
+        name: Name of the objective that scores.
+        scorer: The objective's scorer, with its weights.
         corpora: {source: held-out documents}.
-        tokenizer: The recipe's.
-        sequence_length: Tokens a window.
-        rows: Windows of each corpus, the first ones.
+        tokenizer: The recipe's tokenizer.
+        sequence_length: Tokens per window.
+        rows: Largest number of windows per corpus, from its start.
         folders: Project folders, searched first.
-        task: Number of the task that the objective is to the network.
+        task: Task number of the objective, for networks that read task ids.
 
     Attributes:
-        feeds: {source: the batches it is measured on}.
+        feeds: {source: its batches}.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class HeldOut:
         self._traced = False
 
     def losses(self, go_on: Callable[[], None] = lambda: None) -> dict[str, dict[str, float]]:
-        """{source: {"loss": nats a predicted token, "error": its standard error, "accuracy": 0-1}}.
+        """{source: {"loss": nats per predicted token, "accuracy": 0-1, "error": standard error}}.
 
-        The error is that of a ratio over batches of neighbouring windows; not there for one batch.
+        The standard error is that of the loss over batches; it is absent if there is only one.
 
         Args:
-            go_on: Called after each batch; it may raise.
+            go_on: Called after each batch; may raise to stop.
         """
         found: dict[str, dict[str, float]] = {}
         for source, feed in self.feeds.items():
@@ -124,20 +124,20 @@ def heldout_losses(
 ) -> dict[str, dict[str, float]]:
     """Held-out loss of a finished stage on each corpus, in float32.
 
-    A finetune stage has the head that its last pre-training stage left, so that forgetting can be
-    measured: the loss of the changed network under the old head.
+    A finetune stage keeps the head of the last pre-training stage. Its loss with the fine-tuned
+    network measures forgetting.
 
     Args:
-        folder: Of the stage.
-        tokenizer: The recipe's.
+        folder: The stage's folder.
+        tokenizer: The recipe's tokenizer.
         corpora: {source: held-out documents}.
-        objective: The one that scores.
-        sequence_length: Tokens a window; the stage's own where None.
-        rows: Windows of each corpus, the first ones.
+        objective: Name of the objective that scores.
+        sequence_length: Tokens per window; None for the stage's sequence length.
+        rows: Largest number of windows per corpus, from its start.
         folders: Project folders, searched first.
 
     Raises:
-        RecipeError: If the stage has no such head.
+        RecipeError: The stage has no such head.
     """
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     scorer = stage.scorer(objective, stage.objective(objective, folders))

@@ -1,4 +1,4 @@
-"""Linear models fitted on one processor core."""
+"""Linear models, fitted on a single CPU core."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 
 def fit_and_predict(model: Any, features: Any, labels: np.ndarray, asked: Any) -> np.ndarray:
-    """Fit a scikit-learn classifier and let it answer.
+    """Fit a scikit-learn classifier and predict, with a single thread.
 
-    Its matrix products are too small to share: threads that wait for one another take 11 s where
-    one takes 1.5 s as soon as anything else runs on the machine.
+    The matrix products are too small for several threads: on a busy machine they take 11 s, because
+    the threads wait for each other, where a single one takes 1.5 s.
 
     Args:
-        model: With ``fit`` and ``predict``.
-        features: (rows, D) of the training rows, dense or sparse.
-        labels: (rows,) their label ids.
-        asked: (asked rows, D).
+        model: A classifier with ``fit`` and ``predict``.
+        features: (rows, D) features of the training rows, dense or sparse.
+        labels: (rows,) labels of the training rows.
+        asked: (rows to predict, D) features.
 
     Returns:
-        (asked rows,) int64 label ids.
+        (rows to predict,) labels.
     """
     from threadpoolctl import threadpool_limits
 

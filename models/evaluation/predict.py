@@ -1,4 +1,4 @@
-"""Answers to rows, from a finetune stage's folder."""
+"""Predictions for rows with a finetune stage."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BATCH_SIZE = 64
 
 
 class Predicting(TracedModel):
-    """Network and head as one model: features in, the scorer's predictions by name out.
+    """Network and head as one model: features → {name: prediction}.
 
     Args:
-        network: Built, with its weights.
-        scorer: Of a head.
+        network: A built network.
+        scorer: The scorer of a head.
     """
 
     def __init__(self, network: Any, scorer: Any):
@@ -28,25 +28,25 @@ class Predicting(TracedModel):
         self.scorer = scorer
 
     def build(self, input_shape: Any = None) -> None:
-        """Network and scorer come built."""
+        """Nothing to do: network and scorer are already built."""
         self.built = True
 
     def call(self, features: dict, training: bool = False) -> dict:
-        """{name: (B, …)}."""
+        """The scorer's predictions, {name: (B, …)}."""
         features = where_read(self.network, [self.scorer], features)
         outputs = dict(self.network(features, training=training))
         return self.scorer(features, outputs, training=training)[1]
 
 
 class RowPredictor:
-    """Rows of one dataset split, ready to be answered again and again.
+    """Rows of one dataset split, for repeated predictions.
 
     Args:
-        network: It may go on learning in between.
-        head: The objective that made the scorer.
-        scorer: Its scoring half.
+        network: The network, which may be trained further between predictions.
+        head: The head.
+        scorer: The head's scorer.
         rows: Tokenised rows.
-        context: Tokenizer, sequence length, labels.
+        context: Tokenizer, sequence length, label names.
     """
 
     def __init__(self, network: Any, head: Any, scorer: Any, rows: TokenisedRows, context: Context):
@@ -60,10 +60,10 @@ class RowPredictor:
         self._traced = False
 
     def answers(self, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
-        """One for each row, in their order.
+        """One answer per row, in the rows' order.
 
         Args:
-            go_on: Called after each batch; it may raise.
+            go_on: Called after each batch; may raise to stop.
         """
         found: dict[int, Answer] = {}
         for k, batch in enumerate(self._feed.iterate()):
@@ -72,8 +72,8 @@ class RowPredictor:
             if not self._traced:
                 self._model.trace_for(batch, lengths_vary=True)
                 self._traced = True
-            said = self._head.decode(self._model.predict_on_batch(batch))
-            for (_, row), answer in zip(self._feed.members(k), said, strict=True):
+            answers = self._head.decode(self._model.predict_on_batch(batch))
+            for (_, row), answer in zip(self._feed.members(k), answers, strict=True):
                 if row >= 0:
                     found[row] = answer
             go_on()
@@ -87,12 +87,12 @@ def predict(
     *,
     folders: Sequence[Path] = (),
 ) -> list[Answer]:
-    """Answer rows with a finished finetune stage, in float32.
+    """Predict rows with a finished finetune stage, in float32.
 
     Args:
-        folder: Of the stage.
-        tokenizer: The recipe's.
-        rows: Tokenised rows; what is right is not looked at.
+        folder: The stage's folder.
+        tokenizer: The recipe's tokenizer.
+        rows: Tokenised rows; their correct answers are not used.
         folders: Project folders, searched first.
     """
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)

@@ -1,7 +1,7 @@
-"""What a network knows of a task before it is fine-tuned: a linear model on its frozen features.
+"""Linear probe: how much a network knows about a task before fine-tuning.
 
-The mean of a row's token vectors goes into a logistic regression that is fitted on training rows
-and scored on others. It gives the pre-training stages a task metric of their own, in seconds.
+A logistic regression on the mean of a row's token vectors, fitted on training rows and scored on
+others. It gives pre-training stages a task metric within seconds.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from models.training.trained_stage import load_stage
 ops: Any = keras.ops
 
 BATCH_SIZE = 64
-TRAIN_ROWS = 4000  # more make the regression slow and move the metric little
+TRAIN_ROWS = 4000  # with more, the regression is slow and the metric hardly changes
 
 
 class RowVectors(TracedModel):
-    """A network's token vectors averaged over a row's real tokens, (B, D) float32."""
+    """The mean of a row's token vectors, without padding, (B, D) float32."""
 
     def __init__(self, network: Any):
         super().__init__(name="row_vectors", dtype="float32", autocast=False)
         self.network = network
 
     def build(self, input_shape: Any = None) -> None:
-        """The network comes built."""
+        """Nothing to do: the network is already built."""
         self.built = True
 
     def call(self, features: dict, training: bool = False) -> Any:
-        """Average what is not padding."""
+        """Mean over the tokens that are not padding."""
         sequence = ops.cast(
             self.network(features, training=training)[keys.SEQUENCE_OUTPUT], "float32"
         )
@@ -51,13 +51,13 @@ class RowVectors(TracedModel):
 def features_of(
     model: RowVectors, rows: TokenisedRows, numbers: np.ndarray, context: Context
 ) -> np.ndarray:
-    """(rows, D) float32 of the rows with the given numbers, in their order."""
+    """(rows, D) float32 features of the rows with the given numbers, in that order."""
     order = numbers[np.argsort([len(rows.texts(int(i))[0]) for i in numbers], kind="stable")]
     place = {int(row): i for i, row in enumerate(numbers)}
     found: np.ndarray | None = None
     for start in range(0, len(order), BATCH_SIZE):
         part = order[start : start + BATCH_SIZE]
-        full = np.resize(part, BATCH_SIZE)  # the last batch repeats rows: one shape for all
+        full = np.resize(part, BATCH_SIZE)  # fill the last batch with repeated rows: one shape
         batch = framed_rows(rows, full, context)
         if model.predict_function is None:
             model.trace_for(batch, lengths_vary=True)
@@ -81,20 +81,20 @@ def probe(
     seed: int = 0,
     folders: Sequence[Path] = (),
 ) -> np.ndarray:
-    """(asked rows,) labels by a linear probe on a finished stage.
+    """(rows to predict,) labels from a linear probe on a finished stage.
 
     Args:
-        folder: Of the stage.
-        tokenizer: The recipe's.
-        train: Labelled rows to fit on, `TRAIN_ROWS` of them drawn at most.
-        asked: Rows to label.
-        sequence_length: Tokens a row; the stage's own where None.
-        markings: Strings that mark something in the rows' texts.
-        seed: Of the draw.
+        folder: The stage's folder.
+        tokenizer: The recipe's tokenizer.
+        train: Labelled rows; a random sample of at most `TRAIN_ROWS` is used.
+        asked: Rows to predict.
+        sequence_length: Tokens per row; None for the stage's sequence length.
+        markings: Marker strings in the rows' texts.
+        seed: Seed of the sample.
         folders: Project folders, searched first.
 
     Raises:
-        ContractViolation: If there are no rows.
+        ContractViolation: There are no rows.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

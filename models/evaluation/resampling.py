@@ -1,7 +1,7 @@
-"""What answers score: on the rows, and on rows drawn anew, those of one text together.
+"""Scores of answers, on the test rows and on bootstrap resamples of them.
 
-A test set is one draw of many that could have been made. A score on thousands of draws from its own
-rows shows how much another set would have moved it (Efron and Tibshirani 1993, chapter 6).
+A test set is a sample. The scores on thousands of resamples show how much the score would vary with
+another test set (Efron and Tibshirani 1993, chapter 6). Rows of one text are resampled together.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from fourstage.errors import UnknownNameError
 from models.protocols import Answers, Column
 
 RESAMPLES = 2000
-_AT_ONCE = 4_000_000  # draws held in memory together
+_AT_ONCE = 4_000_000  # largest number of draws in memory
 
 
 def numbered(groups: np.ndarray | None, rows: int) -> np.ndarray:
-    """(rows,) number of each row's group from 0; each row its own group where None."""
+    """(rows,) number of each row's group, from 0; None gives each row its own group."""
     if groups is None:
         return np.arange(rows)
     return np.unique(np.asarray(groups), return_inverse=True)[1]
 
 
 def ratio_error(sums: np.ndarray, weights: np.ndarray) -> float:
-    """Standard error of the mean ``sums.sum() / weights.sum()`` over parts drawn at random.
+    """Standard error of the weighted mean ``sums.sum() / weights.sum()`` over random parts.
 
     Args:
-        sums: (parts,) such as the summed loss of a batch; two or more.
-        weights: (parts,) such as the number of tokens it is summed over.
+        sums: (parts,) sums, such as the summed loss of each batch; two or more.
+        weights: (parts,) weights, such as the number of predicted tokens of each batch.
 
     Reference:
         Cochran 1977, Sampling Techniques, 2.11 (the estimator of a ratio's variance).
@@ -45,13 +45,13 @@ def scores(
     """{metric: value} of a model's answers.
 
     Args:
-        answers: Their kind.
-        true: (rows,) what is right.
-        said: (rows,) what the model says.
-        metrics: Names.
+        answers: The kind of answer.
+        true: (rows,) correct answers.
+        said: (rows,) the model's answers.
+        metrics: Names of metrics.
 
     Raises:
-        UnknownNameError: If answers of this kind have no such metric.
+        UnknownNameError: This kind of answer has no such metric.
     """
     for name in metrics:
         if name not in answers.metrics:
@@ -70,23 +70,23 @@ def resampled_scores(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> np.ndarray:
-    """(models, resamples) scores; draw r is the same rows for all models.
+    """(models, resamples) scores on resamples that are the same for all models.
 
     Args:
-        answers: Their kind.
-        true: (rows,) what is right.
-        said: Of each model what it says, (rows,).
-        metric: Name of one of theirs.
-        groups: (rows,) anything that rows of one text share; drawn as one. Each row its own
-            where None.
-        resamples: Number of draws.
-        seed: Of the draws.
+        answers: The kind of answer.
+        true: (rows,) correct answers.
+        said: One (rows,) column of answers per model.
+        metric: Name of a metric of `answers`.
+        groups: (rows,) group of each row; rows of one group (text) are resampled together. None
+            for a group per row.
+        resamples: Number of resamples.
+        seed: Seed of the resampling.
     """
     from scipy.sparse import csr_array
 
     group_of = numbered(groups, len(true))
     num_groups = int(group_of.max()) + 1
-    # (groups, rows): adds up the rows of each group.
+    # (groups, rows): sums over the rows of each group.
     members = csr_array(
         (np.ones(len(true)), (group_of, np.arange(len(true)))), shape=(num_groups, len(true))
     )

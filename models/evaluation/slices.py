@@ -1,4 +1,4 @@
-"""Groups of rows with a score of their own, for a mean can rise while what matters falls."""
+"""Slices: subsets of rows that are scored separately, because a mean can hide a loss in one."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 SLICES = ("length", "label")
-SMALLEST = 20  # rows below which a slice's score says nothing
+SMALLEST = 20  # the score of a slice with fewer rows is meaningless
 
 
 def slices_of(
     names: Sequence[str], lengths: np.ndarray, answers: np.ndarray, label_names: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Rows of each slice.
+    """Row numbers of each slice.
 
     Args:
-        names: Of `SLICES`.
-        lengths: (rows,) tokens of each row.
-        answers: (rows,) what is right.
-        label_names: The answers with a slice of their own.
+        names: Kinds of slices, from `SLICES`.
+        lengths: (rows,) tokens per row.
+        answers: (rows,) correct answers.
+        label_names: Labels that have a slice.
 
     Returns:
-        ``length/short``, ``length/middle`` and ``length/long`` (thirds of the rows),
-        ``label/NAME``: (k,) row numbers, slices of fewer than 20 rows left out.
+        {slice: (k,) row numbers}: ``length/short``, ``length/middle`` and ``length/long`` (thirds
+        of the rows) and ``label/NAME``, without slices of fewer than 20 rows.
     """
     found: dict[str, np.ndarray] = {}
     if "length" in names:
@@ -39,14 +39,14 @@ def slices_of(
 def forgetting(
     losses: Sequence[Mapping[str, float]], corpora: Sequence[str] | None = None
 ) -> dict[str, float]:
-    """How much worse the last stage is on each corpus than the best stage before it, in nats.
+    """Forgetting: the last stage's loss minus the best earlier stage's, for each corpus, in nats.
 
-    Chaudhry et al. 2018 (arXiv 1801.10112), eq. 3, with loss in place of accuracy; negative where
-    the last stage is the best.
+    Chaudhry et al. 2018 (arXiv 1801.10112), eq. 3, with loss in place of accuracy. Negative if the
+    last stage is the best.
 
     Args:
-        losses: Held-out loss by corpus after each stage, in order.
-        corpora: Those to report; all where None.
+        losses: {corpus: held-out loss} after each stage, in order.
+        corpora: Corpora to report; None for all.
     """
     if len(losses) < 2:
         return {}

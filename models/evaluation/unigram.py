@@ -1,4 +1,4 @@
-"""The loss of frequencies alone: what a network must beat before its pre-training says anything."""
+"""Unigram loss: the baseline that a network's masked-token loss has to beat."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 
 
 def unigram_loss(seen: np.ndarray, guessed: np.ndarray) -> float | None:
-    """Nats a token of guessing held-out tokens by how often each is in the training text.
+    """Cross-entropy of a unigram model on held-out text, in nats per token.
 
-    The cross-entropy of a unigram model with add-one smoothing (Jurafsky and Martin, Speech and
-    Language Processing, 3rd edition draft, 3.6). A network's loss of guessing hidden tokens can be
-    held against it: the network sees what stands around them.
+    The model is the token frequencies of the training text with add-one smoothing (Jurafsky and
+    Martin, Speech and Language Processing, 3rd edition draft, 3.6). It is the masked-token loss of
+    a model that ignores the context.
 
     Args:
-        seen: (V,) times each token is in the training text.
-        guessed: (V,) times each is in the held-out text.
+        seen: (V,) count of each token in the training text.
+        guessed: (V,) count of each token in the held-out text.
 
     Returns:
-        None where there is no training or no held-out text.
+        The loss; None if there is no training text or no held-out text.
     """
     if not seen.sum() or not guessed.sum():
         return None

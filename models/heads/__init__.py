@@ -1,1 +1,1 @@
-"""Fine-tuning heads, one a file; the same protocol as objectives."""
+"""Fine-tuning heads, one per file; the same protocol as objectives."""

@@ -1,7 +1,7 @@
-"""One label for a text or a pair of texts, from the vector where the network sums a row up.
+"""Classification of a text or a pair of texts, from the row's summary vector.
 
-A network that was pre-trained with a pooler (BERT, ALBERT, ERNIE) has pooled it. For the others the
-head does as the authors' code: RoBERTa has dropout and a dense layer with tanh there, DistilBERT a
+Families with a pre-trained pooler (BERT, ALBERT, ERNIE) provide the pooled vector. For the others
+the head follows the authors' code: RoBERTa has dropout and a dense layer with tanh, DistilBERT a
 dense layer with ReLU, ELECTRA nothing (Hugging Face's ELECTRA has a dense layer).
 
 Reference:
@@ -40,18 +40,18 @@ CLASS_WEIGHTS = ("none", "balanced")
 class SequenceClassification:
     """Both halves of text and pair classification.
 
-    Too long a text keeps its head (of a pair the longer text is cut first); how many were cut is in
-    the index's details.
+    A text that is too long is cut (`framed_rows`); of a pair, the longer text first. The index's
+    details count the rows that were cut.
 
     Args:
-        context: What is fixed for the stage, label names among it.
-        class_weights: ``none``, or ``balanced`` to weigh every label by the inverse of its
+        context: The stage's constants, with label names.
+        class_weights: ``none``, or ``balanced`` to weight every label by the inverse of its
             frequency in the training rows.
-        dropout: Share of the pooled vector dropped in training, 0-1.
+        dropout: Dropout rate of the pooled vector, 0-1.
 
     Raises:
-        RecipeError: If there are fewer than two labels.
-        UnknownNameError: If `class_weights` is unknown.
+        RecipeError: There are fewer than two labels.
+        UnknownNameError: `class_weights` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -78,13 +78,13 @@ class SequenceClassification:
         self.dropout = dropout
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
-        """Every row once."""
+        """Every row once, in order."""
         return row_index(corpus, self.context.sequence_length)
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """Rows and labels."""
+        """Rows and label ids."""
         answers = [corpus.answers[int(row)] for row in entries]
         labels = labels_of(answers, self.context.label_names)
         return framed_rows(corpus, entries, self.context) | {keys.LABELS: labels}
@@ -94,24 +94,24 @@ class SequenceClassification:
         return batch
 
     def attach(self, network: Any) -> _SequenceClassificationScorer:
-        """The head: dropout and one dense layer on the pooled vector, which it may have to make."""
+        """The head: a pooler if the network has none, dropout and one dense layer."""
         label_weights = None
         if self.class_weights == "balanced":
-            # A trained head is rebuilt for prediction with no rows at hand: then no loss is asked.
+            # A trained head is rebuilt for prediction without training rows; it computes no loss.
             label_weights = self._balanced() if self.context.rows else ()
         return _SequenceClassificationScorer(
             network, len(self.context.label_names), self.dropout, label_weights
         )
 
     def _balanced(self) -> tuple[float, ...]:
-        """One weight a label; one that no training row has is counted as if a single row had it."""
+        """One weight per label; a label without training rows counts as if it had one."""
         assert self.context.rows is not None
         labels = labels_of(self.context.rows.answers, self.context.label_names)
         counts = np.bincount(labels[labels >= 0], minlength=len(self.context.label_names))
         return tuple(map(float, counts.sum() / (len(counts) * np.maximum(counts, 1))))
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Answer]:
-        """The likeliest label of each row; the details are every label's probability."""
+        """The most likely label of each row; the details are the probabilities of all labels."""
         logits = np.asarray(outputs[keys.LOGITS], np.float64)
         shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
@@ -127,7 +127,7 @@ class SequenceClassification:
 
 
 class _SequenceClassificationScorer(ScorerLayer):
-    """One score a label from the pooled vector; the loss is a weighted mean over rows."""
+    """One logit per label from the pooled vector; the loss is a weighted mean over rows."""
 
     reads = ()
 
@@ -155,14 +155,14 @@ class _SequenceClassificationScorer(ScorerLayer):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
+        """Create the variables."""
         if self.pooler is not None:
             self.pooler.build((None, self.hidden_dim))
         self.output_projection.build((None, self.hidden_dim))
         self.built = True
 
     def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
-        """(B, D) float32."""
+        """The pooled vector, (B, D) float32."""
         if self.is_pooled:
             return outputs[keys.POOLED_OUTPUT]
         row = row_vectors(self.summary, batch, outputs)
@@ -175,14 +175,14 @@ class _SequenceClassificationScorer(ScorerLayer):
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss, accuracy, and the logits (B, N); logits only where no labels are given."""
+        """Loss, accuracy, and the logits (B, N); without labels, only the logits."""
         pooled = self.dropout(self._pooled(batch, outputs, training), training=training)
         logits = ops.cast(self.output_projection(pooled), "float32")  # (B, N)
         predictions = {keys.LOGITS: logits}
         if keys.LABELS not in batch:
             return {}, predictions
         labels = batch[keys.LABELS]
-        # A row without a label (-1) counts nowhere.
+        # Rows without a label (-1) have weight 0.
         weights = ops.cast(labels >= 0, "float32")
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS]

@@ -1,8 +1,8 @@
-"""Capitalization prediction: did a word begin with a capital in the text as it was written?
+"""Capitalization prediction: was a word capitalised in the original text?
 
-Asked once of each word whose first letter has case, at its first piece. Most tokenizers drop case,
-and which words began with a capital is told by the tokenised corpus; where the tokenizer keeps it,
-the question is too easy to teach much.
+One binary prediction per word whose first letter has case, at its first token. Most tokenizers drop
+case, so the labels come from the tokenised corpus. With a tokenizer that keeps case, the task is
+too easy to be useful.
 
 Reference:
     Sun et al. 2020 (ERNIE 2.0), arXiv 1907.12412, 4.2.1.
@@ -24,20 +24,20 @@ NEEDS = ("bidirectional",)
 PROVIDES = ()
 CHOOSES = 1
 PREPARES = False
-READS_CASE = True  # so that text is tokenised with the case of its words
+READS_CASE = True  # text is tokenised together with the case of its words
 
-CAPITALIZATION_LABELS = "capitalization_labels"  # (B, T) int32, 1 = began with a capital
-CAPITALIZATION_WEIGHTS = "capitalization_weights"  # (B, T) float32, 1 where such a word starts
+CAPITALIZATION_LABELS = "capitalization_labels"  # (B, T) int32, 1 = starts with a capital
+CAPITALIZATION_WEIGHTS = "capitalization_weights"  # (B, T) float32, 1 where a cased word starts
 CAPITALIZATION_LOGITS = "capitalization_logits"  # (B, T, 2)
 
 
 class Capitalization(Windows):
     """Both halves of capitalization prediction.
 
-    Where no other objective chooses the segments, rows are full windows over the corpus.
+    If no other objective chooses the segments, rows are full windows over the corpus.
 
     Args:
-        context: What is fixed for the stage.
+        context: The stage's constants.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -49,7 +49,7 @@ class Capitalization(Windows):
         self.context = context
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Labels and weights, (B, T); ``token_ids`` stay as they are."""
+        """Add labels and loss weights, (B, T); ``token_ids`` are unchanged."""
         marked = batch[keys.UNIT_STARTS]
         return batch | {
             CAPITALIZATION_LABELS: ((marked & keys.CAPITALISED) > 0).astype(np.int32),
@@ -68,5 +68,5 @@ class Capitalization(Windows):
         )
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """Whether a word that starts at a token has a capital, token by token of a row."""
+        """For each row, whether the word at each token is capitalised."""
         return (np.asarray(outputs[CAPITALIZATION_LOGITS]).argmax(axis=-1) == 1).tolist()

@@ -1,7 +1,7 @@
-"""Dialogue: was this exchange of utterances said, or is one of them from elsewhere?
+"""Dialogue: is an exchange of utterances real, or is one of them from another document?
 
-A dialogue is a document whose sentences are its utterances, said by two in turn; a source with
-``sentences: lines`` has one in each line.
+A dialogue is a document whose sentences are the utterances of two alternating speakers. A source
+with ``sentences: lines`` has one utterance per line.
 
 Reference:
     Sun et al. 2019 (ERNIE 1.0), arXiv 1904.09223, 3.4.
@@ -33,33 +33,32 @@ CHOOSES = 2
 PREPARES = False
 MOST = 3  # utterances of an exchange: query, response, query
 EXCHANGE = np.dtype([("utterances", SEGMENT, (MOST,)), ("fake", np.int64)])
-_NOBODY = (-1, 0, 0)  # in place of an utterance that is not there
+_NOBODY = (-1, 0, 0)  # in place of a missing utterance
 
 
 class Dialogue(RowClasses):
-    """Both halves of the decision of ERNIE 1.0's dialogue language model.
+    """Both halves of the real-or-fake prediction of ERNIE 1.0's dialogue language model.
 
-    That model hides words too: give `masked_lm` beside it. Segment ids are roles: 0 for who asks,
-    1 for who answers.
+    For the full dialogue language model, train it together with `masked_lm`. Segment ids are
+    speakers: 0 for the query, 1 for the response.
 
     Differs from the paper:
-        Roles have the network's table of segments, which the paper says plays the same part, and
-        no table of their own; speakers alternate, so there are query-response-query and
-        query-response, but neither two queries in a row nor two responses. How often an exchange
-        is fake it does not say; here half of the time.
+        Speakers use the network's segment embedding instead of a table of their own; the paper says
+        that both play the same role. Speakers alternate, so exchanges are query-response-query or
+        query-response. The paper does not give the share of fake exchanges; here it is one half.
     """
 
     name = "dialogue"
     classes = ("real", "fake")
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Three utterances that follow each other, two where a dialogue ends, from each query on.
+        """One exchange per query: three consecutive utterances, or two at the end of a dialogue.
 
-        In half of them one utterance, any, is replaced by one of another document. Where they have
-        no room the longest lose their ends.
+        In half of the exchanges, a random utterance is replaced by one from another document. In an
+        exchange that is too long, the longest utterances are cut at their ends.
 
         Raises:
-            ContractViolation: If no document has two utterances, or only one has text.
+            ContractViolation: No document has two utterances, or only one document has text.
         """
         room = room_for(self.context.sequence_length, 1 + MOST, least=MOST)
         usable = several_documents(corpus, self.name)
@@ -95,7 +94,7 @@ class Dialogue(RowClasses):
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """[CLS] and each utterance with a [SEP] behind it, and whether all belong together."""
+        """Rows [CLS] utterance [SEP] utterance [SEP] …, with labels: 0 real, 1 fake."""
         batch = empty_rows(len(entries), self.context)
         for row, utterances in enumerate(entries["utterances"].tolist()):
             said = [utterance for utterance in utterances if utterance != _NOBODY]
@@ -109,7 +108,7 @@ class Dialogue(RowClasses):
 
 
 def _longest(lengths: list[int], room: int) -> int:
-    """The most tokens any utterance may keep, so that all fit."""
+    """The largest cut length with which all utterances fit: lengths 2, 9, 9 and room 14 give 6."""
     for place, length in enumerate(sorted(lengths)):
         share = room // (len(lengths) - place)
         if length > share:

@@ -1,7 +1,7 @@
-"""Distillation: a student learns what a trained teacher would predict, not only what stood there.
+"""Distillation: a student learns a trained teacher's predictions in addition to the true tokens.
 
-    the same noised text → teacher (as in use, no gradient) → its token scores and last states
-                         → student → masked_lm's token scores and last states → compared
+    the same noised text → teacher (inference mode, no gradient) → token logits, last hidden states
+                         → student → masked_lm's token logits, last hidden states → compared
 
 Reference:
     Sanh et al. 2019 (DistilBERT), arXiv 1910.01108, 3; ``distiller.py`` of
@@ -39,28 +39,29 @@ LOSS_ON = ("real", "masked")
 HEAD = "masked_lm"
 TEACHER_HEADS = ("masked_lm",)
 
-DISTILLED_SLOTS = "distilled_slots"  # (B, S) int32, slots of masked_lm that are compared
+DISTILLED_SLOTS = "distilled_slots"  # (B, S) int32, masked_lm's slots that are compared
 DISTILLED_WEIGHTS = "distilled_weights"  # (B, S) float32
 
 
 class Distillation:
-    """Both halves of distillation; masked_lm stands before it and brings the student's scores.
+    """Both halves of distillation; masked_lm runs before it and provides the student's logits.
 
-    The paper's factors are 5 for the soft targets, 1 for the states and 2 for masked_lm, whose
-    factor is its own ``weight`` in the recipe.
+    The paper's loss factors are 5 for the soft targets, 1 for the hidden states, and 2 for
+    masked_lm, which has its own ``weight`` in the recipe.
 
     Args:
-        context: What is fixed for the stage.
+        context: The stage's constants.
         teacher: Folder of a finished stage with a ``masked_lm`` head and the same tokenizer; in a
-            recipe the name of an earlier stage, too.
-        temperature: Both softmaxes are taken of scores divided by it; above 0.
-        loss_on: ``real``: the soft targets of all real tokens; ``masked``: of the chosen ones.
+            recipe, it can also be the name of an earlier stage.
+        temperature: Temperature T of both softmaxes, above 0.
+        loss_on: Tokens with soft targets: ``real`` for all, ``masked`` for those that masked_lm
+            chose.
         soft_weight: Factor of T² · KL(teacher ‖ student).
-        cosine_weight: Factor of 1 - cosine of the last states of real tokens.
+        cosine_weight: Factor of 1 - cosine of the last hidden states, over all tokens.
 
     Raises:
-        RecipeError: If the temperature is not above 0; on attaching, if the teacher does not fit.
-        UnknownNameError: If `loss_on` is unknown.
+        RecipeError: The temperature is not above 0 or, on attaching, the teacher does not fit.
+        UnknownNameError: `loss_on` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -91,7 +92,7 @@ class Distillation:
         self._folder = Path(teacher)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Which of masked_lm's slots are compared; for ``real`` one more slot for each token."""
+        """Add the slots to compare: masked_lm's own or, for ``real``, a new slot per token."""
         if keys.MASK_POSITIONS not in batch:
             raise RecipeError(
                 "objectives: distillation compares what masked_lm predicts; name masked_lm before "
@@ -107,7 +108,7 @@ class Distillation:
             numbers = slots + np.arange(length)
             weights = batch[keys.PADDING_MASK]
             places = np.broadcast_to(np.arange(length), (num_rows, length))
-            # masked_lm predicts there, but its own loss does not count it.
+            # masked_lm predicts there, with weight 0 in its own loss.
             added = {
                 keys.MASK_POSITIONS: places,
                 keys.MASK_LABELS: np.zeros_like(places),
@@ -127,17 +128,17 @@ class Distillation:
         )
 
     def attach(self, network: Any) -> _DistillationScorer:
-        """No variables of its own; the teacher stays out of sight."""
+        """The scorer; it has no variables and does not track the teacher's."""
         return _DistillationScorer(network, self, *self._teacher())
 
     def initialise(self, network: Any, scorers: Mapping[str, Any]) -> None:
-        """Start the student from the teacher: its tables, every so-manieth block, its head.
+        """Copy the student's initial weights from the teacher: embeddings, some blocks, head.
 
-        Of 12 blocks a student of 6 takes 0, 2, 4, 7, 9, 11, as the paper's script does: the first,
-        the last, and those between at even distances.
+        The blocks are evenly spaced, with the first and the last. From 12 blocks, a student with 6
+        takes 0, 2, 4, 7, 9, 11, as in the paper's script.
 
         Raises:
-            RecipeError: If a weight of the student has no counterpart of its shape.
+            RecipeError: A weight of the student has no counterpart of its shape.
         """
         teacher, head = self._teacher()
         own, theirs = named_weights(network), named_weights(teacher)
@@ -162,7 +163,7 @@ class Distillation:
             variable.assign(found)
 
     def _teacher(self) -> tuple[Any, Any]:
-        """Network and masked_lm scorer of the teacher's folder."""
+        """The teacher's network and masked_lm scorer, loaded from its folder."""
         if not (self._folder / CONFIG).is_file():
             raise RecipeError(
                 f"objectives.distillation.teacher: expected the folder of a finished stage, got "
@@ -173,12 +174,12 @@ class Distillation:
         return stage.network, stage.scorer(HEAD, stage.objective(HEAD, folders))
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The likeliest token in each of masked_lm's slots."""
+        """The most likely token in each of masked_lm's slots."""
         return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 def layers_taken(num_layers: int, of: int) -> list[int]:
-    """Numbers of `num_layers` blocks among `of`, the first and the last and evenly between."""
+    """Numbers of `num_layers` evenly spaced blocks out of `of`, with the first and the last."""
     return [round(i * (of - 1) / max(1, num_layers - 1)) for i in range(num_layers)]
 
 
@@ -188,7 +189,7 @@ def _num_blocks(names: Mapping[str, Any]) -> int:
 
 
 class _DistillationScorer(ScorerLayer):
-    """Runs the teacher on what the student saw, and compares."""
+    """Runs the teacher on the student's input and compares their outputs."""
 
     def __init__(self, network: Any, objective: Distillation, teacher: Any, head: Any):
         super().__init__(name="distillation", dtype=network.dtype_policy.name, autocast=False)
@@ -201,7 +202,7 @@ class _DistillationScorer(ScorerLayer):
         self.temperature = objective.temperature
         self.soft_weight = objective.soft_weight
         self.cosine_weight = objective.cosine_weight
-        # Behind functions, so that Keras does not count the teacher's weights among ours.
+        # Wrapped in functions, so that Keras does not track the teacher's weights.
         self._teacher = lambda: teacher
         self._head = lambda: head
         self.built = True
@@ -209,7 +210,7 @@ class _DistillationScorer(ScorerLayer):
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Soft and cosine loss; ``loss`` is their weighted sum, by the tokens of the soft one."""
+        """Soft loss, cosine loss, and ``loss``: their weighted sum, per token of the soft loss."""
         if DISTILLED_SLOTS not in batch or keys.MASK_LABELS not in batch:
             return {}, {}
         slots = batch[DISTILLED_SLOTS]

@@ -1,8 +1,8 @@
-"""Masked language modelling: hide some tokens, predict what stood there.
+"""Masked language modelling: corrupt some tokens, predict the original ones.
 
-Of the tokens of a row that are not special, a share is chosen; of those 80 % become [MASK], 10 % a
-random ordinary token, 10 % stay. The loss is the mean cross-entropy at the chosen positions only.
-The output matrix is the network's own token table.
+A share of a row's ordinary tokens is chosen. By default, 80 % of these become [MASK], 10 % a random
+ordinary token, and 10 % stay. The loss is the mean cross-entropy at the chosen positions. The
+output matrix is tied to the network's token embedding.
 
 Reference:
     Devlin et al. 2019, arXiv 1810.04805, 3.1 task 1. Whole words: Cui et al. 2019,
@@ -31,40 +31,40 @@ NEEDS = ("bidirectional",)
 PROVIDES = ("token_logits",)
 CHOOSES = 1
 PREPARES = False
-# Held-out text is measured with masks alone. Tokens that stay are guessed by copying what is seen,
-# which is half a nat under guessing by frequency and says nothing of the text around them.
+# Held-out loss is measured with [MASK] only. Tokens that stay can be predicted by copying, which
+# lowers the loss to half a nat below the unigram loss without any use of context.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}
 UNITS = ("token", "word", "ngram", "span", "phrase", "entity")
 RANDOM_FROM = ("vocabulary", "text")
-# What a unit is put together from, as the tokenised corpus says it.
+# Flags in `unit_starts` for units other than words.
 _MADE_OF = {"phrase": keys.PHRASE, "entity": keys.ENTITY}
 
 
 class MaskedLM(Windows):
     """Both halves of masked language modelling.
 
-    Where no other objective chooses the segments, rows are full windows over the corpus, documents
-    joined by [SEP], so that there is no padding.
+    If no other objective chooses the segments, rows are full windows over the corpus, with
+    documents joined by [SEP], so that there is no padding.
 
     Args:
-        context: What is fixed for the stage.
-        rate: Share of the tokens of a row to predict, 0-1.
-        unit: What is chosen as a whole: ``token``; ``word`` with all its pieces; ``ngram``, one to
-            three words (ALBERT); ``span``, a geometric number of words up to ten (SpanBERT);
-            ``phrase`` and ``entity``, what the recipe's gazetteer calls so, and single words
-            elsewhere (ERNIE 1.0). A unit longer than a row's budget is passed over; a span is cut.
+        context: The stage's constants.
+        rate: Share of a row's ordinary tokens to predict, 0-1.
+        unit: Unit that is chosen as a whole: ``token``; ``word``; ``ngram``, one to three words
+            (ALBERT); ``span``, a geometric number of up to ten words (SpanBERT); ``phrase`` or
+            ``entity``, as listed in the recipe's gazetteer, and single words elsewhere (ERNIE
+            1.0). A unit longer than the row's budget is skipped; a span is cut.
         mask_share: Share of the chosen tokens that become [MASK], 0-1.
-        random_share: Share of the chosen tokens that become another one, 0-1.
-        random_from: What the other one is drawn from: the ``vocabulary``, each entry as likely
-            (BERT), or the ``text`` of the batch, as often as it stands there (SpanBERT draws by
-            frequency in the corpus, of which the batch is a sample).
-        across_documents: Whether a row goes on with the next document where one ends.
-        noise_by_span: Whether the tokens of a span become [MASK], others or stay all together, as
-            in SpanBERT; for ``span`` only.
+        random_share: Share of the chosen tokens that become a random token, 0-1.
+        random_from: Distribution of random tokens: the ``vocabulary``, uniformly (BERT), or the
+            ``text`` of the batch, by frequency (SpanBERT uses the frequencies in the corpus, of
+            which the batch is a sample).
+        across_documents: Whether a row continues with the next document where one ends.
+        noise_by_span: Whether all tokens of a span are corrupted in the same way, as in SpanBERT;
+            for ``span`` only.
 
     Raises:
-        RecipeError: If a share is out of range.
-        UnknownNameError: If the unit is unknown.
+        RecipeError: A share is out of range.
+        UnknownNameError: `unit` or `random_from` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -109,11 +109,11 @@ class MaskedLM(Windows):
         self._ordinary = noise.ordinary_ids(tokenizer.vocabulary_size, tokenizer.special_ids)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Noise in ``token_ids``; ``mask_positions``, ``mask_labels``, ``mask_weights`` (B, M)."""
+        """Corrupt ``token_ids``; add mask positions, labels and loss weights, (B, M)."""
         tokens = batch[keys.TOKEN_IDS]
         tokenizer = self.context.tokenizer
         may_choose = noise.candidates(tokens, batch[keys.PADDING_MASK], tokenizer.special_ids)
-        # SpanBERT's code rounds up, Google's rounds.
+        # SpanBERT's code rounds up, Google's to the nearest number.
         wanted = noise.budget(may_choose, self.rate, self.num_slots, up=self.unit == "span")
         if self.unit == "token":
             chosen = noise.choose_tokens(may_choose, wanted, rng)
@@ -140,7 +140,7 @@ class MaskedLM(Windows):
         }
 
     def _drawn_from(self, tokens: np.ndarray, may_choose: np.ndarray) -> np.ndarray:
-        """What a random token is drawn from; the vocabulary where a batch has no text."""
+        """Ids to draw random tokens from; the vocabulary also if the batch has no text."""
         return (
             tokens[may_choose]
             if self.random_from == "text" and may_choose.any()
@@ -148,7 +148,11 @@ class MaskedLM(Windows):
         )
 
     def _starts(self, batch: Batch) -> np.ndarray:
-        """Where units of the chosen kind start, (B, T) bool."""
+        """Starts of the units of the chosen kind, (B, T) bool.
+
+        Raises:
+            ContractViolation: The corpus was tokenised without such units.
+        """
         marked = batch[keys.UNIT_STARTS]
         starts = (marked & _MADE_OF.get(self.unit, keys.WORD)) > 0
         if marked.any() and not starts.any():
@@ -159,16 +163,16 @@ class MaskedLM(Windows):
         return starts
 
     def attach(self, network: Any) -> _MaskedLMScorer:
-        """The head: dense → activation → LayerNorm → the token table and a bias."""
+        """The head: dense → activation → LayerNorm → tied token embedding and a bias."""
         return _MaskedLMScorer(network)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The likeliest token at each predicted position."""
+        """The most likely token at each predicted position."""
         return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _MaskedLMScorer(TokenPrediction, ScorerLayer):
-    """Scores the chosen positions only: at 15 % the largest matrix product is a seventh."""
+    """Scores the chosen positions only: at 15 %, the largest matrix product is 7 times smaller."""
 
     reads = (keys.MASK_POSITIONS,)
 
@@ -178,7 +182,7 @@ class _MaskedLMScorer(TokenPrediction, ScorerLayer):
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss and accuracy at the chosen positions; nothing where none are given."""
+        """Loss and accuracy at the chosen positions, and their logits (B, M, V)."""
         if keys.MASK_POSITIONS not in batch:
             return {}, {}
         hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])

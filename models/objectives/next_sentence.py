@@ -1,4 +1,4 @@
-"""Next sentence prediction: does the second segment follow the first, or is it from elsewhere?
+"""Next sentence prediction: does the second segment follow the first or come from elsewhere?
 
 Reference:
     Devlin et al. 2019, arXiv 1810.04805, 3.1 task 2.
@@ -19,7 +19,7 @@ PREPARES = False
 class NextSentence(SentencePairs):
     """Both halves of next sentence prediction.
 
-    A little more than half of the pairs are random, because a single sentence at a document's end
+    Slightly more than half of the pairs are random, because a single last sentence of a document
     has no successor.
     """
 
@@ -28,5 +28,5 @@ class NextSentence(SentencePairs):
     relations = (Relation.NEXT, Relation.RANDOM)
 
     def relation(self, collected: int, chance: Chance) -> Relation:
-        """Random half of the time, and where a sentence is alone."""
+        """`RANDOM` with probability 1/2, and always for a single sentence; else `NEXT`."""
         return Relation.RANDOM if collected == 1 or chance.uniform() < 0.5 else Relation.NEXT

@@ -1,10 +1,10 @@
-"""Replaced token detection: a small generator fills gaps, the network says which tokens are new.
+"""Replaced token detection: a small generator replaces tokens, the network detects them.
 
-    clean tokens → some become [MASK] → generator → a sample at each chosen position
-                 → text with replacements → network → was this token replaced?
+    original tokens → some become [MASK] → generator → a sample at each chosen position
+                    → text with replacements → network → was this token replaced?
 
-The generator is the family's own class at a smaller size and is trained beside the network as a
-masked language model; no gradient goes through the samples. After training it is not needed.
+The generator is a smaller network of the same family, trained jointly as a masked language model.
+No gradient flows through the samples. The generator is not needed after training.
 
 Reference:
     Clark et al. 2020 (ELECTRA), arXiv 2003.10555; ``run_pretraining.py`` of
@@ -42,43 +42,44 @@ LOSS_ON = ("all", "chosen")
 
 GENERATOR_TOKEN_IDS = "generator_token_ids"  # (B, T) int32, what the generator sees
 CHOSEN_POSITIONS = "chosen_positions"  # (B, M) int32
-CHOSEN_LABELS = "chosen_labels"  # (B, M) int32, the tokens that stand there
+CHOSEN_LABELS = "chosen_labels"  # (B, M) int32, the original tokens
 CHOSEN_WEIGHTS = "chosen_weights"  # (B, M) float32
-DRAWS = "draws"  # (B, M) float32 in [0, 1), which sample of the generator to take
-# Made in `prepare`:
+DRAWS = "draws"  # (B, M) float32 in [0, 1), random numbers for sampling from the generator
+# Added by `prepare`:
 ORIGINAL_TOKEN_IDS = "original_token_ids"  # (B, T) int32
 GENERATOR_LOGITS = "generator_logits"  # (B, M, V)
-REPLACED_SCORES = "replaced_scores"  # (B, T), the log odds that a token is a replacement
+REPLACED_SCORES = "replaced_scores"  # (B, T), log odds that a token is a replacement
 NEW_TOKEN_LOGITS = "new_token_logits"  # (B, T, V), for ``predict: token``
 
 
 class ReplacedTokenDetection(Windows):
     """Both halves of replaced token detection, with its generator.
 
-    A position counts as replaced only where the sample differs from the token that stood there.
+    A position counts as replaced only if the sample differs from the original token.
 
     Args:
-        context: What is fixed for the stage.
-        rate: Share of the tokens of a row that the generator fills in, 0-1.
-        mask_share: Share of those that it sees as [MASK]; the rest it sees as they are, 0-1.
-        generator_share: Width of the generator's blocks as a share of the network's, 0-1. Its
-            depth is the same. Where its tables then are as wide as the network's (a family with an
-            ``embedding_dim``, or a share of 1), the two share token, position and segment tables
-            and their LayerNorm.
-        predict: ``replacement``; or ``token`` for the paper's ablations that predict the token
-            that stood there.
-        loss_on: ``all`` real tokens, or only the ``chosen`` ones. With ``predict`` this gives the
-            paper's four systems: ELECTRA, ELECTRA 15 % (``chosen``), Replace MLM (``token``,
-            ``chosen``) and All-Tokens MLM (``token``, ``all``, with the paper's copy mechanism).
-        network_weight: Factor of the network's loss beside the generator's; the paper's 50 is
+        context: The stage's constants.
+        rate: Share of a row's ordinary tokens that the generator predicts, 0-1.
+        mask_share: Share of these that the generator sees as [MASK], 0-1; it sees the rest as they
+            are.
+        generator_share: Width of the generator's blocks as a share of the network's, 0-1. The depth
+            is the same. If the embeddings have the same width (a family with an ``embedding_dim``,
+            or a share of 1), both networks share the embeddings and their LayerNorm.
+        predict: ``replacement``, or ``token`` for the paper's ablations that predict the original
+            token.
+        loss_on: ``all`` tokens, or only the ``chosen`` ones. With `predict`, this gives the paper's
+            four systems: ELECTRA, ELECTRA 15 % (``chosen``), Replace MLM (``token``, ``chosen``)
+            and All-Tokens MLM (``token``, ``all``, with the paper's copy mechanism).
+        network_weight: Factor of the network's loss relative to the generator's; the paper's 50 is
             for ``replacement``.
 
     Differs from the paper's code:
-        Positions are drawn without repetition; its code draws some twice and then averages ids.
+        Positions are drawn without repetition. The paper's code may draw a position twice and then
+        averages the ids.
 
     Raises:
-        RecipeError: If a share is out of range.
-        UnknownNameError: If `predict` or `loss_on` is unknown.
+        RecipeError: A share is out of range.
+        UnknownNameError: `predict` or `loss_on` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -117,7 +118,7 @@ class ReplacedTokenDetection(Windows):
         self.num_slots = noise.num_slots(rate, context.sequence_length)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """The generator's input and targets; ``token_ids`` stays clean until `prepare`."""
+        """Add the generator's input and targets; ``token_ids`` is unchanged until `prepare`."""
         tokens = batch[keys.TOKEN_IDS]
         tokenizer = self.context.tokenizer
         may_choose = noise.candidates(tokens, batch[keys.PADDING_MASK], tokenizer.special_ids)
@@ -134,18 +135,18 @@ class ReplacedTokenDetection(Windows):
         }
 
     def attach(self, network: Any) -> _ReplacedTokenScorer:
-        """The generator with its head, and the head on the network."""
+        """The generator with its head, and the network's head."""
         return _ReplacedTokenScorer(network, self)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """Whether each token is a replacement; or the likeliest token of each position."""
+        """Whether each token is a replacement, or the most likely token at each position."""
         if self.predict == "token":
             return np.asarray(outputs[NEW_TOKEN_LOGITS]).argmax(axis=-1).tolist()
         return (np.asarray(outputs[REPLACED_SCORES]) > 0).tolist()
 
 
 class _ReplacedTokenScorer(ScorerLayer):
-    """Fills in the gaps before the network sees the text, and scores both."""
+    """Replaces tokens by the generator's samples, and scores both networks."""
 
     def __init__(self, network: Any, objective: ReplacedTokenDetection):
         dtype = network.dtype_policy.name
@@ -169,14 +170,14 @@ class _ReplacedTokenScorer(ScorerLayer):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
+        """Create the variables."""
         for layer in (self.transform, self.score):
             if layer is not None:
                 layer.build((None, None, self.hidden_dim))
         self.built = True
 
     def prepare(self, batch: dict, training: bool) -> dict:
-        """Put the generator's samples into the text; nothing where there are no gaps."""
+        """Put the generator's samples into ``token_ids``; without targets, change nothing."""
         if CHOSEN_LABELS not in batch:
             return batch
         clean, positions = batch[keys.TOKEN_IDS], batch[CHOSEN_POSITIONS]
@@ -185,7 +186,8 @@ class _ReplacedTokenScorer(ScorerLayer):
         logits = self.generator_head.logits(gather_positions(states, positions), training=training)
         sampled = _sample(ops.stop_gradient(logits), batch[DRAWS])  # (B, M)
         moved = (sampled - batch[CHOSEN_LABELS]) * ops.cast(batch[CHOSEN_WEIGHTS], "int32")
-        # An unused slot moves position 0 by nothing.
+        # The sampled ids are written by adding their differences from the original ids. An unused
+        # slot adds 0 at position 0.
         at = ops.one_hot(positions, clean.shape[1], dtype="int32")  # (B, M, T)
         return batch | {
             keys.TOKEN_IDS: clean + ops.sum(at * moved[:, :, None], axis=1),
@@ -196,10 +198,10 @@ class _ReplacedTokenScorer(ScorerLayer):
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Both losses; ``loss`` is their sum, weighted by the tokens the network is scored on.
+        """Both losses and ``loss``, their weighted sum per token that the network is scored on.
 
-        So over batches (or parts of one) of uneven size the generator's share of it is a mean by
-        real tokens; ``generator_loss`` has its exact mean.
+        Over batches (or micro-batches) of uneven size, the generator's part of ``loss`` is
+        therefore weighted by these tokens; ``generator_loss`` is its exact mean.
         """
         states = outputs[keys.SEQUENCE_OUTPUT]
         scores = logits = None
@@ -242,7 +244,7 @@ class _ReplacedTokenScorer(ScorerLayer):
 
 
 def _generator(network: Any, share: float) -> Any:
-    """The network's class at a smaller width, its tables the network's own where they fit.
+    """A narrower network of the same class; it shares the network's embeddings if they fit.
 
     Reference:
         Clark et al. 2020, table 6: heads of 64, the same depth; 3.2 on sharing.
@@ -259,7 +261,7 @@ def _generator(network: Any, share: float) -> Any:
     tables: Any = getattr(network, "embeddings", None)
     own: Any = getattr(generator, "embeddings", None)
     if tables is not None and tables.token.output_dim == own.token.output_dim:
-        # Out of Keras's sight, so that the network's tables stay the network's alone.
+        # Bypass Keras's tracking, so that the shared embeddings belong to the network only.
         generator._tracker.unlock()
         generator._tracker.untrack(own)
         object.__setattr__(generator, "embeddings", tables)
@@ -267,7 +269,9 @@ def _generator(network: Any, share: float) -> Any:
 
 
 def _sample(logits: Any, draws: Any) -> Any:
-    """One token a position by the softmax of its scores: where the draw falls in the running sum.
+    """Sample one token per position from the softmax, by inverse transform sampling.
+
+    Probabilities 0.2, 0.5, 0.3 have the running sums 0.2, 0.7, 1; a draw of 0.6 gives token 1.
 
     Args:
         logits: (B, M, V) float32.
@@ -277,14 +281,14 @@ def _sample(logits: Any, draws: Any) -> Any:
         (B, M) int32.
     """
     running = ops.cumsum(ops.softmax(logits), axis=-1)
-    # The sum may end a little beside 1.
+    # The last sum may differ slightly from 1.
     below = running <= draws[..., None] * running[..., -1:]
     found = ops.sum(ops.cast(below, "int32"), axis=-1)
     return ops.minimum(found, logits.shape[-1] - 1)
 
 
 def _copied(logits: Any, scores: Any, shown: Any, original: Any, weights: Any) -> tuple[Any, Any]:
-    """Loss where a share of the probability is the shown token's, the rest the softmax's.
+    """Loss with a copy mechanism: p = copy · [token is the shown one] + (1 - copy) · softmax.
 
     Reference:
         Clark et al. 2020, 3.4, All-Tokens MLM.
@@ -292,7 +296,7 @@ def _copied(logits: Any, scores: Any, shown: Any, original: Any, weights: Any) -
     nats = ops.sparse_categorical_crossentropy(original, logits, from_logits=True)
     same = ops.cast(ops.equal(shown, original), "float32")
     predicted = ops.log_sigmoid(-scores) - nats
-    # log(copy + (1 - copy) · p) where the token is the same, log((1 - copy) · p) where not.
+    # log(copy + (1 - copy) · p) where the shown token is the original, else log((1 - copy) · p).
     both = ops.logaddexp(ops.log_sigmoid(scores), predicted)
     gained = same * both + (1.0 - same) * predicted
     return ops.sum(-gained * weights), ops.sum(weights)

@@ -1,4 +1,4 @@
-"""Sentence distance: do two segments follow each other, share a document, or not even that?
+"""Sentence distance: are two segments adjacent, from the same document, or from different ones?
 
 Reference:
     Sun et al. 2020 (ERNIE 2.0), arXiv 1907.12412, 4.2.2.
@@ -19,7 +19,7 @@ PREPARES = False
 class SentenceDistance(SentencePairs):
     """Both halves of sentence distance.
 
-    "Same document" is what neither follows nor comes right before the first segment.
+    A "same document" segment is neither right after nor right before the first segment.
     """
 
     name = "sentence_distance"
@@ -27,6 +27,6 @@ class SentenceDistance(SentencePairs):
     relations = (Relation.NEXT, Relation.APART, Relation.RANDOM)
 
     def relation(self, collected: int, chance: Chance) -> Relation:
-        """A third each, as far as documents have an elsewhere; else the other document."""
+        """Each relation with probability 1/3; `RANDOM` where the drawn one is impossible."""
         how = self.relations[chance.below(3)]
         return Relation.RANDOM if collected == 1 and how == Relation.NEXT else how

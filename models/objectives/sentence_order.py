@@ -1,4 +1,4 @@
-"""Sentence order prediction: do two consecutive segments stand in their order, or swapped?
+"""Sentence order prediction: are two consecutive segments in their original order or swapped?
 
 Reference:
     Lan et al. 2020, arXiv 1909.11942, 3.1.
@@ -19,15 +19,15 @@ PREPARES = False
 class SentenceOrder(SentencePairs):
     """Both halves of sentence order prediction.
 
-    Both segments are from one document, so that their subject tells nothing. Label 0 means that
-    they are in order, as in Hugging Face's head.
+    Both segments are from one document, so that their topic does not give the answer away. Label 0
+    means in order, as in Hugging Face's head.
 
-    A last sentence that would stand alone is paired with the one before it once more; a document
-    of one sentence has no pair.
+    A single last sentence is paired with the one before it, which is then used twice; a document
+    of one sentence gives no pair.
 
     Differs from the paper:
-        ALBERT's code gives a lone sentence a partner from another document, which is no question
-        of order.
+        ALBERT's code pairs a single sentence with one from another document, where order has no
+        meaning.
     """
 
     name = "sentence_order"
@@ -36,5 +36,5 @@ class SentenceOrder(SentencePairs):
     alone = False
 
     def relation(self, collected: int, chance: Chance) -> Relation:
-        """Swapped half of the time."""
+        """`PREVIOUS` (swapped) or `NEXT`, with probability 1/2 each."""
         return Relation.PREVIOUS if chance.uniform() < 0.5 else Relation.NEXT

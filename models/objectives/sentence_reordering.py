@@ -1,4 +1,4 @@
-"""Sentence reordering: a paragraph in a few pieces, shuffled; in which order are they?
+"""Sentence reordering: a paragraph's pieces are shuffled, the network predicts their order.
 
 Reference:
     Sun et al. 2020 (ERNIE 2.0), arXiv 1907.12412, 4.2.2.
@@ -19,14 +19,14 @@ NEEDS = ("pooled_output",)
 PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
-MOST = 5  # pieces: 153 classes
+MOST = 5  # pieces; 1! + 2! + … + 5! = 153 classes
 
 
 def orders(most: int) -> tuple[tuple[int, ...], ...]:
-    """Every order of 1 … `most` pieces: few pieces first, and those of as many as in a dictionary.
+    """All orders of 1 to `most` pieces: sorted by number of pieces, then lexicographically.
 
-    An order says which piece of the paragraph stands at each place of the row. There are
-    Σ k! of them: 1 + 2 + 6 = 9 for three pieces.
+    An order lists the pieces as they appear in the row: (1, 0) is the second piece, then the
+    first. Up to three pieces have 1! + 2! + 3! = 9 orders.
     """
     return tuple(order for count in range(1, most + 1) for order in permutations(range(count)))
 
@@ -35,16 +35,16 @@ class SentenceReordering(RowClasses):
     """Both halves of sentence reordering; it chooses the segments of its stage.
 
     Args:
-        context: What is fixed for the stage.
-        max_pieces: Most pieces of a paragraph (m in the paper), 2-5. Each number of them is as
-            likely as another, and so is each order of as many.
+        context: The stage's constants.
+        max_pieces: Largest number of pieces per paragraph (m in the paper), 2-5. The number of
+            pieces and their order are drawn uniformly.
 
     Differs from the paper:
-        It does not say where a paragraph is cut nor what parts the pieces; here paragraphs are cut
-        between sentences and each piece ends with [SEP].
+        The paper does not say where paragraphs are cut or how pieces are separated. Here paragraphs
+        are cut between sentences, and each piece ends with [SEP].
 
     Raises:
-        RecipeError: If the number is out of range.
+        RecipeError: The number is out of range.
     """
 
     name = "sentence_reordering"
@@ -61,14 +61,14 @@ class SentenceReordering(RowClasses):
         self.classes = orders(max_pieces)
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Paragraphs: sentences that fill a row, cut into pieces and shuffled.
+        """Paragraphs of as many sentences as fit in a row, cut into pieces and shuffled.
 
-        Each number of pieces that a paragraph has sentences for is as likely as another, and so
-        are the places where it is cut and the orders. A sentence longer than a row is cut at the
-        end. A paragraph of fewer pieces than the most has its last border several times.
+        The number of pieces (at most that of the sentences), the cuts and the order are uniform. A
+        sentence longer than a row is cut at its end. An entry always has `max_pieces` + 1 borders;
+        with fewer pieces, the last border is repeated.
 
         Raises:
-            ContractViolation: If no paragraph has two sentences.
+            ContractViolation: No paragraph has two sentences.
         """
         most, orders = self.max_pieces, self.classes
         room = room_for(self.context.sequence_length, 1 + most, least=most)
@@ -110,7 +110,7 @@ class SentenceReordering(RowClasses):
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """[CLS] and the pieces in their new order, a [SEP] behind each; the order's number."""
+        """Rows of [CLS] and the shuffled pieces, each followed by [SEP]; labels are orders."""
         batch = empty_rows(len(entries), self.context)
         for row, (document, borders, order) in enumerate(entries.tolist()):
             pieces = [(document, borders[i], borders[i + 1]) for i in self.classes[order]]

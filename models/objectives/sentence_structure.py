@@ -1,4 +1,4 @@
-"""Sentence structure prediction: is the second segment the next, the previous, or from elsewhere?
+"""Sentence structure prediction: is the second segment the next, the previous, or a random one?
 
 Reference:
     Wang et al. 2020 (StructBERT), arXiv 1908.04577, 2.2.2.
@@ -19,7 +19,7 @@ PREPARES = False
 class SentenceStructure(SentencePairs):
     """Both halves of three-way sentence prediction.
 
-    "Previous" is a question of order, not of segment ids: the first segment of the row is always
+    For "previous", the two segments are swapped in the row; the first one in the row is always
     segment 0.
     """
 
@@ -28,5 +28,5 @@ class SentenceStructure(SentencePairs):
     relations = (Relation.NEXT, Relation.PREVIOUS, Relation.RANDOM)
 
     def relation(self, collected: int, chance: Chance) -> Relation:
-        """A third each; a sentence alone gets a random partner, so those are a little more."""
+        """Each relation with probability 1/3, but always `RANDOM` for a single sentence."""
         return Relation.RANDOM if collected == 1 else self.relations[chance.below(3)]

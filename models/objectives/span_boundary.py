@@ -1,7 +1,7 @@
-"""Span boundary objective: what stood in a masked span, from the two tokens beside it alone.
+"""Span boundary objective: predict a masked span's tokens from the two tokens next to the span.
 
-    state before the span, state behind it, vector of the place within it
-      → dense → GELU → LayerNorm → dense → GELU → LayerNorm → the token table and a bias
+    hidden state before the span, hidden state after it, embedding of the position in the span
+      → dense → GELU → LayerNorm → dense → GELU → LayerNorm → tied token embedding and a bias
 
 Reference:
     Joshi et al. 2020 (SpanBERT), arXiv 1907.10529, 3.2.
@@ -34,24 +34,24 @@ CHOOSES = 0
 PREPARES = False
 
 SPAN_BEFORE = "span_before"  # (B, M) int32, position before the span of each slot
-SPAN_BEHIND = "span_behind"  # (B, M) int32, position behind it
-SPAN_PLACES = "span_places"  # (B, M) int32, place of the slot's token in its span, from 0
-SPAN_LABELS = "span_labels"  # (B, M) int32, the tokens that stood there
+SPAN_BEHIND = "span_behind"  # (B, M) int32, position after it
+SPAN_PLACES = "span_places"  # (B, M) int32, position of the slot's token in its span, from 0
+SPAN_LABELS = "span_labels"  # (B, M) int32, the original tokens
 SPAN_WEIGHTS = "span_weights"  # (B, M) float32
 SPAN_LOGITS = "span_logits"  # (B, M, V)
 
 
 class SpanBoundary:
-    """Both halves of the span boundary objective; masked_lm stands before it and hides the spans.
+    """Both halves of the span boundary objective; masked_lm runs before it and masks the spans.
 
-    A span is a run of positions that masked_lm chose, so that spans that touch are one. Its
+    A span is a run of positions that masked_lm chose, so adjacent spans count as one. Its
     boundaries may be [CLS] or [SEP].
 
     Args:
-        context: What is fixed for the stage.
-        num_places: Rows of the table of places: tokens of a span that are predicted; those further
-            on are left to masked_lm.
-        place_dim: Width of a place's vector.
+        context: The stage's constants.
+        num_places: Rows of the table of positions in a span. Only the first `num_places` tokens of
+            a span are predicted.
+        place_dim: Width of that table.
 
     Reference:
         The published command of facebookresearch/SpanBERT: ``--max-pair-targets 15
@@ -69,7 +69,7 @@ class SpanBoundary:
         self.place_dim = place_dim
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Boundaries and places of masked_lm's slots, with labels and weights of their own."""
+        """Add boundaries, positions in the span, labels and weights for masked_lm's slots."""
         if keys.MASK_POSITIONS not in batch:
             raise RecipeError(
                 "objectives: span_boundary predicts the spans that masked_lm hides; name masked_lm "
@@ -95,23 +95,23 @@ class SpanBoundary:
         }
 
     def attach(self, network: Any) -> _SpanBoundaryScorer:
-        """The head: a table of places and two layers; the output matrix is the token table."""
+        """The head: a table of positions in a span, two dense layers, tied token embedding."""
         return _SpanBoundaryScorer(network, self.num_places, self.place_dim)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The likeliest token in each slot."""
+        """The most likely token in each slot."""
         return np.asarray(outputs[SPAN_LOGITS]).argmax(axis=-1).tolist()
 
 
 class _SpanBoundaryScorer(ScorerLayer):
-    """Never sees the states of the masked positions themselves."""
+    """Predicts from the boundaries only, not from the hidden states of the masked positions."""
 
     reads = (SPAN_BEFORE, SPAN_BEHIND)
 
     def __init__(self, network: Any, num_places: int, place_dim: int):
         dtype = network.dtype_policy.name
         super().__init__(name="span_boundary", dtype=dtype, autocast=False)
-        # Behind a function, so that Keras does not count the network's table among our weights.
+        # Wrapped in a function, so that Keras does not track the network's embedding here.
         self._table = lambda: network.token_embedding.embeddings
         self.input_dim = 2 * network.hidden_dim + place_dim
         self.hidden_dim = network.hidden_dim
@@ -137,7 +137,7 @@ class _SpanBoundaryScorer(ScorerLayer):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
+        """Create the variables."""
         self.place.build((None, None))
         self.first.build((None, None, self.input_dim))
         self.first_norm.build((None, None, self.hidden_dim))
@@ -150,13 +150,13 @@ class _SpanBoundaryScorer(ScorerLayer):
 
     @property
     def tied_embedding(self) -> Any:
-        """The network's variable that is our output matrix, (V, E)."""
+        """The network's token embedding, used as the output matrix, (V, E)."""
         return self._table()
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss and accuracy at the slots of spans."""
+        """Loss and accuracy of the slots, and their logits (B, M, V)."""
         if SPAN_BEFORE not in batch:
             return {}, {}
         states = outputs[keys.SEQUENCE_OUTPUT]

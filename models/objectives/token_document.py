@@ -1,6 +1,6 @@
-"""Token-document relation: does a token of this stretch occur elsewhere in its document too?
+"""Token-document relation: does a token of a segment also occur elsewhere in its document?
 
-What comes again and again is a common word or what the document is about.
+Repeated tokens are common words or belong to the document's topic.
 
 Reference:
     Sun et al. 2020 (ERNIE 2.0), arXiv 1907.12412, 4.2.1.
@@ -23,19 +23,19 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 
-TOKEN_DOCUMENT_LABELS = "token_document_labels"  # (B, T) int32, 1 = elsewhere too
-TOKEN_DOCUMENT_WEIGHTS = "token_document_weights"  # (B, T) float32, 1 at the document's tokens
+TOKEN_DOCUMENT_LABELS = "token_document_labels"  # (B, T) int32, 1 = also occurs elsewhere
+TOKEN_DOCUMENT_WEIGHTS = "token_document_weights"  # (B, T) float32, 1 at tokens of the document
 TOKEN_DOCUMENT_LOGITS = "token_document_logits"  # (B, T, 2)
 
 
 class TokenDocument:
     """Both halves of the token-document relation; it chooses the segments of its stage.
 
-    A row is a stretch of one document. Labels are made from the clean text, so that other
-    objectives may hide or change its tokens.
+    A row is a segment of one document. Labels are made from the original text, so other objectives
+    may corrupt its tokens.
 
     Args:
-        context: What is fixed for the stage.
+        context: The stage's constants.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -47,13 +47,13 @@ class TokenDocument:
         self.context = context
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Stretches of single documents, each document cut into as few equal ones as fit.
+        """Segments: each document is cut into equal parts, as few as fit in rows but at least two.
 
-        Two at least, so that every stretch has a rest of the document beside it; a document of one
-        token is passed over.
+        With two parts, every segment has a rest of the document to compare with. A document of one
+        token is skipped.
 
         Raises:
-            ContractViolation: If no document has two tokens.
+            ContractViolation: No document has two tokens.
         """
         room = room_for(self.context.sequence_length, 2)
         usable = np.flatnonzero(corpus.lengths > 1)
@@ -63,8 +63,9 @@ class TokenDocument:
             )
         lengths = corpus.lengths[usable].astype(np.int64)
         counts = np.maximum(2, -(-lengths // room))
-        of = np.repeat(np.arange(len(usable)), counts)  # which document a stretch is of …
-        number = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]  # … and its number there
+        # Counts 2, 3 give the documents `of` 0 0 1 1 1 and the numbers 0 1 0 1 2 within them.
+        of = np.repeat(np.arange(len(usable)), counts)
+        number = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]
         entries = np.empty(len(of), SEGMENT)
         entries["document"] = usable[of]
         entries["start"], entries["end"] = (
@@ -77,7 +78,7 @@ class TokenDocument:
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """[CLS] stretch [SEP], with labels and weights, (B, T)."""
+        """Rows [CLS] segment [SEP], with labels and loss weights, (B, T)."""
         batch = empty_rows(len(entries), self.context)
         shape = (len(entries), self.context.sequence_length)
         labels, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
@@ -107,5 +108,5 @@ class TokenDocument:
         )
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[bool]]:
-        """Whether a token occurs elsewhere too, token by token of a row."""
+        """For each row, whether each token also occurs elsewhere in its document."""
         return (np.asarray(outputs[TOKEN_DOCUMENT_LOGITS]).argmax(axis=-1) == 1).tolist()

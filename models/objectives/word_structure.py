@@ -1,7 +1,7 @@
-"""Word structure prediction: some triples of tokens change places, predict what stood where.
+"""Word structure prediction: some triples of tokens are shuffled, predict their original order.
 
-Of the runs of three ordinary tokens that masked_lm left alone, a share is shuffled; the tokens that
-stood there are predicted by masked_lm's own head, from positions added to its slots.
+A share of the triples of consecutive ordinary tokens that masked_lm did not choose is shuffled.
+masked_lm's head predicts the original tokens, at positions appended to its slots.
 
 Reference:
     Wang et al. 2020 (StructBERT), arXiv 1908.04577, 2.2.1 (Eq. 1, K = 3).
@@ -26,20 +26,20 @@ PROVIDES = ()
 CHOOSES = 0
 PREPARES = False
 
-SHUFFLED_LABELS = "shuffled_labels"  # (B, S) int32, the tokens that stood at the last S slots
-SHUFFLED_WEIGHTS = "shuffled_weights"  # (B, S) float32, 0 for an unused one
+SHUFFLED_LABELS = "shuffled_labels"  # (B, S) int32, original tokens of the last S slots
+SHUFFLED_WEIGHTS = "shuffled_weights"  # (B, S) float32, 0 for an unused slot
 
 
 class WordStructure:
-    """Both halves of word structure prediction; masked_lm stands before it and shares its head.
+    """Both halves of word structure prediction; masked_lm runs before it and shares its head.
 
     Args:
-        context: What is fixed for the stage.
-        rate: Share of the triples to shuffle, 0-1: of all places in the row where three ordinary
-            tokens stand together, none of them chosen by masked_lm.
+        context: The stage's constants.
+        rate: Shuffled triples per position where a triple can start, 0-1: one with three ordinary
+            tokens that masked_lm did not choose.
 
     Raises:
-        RecipeError: If the share is out of range.
+        RecipeError: The rate is out of range.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -57,7 +57,7 @@ class WordStructure:
         self.num_triples = noise.num_slots(rate, context.sequence_length)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Shuffled ``token_ids``; their positions behind those of masked_lm, with own labels."""
+        """Shuffle triples in ``token_ids``; append their positions to masked_lm's slots."""
         if keys.MASK_POSITIONS not in batch:
             raise RecipeError(
                 "objectives: word_structure shuffles what masked_lm left alone; name masked_lm "
@@ -79,7 +79,7 @@ class WordStructure:
         return batch | {
             keys.TOKEN_IDS: seen,
             keys.MASK_POSITIONS: np.concatenate([batch[keys.MASK_POSITIONS], positions], axis=1),
-            # masked_lm scores its own slots only.
+            # Weight 0: masked_lm scores its own slots only.
             keys.MASK_LABELS: np.concatenate([batch[keys.MASK_LABELS], 0 * labels], axis=1),
             keys.MASK_WEIGHTS: np.concatenate([batch[keys.MASK_WEIGHTS], unused], axis=1),
             SHUFFLED_LABELS: labels.astype(np.int32),
@@ -87,11 +87,11 @@ class WordStructure:
         }
 
     def attach(self, network: Any) -> _WordStructureScorer:
-        """No variables: the head is masked_lm's."""
+        """A scorer without variables: masked_lm's head makes the predictions."""
         return _WordStructureScorer(3 * self.num_triples, network.dtype_policy.name)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The likeliest token at each place of a shuffled triple."""
+        """The most likely token in each slot of the shuffled triples."""
         logits = np.asarray(outputs[keys.TOKEN_LOGITS])[:, -3 * self.num_triples :]
         return logits.argmax(axis=-1).tolist()
 

@@ -66,7 +66,7 @@ class TrainingListener(Protocol):
 
 
 class Silence:
-    """A report that discards everything."""
+    """A listener that discards everything."""
 
     def progress(self, step: int, total: int, scalars: Mapping[str, float]) -> None:
         """Discard progress."""
