@@ -66,11 +66,11 @@ def settings_of(path: Path) -> dict[str, Setting]:
             continue
         found: list[Setting] = []
         for item in node.body:
-            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-                found = _settings(item, words)
-                break
             if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "config_class":
                 found = list(_fields(tree, ast.unparse(item.value), words).values())
+                break
+            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                found = _settings(item, words)
         return {s.name: s for s in found if s.name not in NOT_SETTINGS}
     return {}
 

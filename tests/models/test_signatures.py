@@ -49,3 +49,16 @@ def test_a_file_that_is_no_python_is_named_with_its_line(tmp_path):
     (tmp_path / "x.py").write_text("class X:\n  def (", encoding="utf-8")
     with pytest.raises(RecipeError, match=r"x\.py:2: not a Python file"):
         settings_of(tmp_path / "x.py")
+
+
+def test_a_dataclass_of_arguments_is_read_with_what_it_inherits(tmp_path):
+    (tmp_path / "x.py").write_text(
+        "from models.layers.encoder import EncoderConfig\n"
+        "class _Config(EncoderConfig):\n    num_taps: int\n    dropout: float = 0.2\n"
+        "class X:\n    config_class = _Config\n    def __init__(self, **arguments): ...\n",
+        encoding="utf-8",
+    )
+    settings = settings_of(tmp_path / "x.py")
+    assert {"num_layers", "num_taps"} <= {name for name, s in settings.items() if s.required}
+    assert (settings["dropout"].default, settings["max_sequence_length"].default) == (0.2, 512)
+    assert "vocabulary_size" not in settings
