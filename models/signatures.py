@@ -1,8 +1,8 @@
-"""The settings a model part takes, read from its constructor without importing it.
+"""Settings of a model part, read from its source without importing it.
 
-A plan has to refuse an unknown setting in a second, and importing a family takes ten. So the file
-is parsed: names, plain defaults and annotations of the one public class's ``__init__``, or of the
-dataclass that it names as its ``config_class``.
+Importing a family takes ten seconds, but a plan must reject an unknown setting within one. So the
+file is parsed. The settings are the arguments of the public class's ``__init__``, or the fields of
+the dataclass that it names as its ``config_class``, with annotations and literal defaults.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ NOT_SETTINGS = frozenset({"self", "context", "dtype", "name", "vocabulary_size"}
 
 @dataclass(frozen=True)
 class Setting:
-    """One argument.
+    """One setting of a model part.
 
     Attributes:
-        name: As it is written in a recipe.
+        name: Name, as written in a recipe.
         types: Names in its annotation, such as ``("float",)``.
-        default: Its value where none is given; `REQUIRED` where one must be, `None` too where the
-            default is not a plain literal.
-        choices: The words it may be, where the module lists them (``UNITS`` for ``unit``).
+        default: Default value; `REQUIRED` if there is none, None also if it is not a literal.
+        choices: Allowed words, if the module lists them (``UNITS`` for ``unit``).
     """
 
     name: str
@@ -39,25 +38,25 @@ class Setting:
 
     @property
     def required(self) -> bool:
-        """Whether a value must be given."""
+        """Whether it has no default."""
         return self.default is REQUIRED
 
     @property
     def is_share(self) -> bool:
-        """By the naming rule: rates and shares are 0-1."""
+        """Whether it is a share, 0-1, by its name: ``_rate``, ``_share``, ``_dropout``."""
         return self.name in _SHARES or self.name.endswith(("_rate", "_share", "_dropout"))
 
     @property
     def is_count(self) -> bool:
-        """By the naming rule: ``num_`` counts, ``_dim`` widths, ``_length`` tokens."""
+        """Whether it is a count, by its name: ``num_``, ``_dim``, ``_length``."""
         return self.name.startswith("num_") or self.name.endswith(("_dim", "_length"))
 
 
 def settings_of(path: Path) -> dict[str, Setting]:
-    """The settings of the public class in a file, in the order of its constructor.
+    """{name: setting} of the public class in a file, in the constructor's order.
 
     Raises:
-        RecipeError: The file is not Python.
+        RecipeError: The file is not valid Python.
     """
     tree = _tree(path)
     words = _tuples_of_words(tree)
@@ -85,7 +84,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _fields(tree: ast.Module, name: str, words: dict[str, tuple[str, ...]]) -> dict[str, Setting]:
-    """The fields of a dataclass: its bases' first, wherever those are imported from."""
+    """{name: setting} of a dataclass's fields, bases first; imported classes are followed."""
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
             spec = importlib.util.find_spec(node.module or "")

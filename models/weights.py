@@ -1,4 +1,4 @@
-"""Weights as named arrays: names are paths below a layer, the same on every backend."""
+"""Weights as named arrays. Names are paths relative to a layer, the same on every backend."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from safetensors.numpy import load_file, save_file
 
 
 def named_weights(layer: Any) -> dict[str, Any]:
-    """The layer's own variables (no seed states) by their paths below it.
+    """The layer's weights, without seed states, by their paths relative to the layer.
 
     Args:
         layer: A built Keras layer or model.
 
     Returns:
-        {``block_0/attention/query/kernel``: variable} in the order of making.
+        {path, such as ``block_0/attention/query/kernel``: variable} in order of creation.
     """
     prefix = f"{layer.path}/"
     named = {variable.path.removeprefix(prefix): variable for variable in layer.weights}
@@ -33,7 +33,7 @@ def named_weights(layer: Any) -> dict[str, Any]:
 
 def save_weights(layer: Any, path: Path) -> None:
     """Write the layer's weights as safetensors, atomically and with stable bytes."""
-    # np.array and not ascontiguousarray: the latter turns a scalar into a vector.
+    # np.ascontiguousarray would turn a scalar into a vector.
     arrays = {
         name: np.array(_numpy(variable), order="C")
         for name, variable in named_weights(layer).items()
@@ -43,7 +43,7 @@ def save_weights(layer: Any, path: Path) -> None:
     try:
         try:
             save_file(arrays, part.name)
-        except SafetensorError as error:  # how it says that a disk is full
+        except SafetensorError as error:  # raised for OS errors, too, such as a full disk
             number = re.search(r"os error (\d+)", str(error))
             raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
         os.replace(part.name, path)
@@ -55,7 +55,7 @@ def load_weights(layer: Any, source: Path | Mapping[str, np.ndarray]) -> None:
     """Assign every weight of the layer from a safetensors file or from named arrays.
 
     Raises:
-        ValueError: If names or shapes differ; nothing is assigned then.
+        ValueError: Names or shapes differ; nothing has been assigned.
     """
     arrays = load_file(source) if isinstance(source, Path) else source
     named = named_weights(layer)
@@ -64,13 +64,13 @@ def load_weights(layer: Any, source: Path | Mapping[str, np.ndarray]) -> None:
     if missing or surplus:
         raise ValueError(
             f"{where}: the names of the weights differ; missing {missing[:3]} ({len(missing)} in "
-            f"all), surplus {surplus[:3]} ({len(surplus)} in all). Was it made by another family?"
+            f"total), unexpected {surplus[:3]} ({len(surplus)} in total). Is it of another family?"
         )
     for name, variable in named.items():
         if tuple(variable.shape) != arrays[name].shape:
             raise ValueError(
                 f"{where}: {name} has shape {arrays[name].shape}, expected "
-                f"{tuple(variable.shape)}. Was it made with another size or vocabulary?"
+                f"{tuple(variable.shape)}. Is it of another size or vocabulary?"
             )
     for name, variable in named.items():
         variable.assign(arrays[name])

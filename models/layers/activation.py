@@ -1,4 +1,4 @@
-"""Activations by name. The two GELUs differ by up to 5e-4, so a recipe says which one it means."""
+"""Activations by name. The two GELUs differ by up to 5e-4, so they have separate names."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ ops: Any = keras.ops
 
 
 def gelu_tanh(x: Any) -> Any:
-    """GELU by the tanh approximation: Google's BERT, ALBERT and ELECTRA, GPT, GPT-2.
+    """GELU with the tanh approximation: Google's BERT, ALBERT and ELECTRA, GPT, GPT-2.
 
-    Written out because TensorFlow's own takes the cube with ``pow``, ten times slower on a CPU.
+    TensorFlow's own version computes the cube with ``pow``, which is ten times slower on CPU.
     """
     inner = math.sqrt(2.0 / math.pi) * x * (1.0 + 0.044715 * x * x)
     return 0.5 * x * (1.0 + ops.tanh(inner))
 
 
 def gelu(x: Any) -> Any:
-    """GELU by the error function: RoBERTa, BART, and what Hugging Face calls ``gelu``."""
+    """GELU with the error function: RoBERTa, BART, and Hugging Face's ``gelu``."""
     return keras.activations.gelu(x, approximate=False)
 
 
 def relu(x: Any) -> Any:
-    """The positive part."""
+    """ReLU."""
     return ops.relu(x)
 
 
 def tanh(x: Any) -> Any:
-    """The hyperbolic tangent, of poolers."""
+    """Hyperbolic tangent, used by poolers."""
     return ops.tanh(x)
 
 
@@ -47,10 +47,10 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def activation(name: str) -> Callable[[Any], Any]:
-    """The function called `name`.
+    """The activation function called `name`.
 
     Raises:
-        UnknownNameError: If there is none.
+        UnknownNameError: There is none.
     """
     if name not in ACTIVATIONS:
         raise UnknownNameError("size: activation", name, "an activation", ACTIVATIONS)

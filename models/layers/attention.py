@@ -1,4 +1,4 @@
-"""Scaled dot-product attention over several heads (Vaswani et al. 2017, arXiv 1706.03762, 3.2)."""
+"""Multi-head scaled dot-product attention (Vaswani et al. 2017, arXiv 1706.03762, 3.2)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from models.layers.projection import projection
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-# Far below any score, and still finite: a row with nothing to see gets a uniform distribution and
-# no NaN.
+# Far below any score but finite: a fully masked row gets uniform weights instead of NaN.
 NOT_SEEN = -1e9
 
 
 def bias_from_padding(padding_mask: Any) -> Any:
-    """What is added to the scores so that padding is not seen.
+    """Additive attention bias that masks padding.
 
     Args:
-        padding_mask: (B, T), 1 = a real token.
+        padding_mask: (B, T), 1 = token, 0 = padding.
 
     Returns:
         (B, 1, 1, T) float32, 0 or `NOT_SEEN`.
@@ -30,13 +29,13 @@ def bias_from_padding(padding_mask: Any) -> Any:
 
 
 class MultiHeadAttention(keras.layers.Layer):
-    """Every position takes a weighted mean of what the others hold, once a head.
+    """Multi-head attention, from a sequence to itself or to a memory.
 
     Args:
-        hidden_dim: Width of the result, a multiple of `num_heads`.
+        hidden_dim: Width of the output, a multiple of `num_heads`.
         num_heads: Number of heads.
-        dropout: Share of attention weights dropped in training, 0-1.
-        dtype: Policy name of the matrix products; the softmax is always float32.
+        dropout: Dropout rate of the attention weights, 0-1.
+        dtype: Dtype policy of the matrix products; the softmax is always float32.
 
     Shape:
         x (B, T, D), memory (B, S, D) or None for self-attention, bias broadcast to (B, H, T, S)
@@ -68,7 +67,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables, in the order in which they are listed."""
+        """Create the variables, in the order in which they are listed."""
         for layer in (self.query, self.key, self.value, self.output_projection):
             layer.build((None, None, self.hidden_dim))
         self.built = True

@@ -1,4 +1,4 @@
-"""One layer of a Transformer: attention, then a feed-forward network, each round a residual."""
+"""One Transformer block: attention and a feed-forward network, each with a residual connection."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ ops: Any = keras.ops
 
 
 class TransformerBlock(keras.layers.Layer):
-    """Attention and feed-forward, normalised after each residual ("post-LN") as in BERT.
+    """Attention and feed-forward network, with LayerNorm after each residual (post-LN), as in BERT.
 
-    The residual stream and both LayerNorms stay in float32 whatever the policy; only the matrix
-    products run in the compute type.
+    The residual stream and both LayerNorms are always float32; only the matrix products use the
+    compute dtype.
 
     Args:
-        hidden_dim: Width of the stream.
-        num_heads: Attention heads.
-        intermediate_dim: Width between the two feed-forward projections.
-        dropout: Share dropped of attention weights and of what each half adds, 0-1.
+        hidden_dim: Width of the residual stream.
+        num_heads: Number of attention heads.
+        intermediate_dim: Width of the feed-forward network's inner layer.
+        dropout: Dropout rate of the attention weights and of both residual branches, 0-1.
         activation: Name of the feed-forward activation.
         layer_norm_epsilon: Added to the variance: 1e-12 BERT, 1e-5 RoBERTa, BART and GPT.
-        dtype: Policy name of the matrix products.
+        dtype: Dtype policy of the matrix products.
 
     Shape:
-        x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32; with `at` (B, R), positions
-        in [0, T), what stands there alone, (B, R, D), and bias broadcast to (B, H, R, T).
+        x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32. With `at` (B, R), positions
+        in [0, T): output at these positions only, (B, R, D), and bias broadcast to (B, H, R, T).
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TransformerBlock(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables, in the order in which they are listed."""
+        """Create the variables, in the order in which they are listed."""
         stream = (None, None, self.hidden_dim)
         self.attention.build(stream)
         self.attention_norm.build(stream)
@@ -75,7 +75,7 @@ class TransformerBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, x: Any, bias: Any = None, at: Any = None, training: bool | None = None) -> Any:
-        """Run the layer, everywhere or `at` some positions."""
+        """Run the block, at all positions or only `at` some."""
         memory = x
         if at is not None:
             x = gather_positions(x, at)

@@ -1,4 +1,4 @@
-"""What a token is before the first block: its word, where it stands, which segment it is in."""
+"""Input embeddings: the sum of token, position, segment and task embeddings."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ops: Any = keras.ops
 
 
 class TextEmbedding(keras.layers.Layer):
-    """Sum of token, learned position and segment vectors, normalised, with dropout.
+    """Sum of token, learned position, segment and task embeddings, with LayerNorm and dropout.
 
     Args:
         vocabulary_size: Rows of the token table.
-        hidden_dim: Width of the tables; that of the blocks where nothing is projected.
-        max_sequence_length: Rows of the position table: the longest text in tokens.
+        hidden_dim: Width of the tables; equal to that of the blocks unless they are projected.
+        max_sequence_length: Rows of the position table: the longest sequence in tokens.
         num_segments: Rows of the segment table; 0 for no table.
-        num_tasks: Rows of the table of tasks (ERNIE 2.0); 0 for no table.
-        dropout: Share dropped in training, 0-1.
+        num_tasks: Rows of the task table (ERNIE 2.0); 0 for no table.
+        dropout: Dropout rate, 0-1.
         layer_norm_epsilon: Added to the variance.
 
     Shape:
@@ -29,7 +29,7 @@ class TextEmbedding(keras.layers.Layer):
         0, 1, 2…, task_ids (B,) or None for all 0 → (B, T, D) float32.
 
     Raises:
-        RecipeError: If a text is longer than the position table.
+        RecipeError: A sequence is longer than the position table.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TextEmbedding(keras.layers.Layer):
         layer_norm_epsilon: float,
         name: str = "embeddings",
     ):
-        # Tables are looked up and summed in float32: rounding here saves nothing.
+        # Look-ups and their sum are float32: bfloat16 would not be faster here.
         super().__init__(name=name, dtype="float32", autocast=False)
         self.hidden_dim = hidden_dim
         self.max_sequence_length = max_sequence_length
@@ -70,7 +70,7 @@ class TextEmbedding(keras.layers.Layer):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables, in the order in which they are listed."""
+        """Create the variables, in the order in which they are listed."""
         for layer in (self.token, self.position, self.segment, self.task):
             if layer is not None:
                 layer.build((None, None))
@@ -85,7 +85,7 @@ class TextEmbedding(keras.layers.Layer):
         task_ids: Any = None,
         training: bool | None = None,
     ) -> Any:
-        """Look everything up."""
+        """Embed a batch of tokens."""
         length = token_ids.shape[1]
         if length is not None and length > self.max_sequence_length:
             raise RecipeError(
@@ -106,10 +106,10 @@ class TextEmbedding(keras.layers.Layer):
 
 
 def _of_few(table: Any, ids: Any) -> Any:
-    """Rows of a table of a few rows; the first one where no ids are given.
+    """Look up rows of a small table; the first row if there are no ids.
 
-    A product, as in Google's code: its gradient is a product too, where a lookup would add up B·T
-    rows one by one.
+    A product with one-hot vectors, as in Google's code. Its gradient is a product, too; that of a
+    look-up would add B·T rows one by one.
     """
     rows: Any = ops.convert_to_tensor(table.embeddings)
     if ids is None:

@@ -1,4 +1,4 @@
-"""Rows of a sequence at given positions."""
+"""Vectors of a sequence at given positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ops: Any = keras.ops
 
 
 def gather_positions(sequence: Any, positions: Any) -> Any:
-    """What stands at `positions`, as a flat lookup: its gradient is a cheap scatter.
+    """The vectors at `positions`, as a flat look-up, whose gradient is a cheap scatter.
 
     Args:
         sequence: (B, T, D).

@@ -1,4 +1,4 @@
-"""Losses and metrics as (sum, weight): exact over batches that differ in size."""
+"""Losses and metrics as (sum, weight), so that means over batches of different size are exact."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ def cross_entropy(logits: Any, labels: Any, weights: Any) -> dict[str, tuple[Any
     """Softmax cross-entropy and accuracy, in float32.
 
     Args:
-        logits: (…, N) scores.
+        logits: (…, N).
         labels: (…) int32 in [0, N).
-        weights: (…) float32, 0 for a place that does not count.
+        weights: (…) float32 loss weights, 0 where an entry does not count.
 
     Returns:
-        {"loss": (Σ w·nats, Σ w), "accuracy": (Σ w·[hit], Σ w)}; a tie with the highest score is a
+        {"loss": (Σ w·nats, Σ w), "accuracy": (Σ w·[hit], Σ w)}; a tie for the highest logit is a
         hit.
     """
     logits = ops.cast(logits, "float32")
     weights = ops.cast(weights, "float32")
     nats = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-    # Cheaper than an argmax over the vocabulary.
+    # Comparing with the maximum is cheaper than an argmax over the vocabulary.
     own = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     hit = ops.cast(own >= ops.max(logits, axis=-1), "float32")
     total = ops.sum(weights)
@@ -38,7 +38,7 @@ def binary_cross_entropy(scores: Any, labels: Any, weights: Any) -> dict[str, tu
     Args:
         scores: (…) log odds of 1.
         labels: (…) float32, 0 or 1.
-        weights: (…) float32, 0 for a place that does not count.
+        weights: (…) float32 loss weights, 0 where an entry does not count.
 
     Returns:
         {"loss": (Σ w·nats, Σ w), "accuracy": (Σ w·[hit], Σ w)}.

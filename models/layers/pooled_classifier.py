@@ -1,4 +1,4 @@
-"""A few classes told apart by one vector a row."""
+"""Classification of rows from the pooled vector."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class PooledClassifier(ScorerLayer):
     """A scorer with one dense layer on the pooled vector.
 
     Args:
-        network: Provides the pooled vector.
-        name: Of the objective.
+        network: The network that provides the pooled vector.
+        name: Name of the objective.
         num_classes: N.
-        labels: Key of the labels, (B,) int32, in a batch.
+        labels: Batch key of the labels, (B,) int32.
         logits: Key of the predictions, (B, N).
     """
 
@@ -37,14 +37,14 @@ class PooledClassifier(ScorerLayer):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
+        """Create the variables."""
         self.output_projection.build((None, self.hidden_dim))
         self.built = True
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss and accuracy, one a row."""
+        """Loss and accuracy over rows, and the logits (B, N)."""
         logits = ops.cast(self.output_projection(outputs[keys.POOLED_OUTPUT]), "float32")  # (B, N)
         predictions = {self.logits_key: logits}
         if self.labels_key not in batch:

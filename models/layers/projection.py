@@ -1,4 +1,4 @@
-"""The dense layer as every family here starts it: truncated normal kernels, zero biases."""
+"""Dense layers with BERT's initialisation: truncated normal kernels, zero biases."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def projection(
 
     Args:
         units: Width of the output.
-        name: Last part but one of its variables' paths.
-        dtype: Policy name, ``float32`` or ``mixed_bfloat16``.
-        stddev: Of the normal distribution that kernels are drawn from, cut at two deviations.
+        name: Name of the layer, the second-to-last part of its variables' paths.
+        dtype: Dtype policy, ``float32`` or ``mixed_bfloat16``.
+        stddev: Standard deviation of the kernel's normal distribution, truncated at two deviations.
         use_bias: Whether a bias is added.
     """
     initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
@@ -35,10 +35,10 @@ def projection(
 
 @cache
 def _with_bias(activation: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Addition of a bias and an activation, as plain operations and compiled.
+    """Bias and activation as one function: plain, and compiled.
 
-    One for all layers of a process: compiled once for each shape, where a layer's own would be
-    compiled in every layer of every network, and never let go of.
+    Cached, so that all layers of a process share it and it is compiled once per shape. A function
+    per layer would be compiled again for every layer of every network, and never be freed.
     """
     curve = activation_called(activation)
 
@@ -50,19 +50,19 @@ def _with_bias(activation: str) -> tuple[Callable[..., Any], Callable[..., Any]]
 
 
 class ActivatedProjection(keras.layers.Dense):
-    """A dense layer and its activation, the bias added where the activation is computed.
+    """A dense layer with an activation, where bias and activation are one function.
 
-    In training on TensorFlow's CPU bias and activation are one compiled function; elsewhere, and
-    where a model is exported, they are plain operations. Values agree up to rounding.
+    In training with TensorFlow on CPU, this function is compiled. Elsewhere, and in exported
+    models, it is made of plain operations. The results are the same up to rounding.
 
     Args:
         units: Width of the output.
         activation: Name of the activation.
-        name: Last part but one of its variables' paths.
-        dtype: Policy name of the matrix product; the activation is computed in float32.
+        name: Name of the layer, the second-to-last part of its variables' paths.
+        dtype: Dtype policy of the matrix product; the activation is computed in float32.
 
     Shape:
-        (…, D) → (…, units) in the compute type.
+        (…, D) → (…, units) in the compute dtype.
     """
 
     def __init__(self, units: int, *, activation: str, name: str, dtype: str):

@@ -1,4 +1,4 @@
-"""What every scorer is: a layer that may change the batch before the network sees it."""
+"""Base class of scorers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import keras
 
 
 class ScorerLayer(keras.layers.Layer):
-    """A `models.protocols.Scorer` that leaves the batch as it is."""
+    """A `models.protocols.Scorer` that does not change the batch."""
 
     def prepare(self, batch: dict, training: bool) -> dict:
-        """Nothing to change."""
+        """Return the batch unchanged."""
         return batch

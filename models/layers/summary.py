@@ -1,8 +1,8 @@
-"""One vector a row, read where the network says that it sums a row up.
+"""Summary of a row: one vector per row from the network's last layer.
 
-first   position 0, which a bidirectional network sees everything from (BERT's [CLS])
-last    the last real token, the only one that a causal network shows the whole row (GPT)
-mean    the mean of all real tokens
+first   position 0, BERT's [CLS], for bidirectional networks
+last    the last token before the padding, for causal networks (GPT), where only it sees the row
+mean    the mean of all tokens without padding
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ FIRST, LAST, MEAN = "first", "last", "mean"
 
 
 def summary_positions(summary: str, batch: Mapping[str, Any]) -> Any:
-    """(B, 1) int32, the position that sums each row up.
+    """The summary position of each row, (B, 1) int32.
 
     Args:
-        summary: The network's; `FIRST` or `LAST`.
-        batch: With token_ids, and padding_mask where rows are padded on the right.
+        summary: The network's ``row_summary``, `FIRST` or `LAST`.
+        batch: A batch with token_ids, and with padding_mask if rows are padded (on the right).
     """
     first = ops.zeros_like(batch[keys.TOKEN_IDS][:, :1])
     if summary == FIRST:
@@ -37,13 +37,13 @@ def summary_positions(summary: str, batch: Mapping[str, Any]) -> Any:
 
 
 def row_vectors(summary: str, batch: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:
-    """(B, D) float32, what the network's last layer holds of each row.
+    """The summary vector of each row, (B, D) float32.
 
     Args:
-        summary: The network's.
-        batch: What the network was fed; where it was read at some positions alone
-            (`models.reading`), the summary's is the first of them.
-        outputs: Its outputs, sequence_output among them.
+        summary: The network's ``row_summary``.
+        batch: The network's input. If it has ``read_positions`` (`models.reading`), the first of
+            them is the summary position.
+        outputs: The network's outputs, with sequence_output.
     """
     sequence = outputs[keys.SEQUENCE_OUTPUT]
     if summary == MEAN:

@@ -1,4 +1,4 @@
-"""A few classes told apart at each token."""
+"""Classification of tokens."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class TokenClassifier(ScorerLayer):
     """A scorer with one dense layer on each token's vector.
 
     Args:
-        network: Provides the tokens' vectors.
-        name: Of the objective.
+        network: The network that provides the tokens' vectors.
+        name: Name of the objective.
         num_classes: N.
-        labels: Key of the labels, (B, T) int32, in a batch.
-        weights: Key of their weights, (B, T) float32, 0 for a token that is not asked about.
+        labels: Batch key of the labels, (B, T) int32.
+        weights: Batch key of the loss weights, (B, T) float32, 0 for a token without a label.
         logits: Key of the predictions, (B, T, N).
     """
 
@@ -38,14 +38,14 @@ class TokenClassifier(ScorerLayer):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
+        """Create the variables."""
         self.output_projection.build((None, None, self.hidden_dim))
         self.built = True
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss and accuracy at the tokens that are asked about."""
+        """Loss and accuracy over the labelled tokens, and the logits (B, T, N)."""
         hidden = outputs[keys.SEQUENCE_OUTPUT]
         logits = ops.cast(self.output_projection(hidden), "float32")  # (B, T, N)
         predictions = {self.logits_key: logits}

@@ -1,4 +1,4 @@
-"""From a vector to scores of all tokens, by the network's own token table."""
+"""Token prediction with an output matrix that is tied to the network's token embedding."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ ops: Any = keras.ops
 
 
 def tied_logits(hidden: Any, table: Any, bias: Any, compute_dtype: str) -> Any:
-    """Scores of every token: products with its vector, and a bias of its own.
+    """Logits of all tokens: product with the token embedding, plus a bias.
 
     Args:
         hidden: (…, E).
-        table: The token table, (V, E).
+        table: The token embedding, (V, E).
         bias: (V,).
-        compute_dtype: Of the product.
+        compute_dtype: Dtype of the product.
 
     Returns:
         (…, V) float32.
@@ -30,14 +30,15 @@ def tied_logits(hidden: Any, table: Any, bias: Any, compute_dtype: str) -> Any:
 
 
 class TokenPrediction(keras.layers.Layer):
-    """BERT's prediction head: dense → activation → LayerNorm → the token table and a bias.
+    """BERT's prediction head: dense → activation → LayerNorm → tied token embedding and a bias.
 
-    Where the table is narrower than the network (ALBERT, ELECTRA), the dense layer goes down to it.
+    If the embedding is narrower than the network (ALBERT, ELECTRA), the dense layer reduces the
+    width.
 
     Args:
-        network: Whose table, width, activation (``head_activation`` where it has that), LayerNorm
-            epsilon and dtype it takes.
-        name: Of the layer.
+        network: The network. The head uses its token embedding, width, LayerNorm epsilon, dtype and
+            ``head_activation``, if it has one, else its ``activation``.
+        name: Name of the layer.
 
     Reference:
         Devlin et al. 2019, arXiv 1810.04805, 3.1; Lan et al. 2020, arXiv 1909.11942, 3.1.
@@ -47,7 +48,7 @@ class TokenPrediction(keras.layers.Layer):
         dtype = network.dtype_policy.name
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.hidden_dim = network.hidden_dim
-        # Behind a function, so that Keras does not count the network's table among our weights.
+        # Wrapped in a function, so that Keras does not track the network's embedding here.
         self._table = lambda: network.token_embedding.embeddings
         self.vocabulary_size, self.embedding_dim = self.tied_embedding.shape
         self.transform = ActivatedProjection(
@@ -62,10 +63,11 @@ class TokenPrediction(keras.layers.Layer):
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
-        """Make the variables."""
+        """Create the variables."""
         self.transform.build((None, None, self.hidden_dim))
         self.norm.build((None, None, self.embedding_dim))
-        # autocast would round it to bfloat16 on every use: that of the layer is for inputs only.
+        # The variable's autocast would round it to bfloat16 at every use; the layer's own setting
+        # applies to inputs only.
         self.output_bias = self.add_weight(
             shape=(self.vocabulary_size,), initializer="zeros", name="output_bias", autocast=False
         )
@@ -73,7 +75,7 @@ class TokenPrediction(keras.layers.Layer):
 
     @property
     def tied_embedding(self) -> Any:
-        """The network's variable that is our output matrix, (V, E)."""
+        """The network's token embedding, used as the output matrix, (V, E)."""
         return self._table()
 
     def logits(self, hidden: Any, training: bool | None = None) -> Any:

@@ -1,8 +1,8 @@
-"""Element-wise functions compiled as one, where TensorFlow would run them operation by operation.
+"""Fusing element-wise functions with XLA, for TensorFlow on CPU.
 
-On a CPU TensorFlow makes a pass over memory for each of a GELU's ten operations, forward and back;
-compiled by XLA they are one pass. Matrix products stay outside: oneDNN's are faster than XLA's. On
-JAX everything is compiled anyway, and on a GPU the step as a whole.
+Without it, TensorFlow passes over memory once for each of a GELU's ten operations, forward and
+backward. Compiled with XLA, it is one pass. Matrix products are not included: oneDNN's are faster
+than XLA's. JAX compiles everything anyway, and on a GPU the whole step is compiled.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import keras
 
 
 def xla_elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, with forward and gradient each compiled as one on TensorFlow's CPU.
+    """Compile `function` and its gradient, for TensorFlow on CPU.
 
-    The gradient computes the forward pass anew: cheaper than keeping what is in between.
+    The gradient recomputes the forward pass, which is cheaper than storing the intermediate values.
 
     Args:
-        function: Of tensors only, to one tensor; no random numbers (ruinous inside), no variables.
+        function: A function from tensors to one tensor, without variables and without random
+            numbers (very slow in XLA).
 
     Returns:
-        A function with the same values up to rounding; `function` itself on other backends.
+        A function with the same results up to rounding; `function` itself on other backends.
     """
     if keras.backend.backend() != "tensorflow":
         return function

@@ -1,12 +1,13 @@
-r"""Byte-level BPE: the bytes of a text, merged pair by pair in the order the pairs were learned.
+r"""Byte-level BPE: the bytes of a text, merged pair by pair in the order of learning.
 
-text → NFC → words of GPT-2's pattern, each with the blank before it
-     → their bytes → pieces: of all pairs that were learned, the earliest joins first
+text → NFC → words by GPT-2's pattern, each with the space before it
+     → bytes → tokens: the pair with the earliest merge is merged first, until none is left
 
-Every text has a spelling, so no token is unknown, and case and blanks are kept. Learned with the
-Rust package ``tokenizers``, run with tensorflow-text, so that the served graph holds it. There is
-no such operation there, but SentencePiece's BPE comes to the same (decision 0013): the bytes are
-read as Latin-1, so that each is a character, and the order of a merge is the score of its piece.
+Every text can be encoded, so there are no unknown tokens; case and whitespace are kept. Merges are
+learned with the Rust package ``tokenizers`` and applied with tensorflow-text, so that the tokenizer
+can be part of the served graph. tensorflow-text has no byte-level BPE, but SentencePiece's BPE is
+equivalent (decision 0013): bytes are read as Latin-1 characters, and the rank of a merge gives the
+score of its token.
 
 References: Sennrich et al. 2016, arXiv 1508.07909, section 3.2; Radford et al. 2019, "Language
 Models are Unsupervised Multitask Learners", section 2.2, with ``encoder.py`` of openai/gpt-2;
@@ -34,34 +35,34 @@ from models.sentencepiece_model import bpe_model
 KEEPS_CASE = True
 ADDS_WORDS = False
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-SMALLEST = 261  # ids: each byte, and the special tokens
+SMALLEST = 261  # smallest vocabulary: 256 bytes and 5 special tokens
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
 SETTINGS = "tokenizer.json"
 
-_BLANK = r"\t-\r \x{85}\p{Z}"  # what Unicode calls white space; RE2's own \s is ASCII alone
-# GPT-2's pattern but for ``\s+(?!\S)``, which RE2 cannot look ahead for: before a word the last of
-# several blanks is the word's own, so it is parted from the others first.
+_BLANK = r"\t-\r \x{85}\p{Z}"  # Unicode white space; RE2's \s is ASCII only
+# GPT-2's pattern has a look-ahead, ``\s+(?!\S)``, which RE2 lacks. It leaves the last of several
+# spaces to the word after them: "a   b" → "a", "  ", " b". So that space is split off first.
 _LAST_BLANK = rf"([{_BLANK}]+)([{_BLANK}][^{_BLANK}])"
 _WORD = (
     r"'s|'t|'re|'ve|'m|'ll|'d"
     rf"| ?\p{{L}}+| ?\p{{N}}+| ?[^{_BLANK}\p{{L}}\p{{N}}]+|[{_BLANK}]+"
 )
-_BETWEEN = b"\xff"  # written behind each word: no UTF-8 has this byte
+_BETWEEN = b"\xff"  # word separator: this byte never occurs in UTF-8
 
-_CHUNK_CHARACTERS = 400_000  # text per call: a word that comes again in it is cut only once
+_CHUNK_CHARACTERS = 400_000  # text per call; each distinct word of a call is tokenized once
 
-# Kinds of character, and whether a unit starts between two of them.
+# Kinds of character. _STARTS[a, b]: whether a unit starts at a character of kind b after kind a.
 _INSIDE, _SPACE, _BLANK_SIGN, _LETTER, _DIGIT, _IDEOGRAPH, _OTHER = range(7)
 _STARTS = np.ones((7, 7), bool)
 _STARTS[:, _INSIDE] = False
-_STARTS[_SPACE, _LETTER:] = False  # the blank belongs to the word after it
+_STARTS[_SPACE, _LETTER:] = False  # a space belongs to the word after it
 for _same in (_LETTER, _DIGIT, _OTHER):
     _STARTS[_same, _same] = False
 
 
 def _alphabet() -> tuple[str, ...]:
-    """GPT-2's character for each byte: itself where it can be seen, else one from U+0100 on."""
+    """GPT-2's character for each byte: the byte itself if printable, else one from U+0100 on."""
     seen = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return tuple(chr(byte) if byte in seen else chr(next(others)) for byte in range(256))
@@ -72,29 +73,28 @@ _BYTE = {character: byte for byte, character in enumerate(ALPHABET)}
 
 
 def learn(texts: Iterable[str], *, vocabulary_size: int) -> ByteBPE:
-    """Learn merges; the same texts give the same ones, on any number of cores.
+    """Learn a tokenizer; the same texts give the same merges, on any number of cores.
 
-    Pairs of equal frequency are ordered by the ids of their pieces, and those come from the bytes
-    in GPT-2's order and the merges before; no hash map has a say in it.
+    Pairs of equal frequency are ordered by the ids of their tokens, never by a hash map.
 
     Args:
-        texts: Any number of texts; none is held in memory, their words are.
-        vocabulary_size: Pieces wanted, the five special ones counted; a small text gives fewer.
+        texts: Any number of texts; only their distinct words are kept in memory.
+        vocabulary_size: Number of tokens, including the five special ones; short texts give fewer.
 
     Returns:
-        Ids: ``<s> <pad> </s> <unk>``, the 256 bytes, the merges in order, ``<mask>``: the special
-        ones as RoBERTa's files have them. No merge gives a special token's name, for letters and
-        signs are different words.
+        A tokenizer with the ids ``<s> <pad> </s> <unk>``, the 256 bytes, the merges in order and
+        ``<mask>``; the special tokens are at RoBERTa's positions. No merge can spell a special
+        token, because letters and punctuation are never in one word.
 
     Raises:
-        ContractViolation: There is no text, or no room for the bytes.
+        ContractViolation: There is no text, or the vocabulary is too small for the bytes.
     """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     if vocabulary_size < SMALLEST:
         raise ContractViolation(
             f"tokenizer: vocabulary_size {vocabulary_size} is less than the {SMALLEST} of the 256"
-            f" bytes and {len(SPECIAL_TOKENS)} special tokens; ask for more"
+            f" bytes and {len(SPECIAL_TOKENS)} special tokens; increase it"
         )
     tokenizer: Any = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.NFC()
@@ -117,19 +117,19 @@ def learn(texts: Iterable[str], *, vocabulary_size: int) -> ByteBPE:
 
 
 class ByteBPE:
-    """A vocabulary and its merges at work: text to ids and back.
+    """A byte-level BPE tokenizer: a vocabulary and its merges.
 
-    A special token's name written in a text is spelled in pieces and never gives its id; neither
-    does any other entry that no merge leads to (``<|endoftext|>`` of the published files).
+    A special token's name in a text is split like any other text and never gives the special id.
+    The same holds for entries that no merge produces, such as ``<|endoftext|>``.
 
     Args:
-        vocabulary: Pieces in GPT-2's alphabet in the order of their ids; the 256 bytes and the five
-            special tokens among them.
-        merges: Pairs of pieces, the first to be joined first.
+        vocabulary: Tokens in GPT-2's alphabet, ordered by id, with the 256 bytes and the five
+            special tokens.
+        merges: Pairs of tokens in order of precedence.
 
     Raises:
-        ContractViolation: A byte or a special token is missing, a piece comes twice, or a merge
-            joins or gives what is not there.
+        ContractViolation: A byte or a special token is missing, a token is repeated, or a merge
+            uses or gives a token that does not exist.
 
     References: Sennrich et al. 2016, arXiv 1508.07909; Radford et al. 2019.
     """
@@ -151,7 +151,7 @@ class ByteBPE:
                 f"tokenizer: the vocabulary lacks {len(missing)} of the special tokens and bytes:"
                 f" {' '.join(missing[:8])}"
             )
-        self._order = dict.fromkeys(ALPHABET, 0)  # of each piece that a text can have
+        self._order = dict.fromkeys(ALPHABET, 0)  # {token: merge rank}; 0 for a single byte
         for number, (left, right) in enumerate(self.merges, 1):
             joined = left + right
             if not {left, right} <= self._order.keys() or joined in self._order:
@@ -172,12 +172,12 @@ class ByteBPE:
 
     @cached_property
     def special_ids(self) -> tuple[int, ...]:
-        """Ids that no text has, so that no predicted or random token may be one."""
+        """Ids that never come from text; never predicted, never random replacements."""
         return tuple(i for i, piece in enumerate(self.vocabulary) if piece not in self._order)
 
     @property
     def digest(self) -> str:
-        """sha256 of all that decides the ids of a text."""
+        """sha256 of everything that affects the ids of a text."""
         return self._digest
 
     @cached_property
@@ -187,7 +187,7 @@ class ByteBPE:
 
     @cached_property
     def _bytes(self) -> list[bytes]:
-        """What each id stands for in a text; of the special tokens their names."""
+        """The bytes of each id; for special tokens, their names."""
         return [
             bytes(map(_BYTE.__getitem__, piece)) if piece in self._order else piece.encode()
             for piece in self.vocabulary
@@ -195,9 +195,10 @@ class ByteBPE:
 
     @cached_property
     def _pieces(self) -> Any:
-        """SentencePiece joins the two neighbours whose *joined* piece was learned first.
+        """The SentencePiece tokenizer for the words.
 
-        That is the pair that was learned, for a piece comes out of its own text in one way alone.
+        SentencePiece merges the neighbours whose *merged* token has the lowest rank. This is the
+        learned pair, because a learned token is split from its own text in only one way.
         """
         import tensorflow as tf
         import tensorflow_text as tf_text
@@ -213,7 +214,7 @@ class ByteBPE:
         )
 
     def _tokenize(self, texts: Any) -> Any:
-        """(B,) strings → ragged (B, n) int32; the same ops in preparation and when served."""
+        """(B,) strings → ragged (B, n) int32; the same ops for training data and serving."""
         import tensorflow as tf
         import tensorflow_text as tf_text
 
@@ -228,16 +229,16 @@ class ByteBPE:
         return ragged.from_row_splits(found.values, tf.gather(found.row_splits, words.row_splits))
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One (n,) int32 array of ids a text, with no special tokens added.
+        """One (n,) int32 array of ids per text, without special tokens.
 
-        Chunks run in two threads or more; the result does not depend on how many.
+        Runs in several threads; the result does not depend on their number.
         """
         import tensorflow as tf
 
         _ = self._pieces  # built once, before the threads start
 
         def run(chunk: list[str]) -> list[np.ndarray]:
-            # A lone surrogate cannot be UTF-8 and means nothing; every other str can.
+            # Lone surrogates can't be encoded as UTF-8 and have no meaning: drop them.
             ragged = self._tokenize(tf.constant([text.encode("utf-8", "ignore") for text in chunk]))
             values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
             return [values[a:b] for a, b in pairwise(splits)]
@@ -248,15 +249,14 @@ class ByteBPE:
     def encode_with_places(
         self, texts: Sequence[str]
     ) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-        """As `encode`, with the text that the pieces were cut from and their places in it.
+        """As `encode`, with the normalised texts and each token's offsets in them.
 
-        The blank before a word is in the piece and not in its place, which is empty where the
-        piece is that blank alone. A piece of only some bytes of a character has the place of the
-        character.
+        Offsets do not include the space before a word, so they are empty for a token that is only
+        that space. A token with some of a character's bytes has the offsets of the character.
 
         Returns:
-            Of each text: itself, normalised; ids (n,) int32; where each piece begins and where it
-            ends there, (n,) int64 in characters.
+            (normalised text, ids (n,) int32, start offsets (n,) int64, end offsets (n,) int64) of
+            each text; offsets are in characters.
         """
         found = []
         for ids in self.encode(texts):
@@ -276,7 +276,7 @@ class ByteBPE:
 
     @cached_property
     def _blanks_before(self) -> np.ndarray:
-        """Bytes of blanks that a piece begins with, where it has more than blanks."""
+        """Bytes of white space at the start of each token; 0 for a token of white space only."""
         inner = (data.decode("utf-8", "surrogateescape") for data in self._bytes)
         widths = [
             len(text[: -len(text.lstrip())].encode()) if text.strip() else 0 for text in inner
@@ -284,20 +284,20 @@ class ByteBPE:
         return np.array(widths, np.int64)
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
-        """Text of ids, padding left out; U+FFFD for a character that lacks bytes."""
+        """The text of ids, without padding; U+FFFD for an incomplete character."""
         data = b"".join(self._bytes[int(i)] for i in ids if int(i) != self.pad_id)
         return data.decode("utf-8", "replace")
 
     def unit_starts(self, ids: np.ndarray) -> np.ndarray:
-        """(n,) bool: whether a piece starts a unit (a word; one CJK character).
+        """(n,) bool: whether a token starts a unit (a word, or one CJK character).
 
-        Words are those of the pattern: with the blank before them, and letters, digits and other
-        signs apart. The bytes of a character are never parted; where a piece goes from one CJK
-        character into the next, or holds several, they are one unit.
+        Words are those of GPT-2's pattern: with the space before them, and with letters, digits
+        and other characters separate. A character is never split between units. CJK characters
+        that share a token are one unit.
         """
         ids = np.asarray(ids, dtype=np.int64)
         first, last = self._first[ids], self._last[ids]
-        if not last.all():  # a piece from the inside of a character is of that character's kind
+        if not last.all():  # a token within a character takes over that character's kind
             last = last[np.maximum.accumulate(np.where(last, np.arange(len(ids)), 0))]
         starts = np.ones(len(ids), bool)
         starts[1:] = _STARTS[last[:-1], first[1:]]
@@ -305,13 +305,13 @@ class ByteBPE:
 
     @cached_property
     def _first(self) -> np.ndarray:
-        """Kind of the character each piece begins with, `_INSIDE` where it goes on with one."""
+        """Kind of each token's first character; `_INSIDE` if it starts within a character."""
         heads = (data[: _width(data[0])] if data else b"" for data in self._bytes)
         return np.array([_kind(head) for head in heads], np.uint8)
 
     @cached_property
     def _last(self) -> np.ndarray:
-        """Kind of the last character that begins in each piece, `_INSIDE` where none does."""
+        """Kind of the last character that starts in each token; `_INSIDE` if none does."""
         return np.array([_kind(data[_last_start(data) :]) for data in self._bytes], np.uint8)
 
     def module(self) -> Any:
@@ -323,18 +323,18 @@ class ByteBPE:
         class ByteBPEModule(tf.Module):
             def __init__(self):
                 super().__init__()
-                self.pieces = outer._pieces  # tracked, so that a SavedModel holds them
+                self.pieces = outer._pieces  # tracked, so that a SavedModel includes it
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
             def __call__(self, texts: Any):
-                # A client may send bytes that are not UTF-8; a corpus never holds any.
+                # A client may send invalid UTF-8; a corpus never has any.
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 return outer._tokenize(texts)
 
         return ByteBPEModule()
 
     def save(self, folder: str | Path) -> None:
-        """Write ``vocab.json``, ``merges.txt`` (as GPT-2 has them) and ``tokenizer.json``."""
+        """Write ``vocab.json`` and ``merges.txt`` in GPT-2's format, and ``tokenizer.json``."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_pieces(self, folder)
@@ -343,16 +343,16 @@ class ByteBPE:
 
     @classmethod
     def learned(cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> ByteBPE:
-        """One whose pieces are learned from texts (`learn`); it keeps case."""
+        """Learn a tokenizer from texts (`learn`). It always keeps case."""
         del lowercase
         return learn(texts, vocabulary_size=vocabulary_size)
 
     @classmethod
     def load(cls, folder: str | Path) -> ByteBPE:
-        """Read what `save` wrote.
+        """Load a tokenizer that `save` wrote.
 
         Raises:
-            ContractViolation: The vocabulary is not the one that was saved.
+            ContractViolation: A file was changed.
         """
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text("utf-8"))
@@ -374,10 +374,10 @@ def write_pieces(tokenizer: ByteBPE, folder: Path) -> None:
 
 
 def read_pieces(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
-    """Pieces in the order of their ids and merges, of ``vocab.json`` and ``merges.txt``.
+    """Tokens ordered by id, and merges, from ``vocab.json`` and ``merges.txt``.
 
     Raises:
-        ContractViolation: A file is not what it claims to be.
+        ContractViolation: A file is malformed.
     """
     vocabulary = in_order(json.loads((folder / VOCABULARY).read_text("utf-8")), folder / VOCABULARY)
     merges: list[tuple[str, str]] = []
@@ -388,17 +388,17 @@ def read_pieces(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
         left, _, right = line.partition(" ")
         if not left or not right or " " in right:
             raise ContractViolation(
-                f"{folder / MERGES}:{number}: expected two pieces and a blank between them"
+                f"{folder / MERGES}:{number}: expected two pieces with a space between them"
             )
         merges.append((left, right))
     return vocabulary, merges
 
 
 def in_order(ids: Any, path: Path) -> list[str]:
-    """The pieces of {piece: id} in the order of their ids, without a gap.
+    """The tokens of {token: id}, ordered by id.
 
     Raises:
-        ContractViolation: It is no such thing.
+        ContractViolation: It is not such a mapping, or the ids have gaps.
     """
     if not isinstance(ids, dict) or sorted(map(str, ids.values())) != sorted(
         map(str, range(len(ids)))
@@ -408,20 +408,20 @@ def in_order(ids: Any, path: Path) -> list[str]:
 
 
 def _width(lead: int) -> int:
-    """Bytes of a character of UTF-8 by its first one."""
+    """Number of bytes of a UTF-8 character, from its first byte."""
     return 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0)
 
 
 def _last_start(data: bytes) -> int:
-    """Where the last character that begins in some bytes does, 0 where none does."""
+    """Index of the last byte that starts a character; 0 if none does."""
     return max((i for i, byte in enumerate(data) if byte & 0xC0 != 0x80), default=0)
 
 
 def _kind(data: bytes) -> int:
     """Kind of one character.
 
-    One that lacks bytes counts as what stands in the middle of those that begin so: E5 is an
-    ideograph, D0 a letter, EF BC a sign.
+    An incomplete character counts as one from the middle of the range that its bytes start: E5 is
+    an ideograph, D0 a letter, EF BC punctuation.
     """
     if not data or data[0] & 0xC0 == 0x80:
         return _INSIDE

@@ -1,14 +1,15 @@
-"""WordPiece: words cut into the longest pieces of a learned vocabulary.
+"""WordPiece: words split into the longest matching tokens of a learned vocabulary.
 
-text → normalise (control characters out, Unicode form, lower case without accents)
-     → split at blanks, at punctuation and round each CJK character
-     → pieces, those inside a word written with ``##``
+text → normalise (remove control characters, Unicode normal form, lower-case and strip accents)
+     → split at white space, at punctuation and around each CJK character
+     → tokens; those within a word start with ``##``
 
-Learned with the Rust package ``tokenizers`` (30 times faster than tensorflow-text's learner), run
-with tensorflow-text (2 to 10 times faster than Rust, and it goes into the served graph). The ids
-equal those of Rust's BertNormalizer + WordPiece. ``FastBertNormalizer`` alone does not give them:
-its lower-casing mode also folds compatibility characters (full-width punctuation becomes ASCII,
-½ becomes 1⁄2), which misses the published Chinese vocabularies; so lower case is made here.
+The vocabulary is learned with the Rust package ``tokenizers`` (30 times faster than
+tensorflow-text's learner) and applied with tensorflow-text (2 to 10 times faster than Rust, and it
+can be part of the served graph). The ids equal those of Rust's BertNormalizer + WordPiece.
+``FastBertNormalizer`` is not used for lower-casing, because it also folds compatibility characters
+(full-width punctuation becomes ASCII, ½ becomes 1⁄2), which the published Chinese vocabularies do
+not expect.
 
 Reference: Devlin et al. 2019, arXiv 1810.04805, section 3; Song et al. 2021, arXiv 2012.15524.
 """
@@ -31,30 +32,31 @@ import numpy as np
 from fourstage.errors import ContractViolation
 
 KEEPS_CASE = False
-ADDS_WORDS = True  # takes words of a domain into a vocabulary that was learned elsewhere
+ADDS_WORDS = True  # words of a domain can be added to an existing vocabulary
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
 
-# Removed before anything else: control characters but tab and line ends, U+FFFD, format characters
-# (zero width, direction), private use. RE2 syntax.
+# Characters that are removed first: control characters except tab and line ends, U+FFFD, format
+# characters (zero width, direction), private use. RE2 syntax.
 REMOVED = r"[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}\p{Co}]+"
 
-# Share of a text's characters that get their own pieces; the rarest rest is spelled [UNK].
+# Share of the text that the alphabet must cover; words with rarer characters become [UNK].
 CHARACTER_COVERAGE = 0.99995
 
-_CHUNK_CHARACTERS = 200_000  # text per call of the op: large enough to hide its fixed cost
+_CHUNK_CHARACTERS = 200_000  # text per call: large enough to make the fixed cost negligible
 
 
 def normalise(texts: Any, *, lowercase: bool, keep_case: bool = False) -> Any:
-    """The one text normalisation, for preparation and for the served graph.
+    """Normalise text, both for training data and in the served graph.
 
     Args:
         texts: (B,) string tensor, valid UTF-8.
-        lowercase: Whether case and accents are dropped; otherwise the text is put into NFC, which
-            corpora are in already and a served text may not be.
-        keep_case: Whether letters stay capitals nevertheless. The text has the same characters at
-            the same places: the one capital whose lower case is two, İ, has lost its dot by then.
+        lowercase: Whether case and accents are dropped. Otherwise the text is put into NFC; corpora
+            already are, but a served text may not be.
+        keep_case: Whether capitals are kept despite `lowercase`. The text then has the same length
+            as with lower case: İ, the only capital whose lower case has two characters, has already
+            lost its dot.
 
     Returns:
         (B,) string tensor.
@@ -71,18 +73,20 @@ def normalise(texts: Any, *, lowercase: bool, keep_case: bool = False) -> Any:
 
 
 def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> list[str]:
-    """Learn a vocabulary; the same texts give the same list, on any number of cores.
+    """Learn a vocabulary; the same texts give the same one, on any number of cores.
 
-    The learner numbers the pieces ``##x`` in the order of a hash map, and ties between equally
-    frequent pairs go by number. Handing it all single characters beforehand, sorted, fixes that.
+    The learner itself is not deterministic: it numbers the tokens ``##x`` in the order of a hash
+    map, and their numbers decide between equally frequent pairs. Passing it all single characters,
+    sorted, fixes their numbers.
 
     Args:
-        texts: Any number of texts, gone through twice; none is held in memory, their words are.
-        vocabulary_size: Pieces wanted, the five special ones counted; a small text gives fewer.
+        texts: Any number of texts, iterated over twice; only their distinct words are kept in
+            memory.
+        vocabulary_size: Number of tokens, including the five special ones; short texts give fewer.
         lowercase: Whether case and accents are dropped.
 
     Returns:
-        Pieces in the order of their ids, ``[PAD] [UNK] [CLS] [SEP] [MASK]`` first.
+        Tokens ordered by id, starting with ``[PAD] [UNK] [CLS] [SEP] [MASK]``.
 
     Raises:
         ContractViolation: There is no text, or its characters alone fill the vocabulary.
@@ -114,7 +118,7 @@ def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> lis
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()  # type: ignore[assignment]
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary_size,
-        special_tokens=singles,  # named so there, but all it does is number them in this order
+        special_tokens=singles,  # despite its name, this only numbers them in this order
         initial_alphabet=list(alphabet),
         limit_alphabet=len(alphabet),
         min_frequency=2,
@@ -126,7 +130,13 @@ def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> lis
 
 
 def _alphabet(counts: Counter[str], most: int) -> list[str]:
-    """The most frequent characters that cover the text, sorted by code point."""
+    """The most frequent characters, up to `CHARACTER_COVERAGE`, sorted by code point.
+
+    Args:
+        counts: {character: count}.
+        most: Largest number of tokens for single characters; a character that can be within a word
+            takes two, ``x`` and ``##x``.
+    """
     tail = sum(counts.values()) * (1 - CHARACTER_COVERAGE)
     ranked = sorted(counts, key=lambda c: (-counts[c], c))
     slots = 0
@@ -142,7 +152,7 @@ def _alphabet(counts: Counter[str], most: int) -> list[str]:
 
 
 def _stands_alone(character: str) -> bool:
-    """Whether a character is always a word of its own: punctuation and CJK ideographs."""
+    """Whether a character is always a word by itself: punctuation and CJK ideographs."""
     import unicodedata
 
     return (
@@ -168,16 +178,16 @@ def is_cjk(character: str) -> bool:
 
 
 class WordPiece:
-    """A vocabulary at work: text to ids and back.
+    """A WordPiece tokenizer.
 
-    A special token's name written in a text is spelled in pieces and never gives its id.
+    A special token's name in a text is split like any other text and never gives the special id.
 
     Args:
-        vocabulary: Pieces in the order of their ids, the five special ones among them.
+        vocabulary: Tokens ordered by id, with the five special ones.
         lowercase: Whether case and accents are dropped.
 
     Raises:
-        ContractViolation: A special token is missing, or a piece comes twice.
+        ContractViolation: A special token is missing, or a token is repeated.
 
     Reference: Devlin et al. 2019, arXiv 1810.04805.
     """
@@ -201,12 +211,12 @@ class WordPiece:
 
     @property
     def special_ids(self) -> tuple[int, ...]:
-        """Ids that no predicted or random token may be."""
+        """Ids that are never predicted and never random replacements."""
         return (self.pad_id, self.unknown_id, self.cls_id, self.sep_id, self.mask_id)
 
     @property
     def digest(self) -> str:
-        """sha256 of all that decides the ids of a text."""
+        """sha256 of everything that affects the ids of a text."""
         return self._digest
 
     @cached_property
@@ -236,22 +246,22 @@ class WordPiece:
         return tf_text.FastBertNormalizer(lower_case_nfd_strip_accents=False)
 
     def _tokenize(self, texts: Any) -> Any:
-        """(B,) strings → ragged (B, n) int32; the same ops in preparation and when served."""
+        """(B,) strings → ragged (B, n) int32; the same ops for training data and serving."""
         return self._pieces.tokenize(
             self._blanks.normalize(normalise(texts, lowercase=self.lowercase))
         )
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """One (n,) int32 array of ids a text, with no special tokens added.
+        """One (n,) int32 array of ids per text, without special tokens.
 
-        Chunks run in two threads or more; the result does not depend on how many.
+        Runs in several threads; the result does not depend on their number.
         """
         import tensorflow as tf
 
         _ = self._pieces, self._blanks  # built once, before the threads start
 
         def run(chunk: list[str]) -> list[np.ndarray]:
-            # A lone surrogate cannot be UTF-8 and means nothing; every other str can.
+            # Lone surrogates can't be encoded as UTF-8 and have no meaning: drop them.
             ragged = self._tokenize(tf.constant([text.encode("utf-8", "ignore") for text in chunk]))
             return _rows(ragged)
 
@@ -261,11 +271,11 @@ class WordPiece:
     def encode_with_places(
         self, texts: Sequence[str]
     ) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
-        """As `encode`, with the text that the pieces were cut from and their places in it.
+        """As `encode`, with the normalised texts and each token's offsets in them.
 
         Returns:
-            Of each text: itself, normalised; ids (n,) int32; where each piece begins and where it
-            ends there, (n,) int64 in characters.
+            (normalised text, ids (n,) int32, start offsets (n,) int64, end offsets (n,) int64) of
+            each text; offsets are in characters.
         """
         import tensorflow as tf
 
@@ -286,7 +296,7 @@ class WordPiece:
             return [one for part in pool.map(run, _chunks(texts)) for one in part]
 
     def with_case(self, texts: Sequence[str]) -> list[str]:
-        """The normalised texts of `encode_with_places`, but with capitals where they were."""
+        """The normalised texts of `encode_with_places`, but with their original case."""
         import tensorflow as tf
 
         found: list[str] = []
@@ -297,7 +307,7 @@ class WordPiece:
         return found
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids: words parted by blanks, CJK characters not, padding left out."""
+        """The text of ids, without padding; words are separated by spaces, except between CJK."""
         words: list[str] = []
         for i in ids:
             piece = self.vocabulary[int(i)]
@@ -314,7 +324,7 @@ class WordPiece:
         return text
 
     def unit_starts(self, ids: np.ndarray) -> np.ndarray:
-        """(n,) bool: whether a piece starts a unit (a word; one CJK character)."""
+        """(n,) bool: whether a token starts a unit (a word, or one CJK character)."""
         return self._starts[np.asarray(ids, dtype=np.int64)]
 
     def module(self) -> Any:
@@ -326,19 +336,19 @@ class WordPiece:
         class WordPieceModule(tf.Module):
             def __init__(self):
                 super().__init__()
-                self.pieces = outer._pieces  # tracked, so that a SavedModel holds them
+                self.pieces = outer._pieces  # tracked, so that a SavedModel includes them
                 self.blanks = outer._blanks
 
             @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
             def __call__(self, texts: Any):
-                # A client may send bytes that are not UTF-8; a corpus never holds any.
+                # A client may send invalid UTF-8; a corpus never has any.
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 return outer._tokenize(texts)
 
         return WordPieceModule()
 
     def save(self, folder: str | Path) -> None:
-        """Write ``vocab.txt`` (one piece a line) and ``tokenizer.json``."""
+        """Write ``vocab.txt`` (one token per line) and ``tokenizer.json``."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "vocab.txt").write_text("\n".join(self.vocabulary) + "\n", "utf-8", newline="\n")
@@ -347,19 +357,19 @@ class WordPiece:
 
     @classmethod
     def learned(cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> WordPiece:
-        """One whose pieces are learned from texts (`learn`)."""
+        """Learn a tokenizer from texts (`learn`)."""
         return cls(learn(texts, vocabulary_size=vocabulary_size, lowercase=lowercase), lowercase)
 
     @classmethod
     def load(cls, folder: str | Path) -> WordPiece:
-        """Read what `save` wrote.
+        """Load a tokenizer that `save` wrote.
 
         Raises:
-            ContractViolation: The vocabulary is not the one that was saved.
+            ContractViolation: The vocabulary was changed.
         """
         folder = Path(folder)
         settings = json.loads((folder / "tokenizer.json").read_text("utf-8"))
-        # Only \n ends a piece: splitlines would also cut at U+2028 and the like.
+        # Split at \n only: splitlines would also split at U+2028 and others.
         vocabulary = (folder / "vocab.txt").read_bytes().decode("utf-8").removesuffix("\n")
         tokenizer = cls(vocabulary.split("\n"), settings["lowercase"])
         if tokenizer.digest != settings["digest"]:
@@ -371,7 +381,7 @@ class WordPiece:
 
 
 def _rows(ragged: Any) -> list[np.ndarray]:
-    """A ragged tensor as one array a row."""
+    """The rows of a ragged tensor as arrays."""
     values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
     return [values[a:b] for a, b in pairwise(splits)]
 
