@@ -156,6 +156,11 @@ def check_compatible(
         parts[head] = literals("heads", head, folders, f"{where}head")
     if not parts:
         raise RecipeError(f"{where}a stage needs an objective or a head")
+    if head is not None and network.get("TRAINS"):
+        raise RecipeError(
+            f"{where}family {family!r} trains itself and has no vectors for a head to read;"
+            " fine-tune a network of another family"
+        )
     from_network = set(network.get("PROVIDES", ()))
     for name, part in parts.items():
         others = {

@@ -17,9 +17,11 @@ import numpy as np
 from models.catalogue import literals
 from models.evaluation.resampling import ratio_error
 from models.protocols import Context, TokenisedCorpus, Tokenizer
+from models.stage_format import head_file
 from models.training.assembly import build_objectives
 from models.training.stage_model import Means, StageModel, memory_of
-from models.training.trained_stage import load_stage
+from models.training.trained_stage import config_of, load_stage
+from models.training.trainer import own_trainer
 
 SEED = 20_201  # seed of the masks; losses measured with different seeds are not comparable
 BATCH_SIZE = 16
@@ -112,6 +114,15 @@ class HeldOut:
         return found
 
 
+def has_objective(folder: Path, objective: str, folders: Sequence[Path] = ()) -> bool:
+    """Whether a finished stage can be measured under an objective.
+
+    Without any pre-training there is no head that could predict a token.
+    """
+    own = own_trainer(config_of(folder)["family"], folders)
+    return own is not None or head_file(folder, objective).exists()
+
+
 def heldout_losses(
     folder: Path,
     tokenizer: Tokenizer,
@@ -139,6 +150,9 @@ def heldout_losses(
     Raises:
         RecipeError: The stage has no such head.
     """
+    own = own_trainer(config_of(folder)["family"], folders)
+    if own is not None:
+        return own.heldout_losses(folder, tokenizer, corpora)
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     scorer = stage.scorer(objective, stage.objective(objective, folders))
     length = sequence_length or stage.config["sequence_length"]

@@ -19,11 +19,16 @@ from models.training.job import TrainingJob
 from models.weights import load_weights, save_weights
 
 
+def config_of(folder: Path) -> dict[str, Any]:
+    """The ``config.json`` of a stage's folder."""
+    return json.loads((folder / CONFIG).read_text("utf-8"))
+
+
 def tasks_before(job: TrainingJob) -> dict[str, int]:
     """{task: its number} of the previous stages."""
     if job.initial is None:
         return {}
-    return dict(json.loads((job.initial / CONFIG).read_text("utf-8")).get("tasks", {}))
+    return dict(config_of(job.initial).get("tasks", {}))
 
 
 def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> None:
@@ -86,6 +91,28 @@ def write_stage(
         for name, path in head_files(job.initial).items():
             if name not in scorers:
                 shutil.copyfile(path, head_file(folder, name))
+    write_settings(job, folder, precision=precision, tasks=tasks, history=history, metrics=metrics)
+
+
+def write_settings(
+    job: TrainingJob,
+    folder: Path,
+    *,
+    precision: str,
+    tasks: Mapping[str, int],
+    history: Sequence[Mapping[str, float]],
+    metrics: Mapping[str, Any],
+) -> None:
+    """Write the files of a trained stage that are no weights.
+
+    Args:
+        job: The job that trained the stage.
+        folder: The stage's folder.
+        precision: ``float32`` or ``bfloat16``.
+        tasks: {task: its number}.
+        history: Metric rows.
+        metrics: Plain JSON.
+    """
     config = {
         "stage": job.stage.kind,
         "family": job.stage.family,
@@ -178,7 +205,7 @@ def load_stage(
     Raises:
         RecipeError: The tokenizer is not the one it was trained with.
     """
-    config = json.loads((folder / CONFIG).read_text("utf-8"))
+    config = config_of(folder)
     if config["tokenizer_digest"] != tokenizer.digest:
         raise RecipeError(
             f"{folder.name}: trained with tokenizer {config['tokenizer_digest'][:12]}, got"

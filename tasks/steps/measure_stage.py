@@ -22,7 +22,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     """
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.catalogue import answers_of
-    from models.evaluation.heldout import heldout_losses
+    from models.evaluation.heldout import has_objective, heldout_losses
     from models.evaluation.predict import predict
     from models.evaluation.probe import probe
     from models.evaluation.resampling import scores
@@ -34,9 +34,8 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         for role, artifact in step.inputs.items()
         if role.startswith("tokens ")
     }
-    # Without any pre-training there is no head that could guess a token.
     objective = settings["objective"]
-    measurable = f"heads/{objective}.safetensors" in stage.outputs
+    measurable = bool(objective) and has_objective(stage.folder, objective, folders)
     heldout = {
         name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
         for name, artifact in tokens.items()

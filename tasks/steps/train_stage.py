@@ -71,7 +71,7 @@ def train_stage(
 
 
 def _trained(job: TrainingJob, folder: Path, report: StageListener) -> Outcome:
-    from models.training.gradient import train
+    from models.training.trainer import train
 
     return train(job, folder, report)
 

@@ -56,7 +56,12 @@ CODE = {
     "tokenizer": ("tasks.steps.train_tokenizer", "tasks.store.kept"),
     "tokens": TOKENISING,
     "rows": TOKENISING,
-    "stage": ("tasks.steps.training_job", "models.training.gradient", LOADING),
+    "stage": (
+        "tasks.steps.training_job",
+        "models.training.trainer",
+        "models.training.gradient",
+        LOADING,
+    ),
     "measurement": (
         "tasks.steps.measure_stage",
         "tasks.steps.tokens",
