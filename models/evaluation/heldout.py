@@ -19,9 +19,9 @@ from models.evaluation.resampling import ratio_error
 from models.protocols import Context, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
 from models.training.assembly import build_objectives
+from models.training.own_trainer import own_trainer
 from models.training.stage_model import Means, StageModel, memory_of
 from models.training.trained_stage import config_of, load_stage
-from models.training.trainer import own_trainer
 
 SEED = 20_201  # seed of the masks; losses measured with different seeds are not comparable
 BATCH_SIZE = 16

@@ -1,51 +1,15 @@
-"""Which trainer a stage has: its family's own, or gradient descent.
-
-A family of networks is trained by gradient. One that is trained otherwise, such as a counted n-gram
-model, says ``TRAINS = True`` among its literals and is an `OwnTrainer`.
-"""
+"""Training a stage by the trainer that its family has: its own, or gradient descent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from models.catalogue import find, literals
-from models.protocols import TokenisedCorpus, Tokenizer
+from models.training.gradient import train as train_by_gradient
 from models.training.job import Outcome, TrainingJob, TrainingListener
-
-
-class OwnTrainer(Protocol):
-    """A family that trains itself; all of it are class methods."""
-
-    def train(
-        self, job: TrainingJob, folder: Path, listener: TrainingListener | None = None
-    ) -> Outcome:
-        """Train a stage, as `models.training.gradient.train`.
-
-        It writes its arrays as ``network.safetensors``, and the other files by `write_settings`.
-        """
-        ...
-
-    def heldout_losses(
-        self, folder: Path, tokenizer: Tokenizer, corpora: Mapping[str, TokenisedCorpus]
-    ) -> dict[str, dict[str, float]]:
-        """As `models.evaluation.heldout.heldout_losses`: ``loss`` and ``accuracy`` a corpus."""
-        ...
-
-
-def own_trainer(family: str, folders: Sequence[Path] = ()) -> OwnTrainer | None:
-    """The family, if it trains itself."""
-    if literals("families", family, folders).get("TRAINS"):
-        return find("families", family, folders)  # pyright: ignore[reportReturnType]
-    return None
+from models.training.own_trainer import own_trainer
 
 
 def train(job: TrainingJob, folder: Path, listener: TrainingListener | None = None) -> Outcome:
-    """Train a stage by its family's own trainer, or by gradient."""
+    """Train a stage; as `models.training.gradient.train`."""
     own = own_trainer(job.stage.family, job.folders)
-    if own is not None:
-        return own.train(job, folder, listener)
-    from models.training.gradient import train as train_by_gradient
-
-    return train_by_gradient(job, folder, listener)
+    return (own.train if own else train_by_gradient)(job, folder, listener)
