@@ -6,12 +6,14 @@ import os
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from fourstage.errors import EnvironmentFault
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGES = ("flows", "tasks", "models", "corpora", "data_contracts")  # beside this one
 
 OWNER = "FOURSTAGE_OWNER"
 TAG = "fourstage"  # tag of our runs and deployments on a Prefect server
@@ -81,6 +83,25 @@ def refuse_optimised() -> None:
             f"Python was started with -O or PYTHONOPTIMIZE={said}, which strips assertions and"
             " docstrings that packages used here need. Unset PYTHONOPTIMIZE, and leave -O out."
         )
+
+
+def refuse_shadowed() -> None:
+    """Refuse another project's packages under the names of ours.
+
+    ``models`` and ``tasks`` are names that many projects have. Where both are installed, Python
+    takes whichever comes first on its path, perhaps file by file.
+
+    Raises:
+        EnvironmentFault: Python would import another ``models``, ``tasks`` and so on.
+    """
+    for name in PACKAGES:
+        spec = find_spec(name)
+        if spec is None or spec.origin is None or Path(spec.origin).parents[1] != REPOSITORY:
+            raise EnvironmentFault(
+                f"Python finds another package {name!r} first: {spec and spec.origin}. Fourstage has"
+                f" the packages {', '.join(PACKAGES)}, so it needs an environment of its own: install it into a"
+                " fresh virtual environment, and take the other project's folder out of PYTHONPATH."
+            )
 
 
 def make_home() -> None:

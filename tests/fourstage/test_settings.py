@@ -1,10 +1,15 @@
-"""Addresses as they may be shown."""
+"""Addresses as they may be shown, and whose packages Python finds."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from fourstage.settings import without_credentials
+from fourstage.settings import REPOSITORY, without_credentials
 
 
 @pytest.mark.parametrize(
@@ -23,3 +28,18 @@ from fourstage.settings import without_credentials
 )
 def test_an_address_is_shown_without_its_password(address: str, shown: str):
     assert without_credentials(address) == shown
+
+
+def test_another_projects_package_of_one_of_our_names_is_refused(tmp_path: Path):
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "__init__.py").touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "fourstage.command", "list", "families"],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY.parent,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(REPOSITORY)])},
+    )
+    assert done.returncode == 1
+    assert "another package 'tasks' first" in done.stderr
+    assert "fresh virtual environment" in done.stderr
