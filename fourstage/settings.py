@@ -98,9 +98,10 @@ def refuse_shadowed() -> None:
         spec = find_spec(name)
         if spec is None or spec.origin is None or Path(spec.origin).parents[1] != REPOSITORY:
             raise EnvironmentFault(
-                f"Python finds another package {name!r} first: {spec and spec.origin}. Fourstage has"
-                f" the packages {', '.join(PACKAGES)}, so it needs an environment of its own: install it into a"
-                " fresh virtual environment, and take the other project's folder out of PYTHONPATH."
+                f"Python finds another package {name!r} first: {spec and spec.origin}."
+                f" Fourstage has the packages {', '.join(PACKAGES)}, so it needs an environment of"
+                " its own: install it into a fresh virtual environment, and take the other"
+                " project's folder out of PYTHONPATH."
             )
 
 
