@@ -1,1 +1,1 @@
-"""Models in other people's formats."""
+"""Import and export of models in other projects' formats."""

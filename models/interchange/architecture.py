@@ -1,4 +1,7 @@
-"""How an architecture of Hugging Face's is one of our families: its settings and its tensors."""
+"""Mapping between a Hugging Face architecture and one of our families: settings and tensors.
+
+"Theirs" is Hugging Face's, "ours" is this project's.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-Settings = Mapping[str, Any]  # our arguments of a network, ``vocabulary_size`` among them
+Settings = Mapping[str, Any]  # our arguments of a network, with ``vocabulary_size``
 
 ACTIVATIONS = {  # theirs: ours
     "gelu": "gelu",
@@ -23,16 +26,16 @@ THEIR_ACTIVATION = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
 
 @dataclass(frozen=True)
 class Link:
-    """One tensor under both names.
+    """One tensor, with both names.
 
     Attributes:
-        theirs: Name in a checkpoint of theirs, with the prefix.
-        ours: ``network/`` or an objective's name, then the path below it.
-        shape: As it lies in their file; None for any number of rows.
-        transposed: Whether ours lies the other way round.
-        rows_before: Rows at the start of theirs that ours has not.
-        rows: Rows that ours has; None for all that follow.
-        optional: Whether a checkpoint of theirs may be without; all such tensors are there or none.
+        theirs: Name in their checkpoint, with the prefix.
+        ours: ``network/`` or an objective's name and ``/``, then the path.
+        shape: Shape in their file; None for any number of rows.
+        transposed: Whether ours is the transpose of theirs.
+        rows_before: Number of rows at the start of theirs that ours does not have.
+        rows: Number of rows of ours; None for all that follow.
+        optional: Whether their checkpoint may lack it; it then lacks all optional tensors.
     """
 
     theirs: str
@@ -45,46 +48,46 @@ class Link:
 
 
 def dense(theirs: str, ours: str, inputs: int, outputs: int, **more: Any) -> Iterator[Link]:
-    """A dense layer; its matrix lies the other way round there."""
+    """The tensors of a dense layer; their kernel is transposed."""
     yield Link(f"{theirs}.weight", f"{ours}/kernel", (outputs, inputs), transposed=True, **more)
     yield Link(f"{theirs}.bias", f"{ours}/bias", (outputs,), **more)
 
 
 def norm(theirs: str, ours: str, width: int) -> Iterator[Link]:
-    """A LayerNorm."""
+    """The tensors of a LayerNorm."""
     yield Link(f"{theirs}.weight", f"{ours}/gamma", (width,))
     yield Link(f"{theirs}.bias", f"{ours}/beta", (width,))
 
 
 def table(theirs: str, ours: str, their_rows: int | None, width: int, **more: Any) -> Link:
-    """A table of vectors."""
+    """The tensor of an embedding table."""
     return Link(f"{theirs}.weight", f"{ours}/embeddings", (their_rows, width), **more)
 
 
 def unchanged(values: dict[str, Any], others: Mapping[str, Any], pad_id: int) -> None:
-    """Nothing that the table of arguments does not say."""
+    """Default for `Architecture.read` and `write`: the table of arguments is complete."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a file of `models.interchange.families` says as ``ARCHITECTURE``.
+    """The mapping of one architecture: ``ARCHITECTURE`` in a file of `models.interchange.families`.
 
     Attributes:
-        model_type: Their name for it, and the prefix of the tensors' names.
-        classes: Their class: the heads it has; the first that has all of ours is written.
-        arguments: Their key: (our argument, their default).
-        network: Every tensor of the network: (settings, id of padding) → links.
-        heads: Every tensor of each head: (settings, number of labels) → links by head.
-        copies: Their second copy of a tensor: the tensor.
-        demanded: Their key: the one value that our network can be.
-        fixed: Our argument: the one value that their class can be.
-        read: Sets what the table of arguments can't say: (our settings, their config, pad id).
-        write: The same the other way round: (their config, our settings, pad id).
-        ignored: Beginnings of names of theirs that ours has no place for.
-        attention_dropout: Their key of the share of attention weights dropped; ours has one share.
-        head_activation: What their class computes the masked-token head with, where that is not
-            the activation of the blocks.
-        pad_id: Their default.
+        model_type: Their name of the architecture, also the prefix of the tensors' names.
+        classes: {their class: the heads it has}. The class with the most of our heads is written.
+        arguments: {their key: (our argument, their default)}.
+        network: (settings, padding id) → links of all tensors of the network.
+        heads: (settings, number of labels) → {head: links of all its tensors}.
+        copies: {their second copy of a tied tensor: the tensor}.
+        demanded: {their key: the only value that our network supports}.
+        fixed: {our argument: the only value that their class supports}.
+        read: Sets arguments that `arguments` can't express: (our settings, their config, pad id).
+        write: The inverse of `read`: (their config, our settings, pad id).
+        ignored: Prefixes of their tensors that have no counterpart in ours.
+        attention_dropout: Their key for the dropout rate of attention weights; ours has a single
+            dropout rate.
+        head_activation: Activation of their masked-token head, if it is not that of the blocks.
+        pad_id: Their default padding id.
     """
 
     model_type: str
@@ -104,13 +107,13 @@ class Architecture:
 
     @property
     def prefix(self) -> str:
-        """Of the network's tensors in a file that holds a head, too."""
+        """Prefix of the network's tensors in a file that also has a head."""
         return f"{self.model_type}."
 
 
 @cache
 def architectures() -> Mapping[str, Architecture]:
-    """Every architecture that is exchanged, by the name of our family, which is theirs too."""
+    """{family: architecture}; families have the same name as Hugging Face's ``model_type``."""
     names = sorted(path.stem for path in Path(__file__).with_name("families").glob("[a-z]*.py"))
     return {
         name: import_module(f"models.interchange.families.{name}").ARCHITECTURE for name in names

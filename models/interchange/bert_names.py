@@ -1,4 +1,4 @@
-"""The names that BERT's tensors and settings have, and those of networks written after it."""
+"""Hugging Face's names of settings and tensors of BERT and networks modelled on it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,18 @@ DEMANDED = {
 
 
 def width_of_tables(settings: Settings) -> int:
-    """That of the embeddings, where it is one of its own."""
+    """Width of the embeddings, which may differ from that of the blocks."""
     return settings.get("embedding_dim", settings["hidden_dim"])
 
 
 def tables(prefix: str, settings: Settings, positions_before: int = 0) -> Iterator[Link]:
-    """The tables of tokens and positions, which may begin with rows that are never used."""
+    """The token table and the position table.
+
+    Args:
+        prefix: Prefix of the tensors' names.
+        settings: The network's settings.
+        positions_before: Number of unused rows at the start of their position table.
+    """
     width, theirs = width_of_tables(settings), f"{prefix}.embeddings."
     rows = settings["max_sequence_length"] + positions_before
     yield table(
@@ -50,20 +56,20 @@ def tables(prefix: str, settings: Settings, positions_before: int = 0) -> Iterat
 
 
 def embeddings_norm(prefix: str, settings: Settings) -> Iterator[Link]:
-    """The LayerNorm behind the tables."""
+    """The LayerNorm of the embeddings."""
     theirs = f"{prefix}.embeddings.LayerNorm"
     return norm(theirs, "network/embeddings/norm", width_of_tables(settings))
 
 
 def segments(prefix: str, settings: Settings) -> Link:
-    """The table of segments."""
+    """The segment table."""
     theirs = f"{prefix}.embeddings.token_type_embeddings"
     rows, width = settings["num_segments"], width_of_tables(settings)
     return table(theirs, "network/embeddings/segment", rows, width)
 
 
 def block(theirs: str, number: int, settings: Settings) -> Iterator[Link]:
-    """One of the blocks, under BERT's names."""
+    """One block, under BERT's names."""
     ours, width = f"network/block_{number}/", settings["hidden_dim"]
     inner = settings["intermediate_dim"]
     for name in ("query", "key", "value"):
@@ -76,19 +82,19 @@ def block(theirs: str, number: int, settings: Settings) -> Iterator[Link]:
 
 
 def blocks(prefix: str, settings: Settings) -> Iterator[Link]:
-    """All of them."""
+    """All blocks."""
     for number in range(settings["num_layers"]):
         yield from block(f"{prefix}.encoder.layer.{number}.", number, settings)
 
 
 def pooler(theirs: str, settings: Settings) -> Iterator[Link]:
-    """The dense layer on the first position."""
+    """The pooler: the dense layer on the first position."""
     width = settings["hidden_dim"]
     return dense(theirs, "network/pooler", width, width, optional=True)
 
 
 def masked_lm(theirs: str, their_norm: str, bias: str, settings: Settings) -> list[Link]:
-    """The masked-token head but for its matrix, which is the token table."""
+    """The masked-token head, without its output matrix, which is the token table."""
     width = width_of_tables(settings)
     return [
         *dense(theirs, "masked_lm/transform", settings["hidden_dim"], width),
@@ -103,7 +109,7 @@ def row_classes(theirs: str, head: str, classes: int, settings: Settings) -> lis
 
 
 def bert_heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """Every tensor of each of BERT's heads."""
+    """{head: all its tensors} of BERT's heads."""
     start = "cls.predictions."
     return {
         "masked_lm": masked_lm(

@@ -19,24 +19,24 @@ from models.tokenizers.byte_bpe import (
 
 
 def is_byte_level(whole: Mapping[str, Any]) -> bool:
-    """Whether the BPE of a ``tokenizer.json`` is one of bytes."""
+    """Whether the BPE of a ``tokenizer.json`` is byte-level."""
     return part(whole, "pre_tokenizer").get("type") == "ByteLevel"
 
 
 def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) -> ByteBPE:
-    """The tokenizer of a folder of theirs.
+    """Read the tokenizer of a Hugging Face folder.
 
-    Theirs leaves a text as it is, ours puts it into NFC, which most texts are in. Theirs frames
-    two texts as ``<s> A </s></s> B </s>``, ours as ``<s> A </s> B </s>``.
+    Two differences remain: theirs does not normalise text, ours puts it into NFC (most text already
+    is). Theirs encodes pairs as ``<s> A </s></s> B </s>``, ours as ``<s> A </s> B </s>``.
 
     Args:
-        folder: With ``vocab.json`` and ``merges.txt``, or ``tokenizer.json``.
-        whole: What ``tokenizer.json`` says, empty where it is not there.
-        settings: What ``tokenizer_config.json`` says, empty where it is not there.
+        folder: Folder with ``vocab.json`` and ``merges.txt``, or ``tokenizer.json``.
+        whole: Contents of ``tokenizer.json``; empty if there is none.
+        settings: Contents of ``tokenizer_config.json``; empty if there is none.
 
     Raises:
-        RecipeError: It has a setting that ours has not, or merges that ours cannot run.
-        ContractViolation: A file is not what it claims to be.
+        RecipeError: A setting or the merges are not supported.
+        ContractViolation: A file is malformed.
     """
     if settings.get("add_prefix_space", False):
         raise RecipeError(f"{folder / SETTINGS}: add_prefix_space: expected false, got true")
@@ -48,7 +48,7 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
         listed = read_pieces(folder)
         if found not in (None, listed):
             raise ContractViolation(
-                f"{folder}: {VOCABULARY} with {MERGES} and {WHOLE} hold different pieces; which one"
+                f"{folder}: {VOCABULARY} with {MERGES} and {WHOLE} have different tokens; which one"
                 " was the network trained with? Remove the other"
             )
         found = listed
@@ -62,11 +62,11 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
 def write(tokenizer: ByteBPE, folder: Path) -> tuple[Any, dict[str, Any]]:
     """Write ``vocab.json`` and ``merges.txt``.
 
-    The class named in the settings reads ``tokenizer.json`` as it is; ``RobertaTokenizer`` would
-    put its own frame round two texts, and no normalisation before.
+    The settings name a class that uses ``tokenizer.json`` as it is. ``RobertaTokenizer`` would add
+    its own special tokens to pairs and drop the normalisation.
 
     Returns:
-        The Rust package's tokenizer, still without its frame, and settings of its own.
+        The tokenizer for ``tokenizer.json``, without post-processor, and its additional settings.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -75,7 +75,7 @@ def write(tokenizer: ByteBPE, folder: Path) -> tuple[Any, dict[str, Any]]:
     whole.normalizer = normalizers.NFC()
     whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     whole.decoder = decoders.ByteLevel()
-    # As RoBERTa has it: the blank before a <mask> written in a text belongs to it.
+    # As in RoBERTa: a <mask> in a text includes the space before it.
     mask = AddedToken(SPECIAL_TOKENS[-1], lstrip=True, special=True)
     whole.add_special_tokens([*SPECIAL_TOKENS[:-1], mask])
     write_pieces(tokenizer, folder)
@@ -83,7 +83,11 @@ def write(tokenizer: ByteBPE, folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
-    """Refuse what would give other ids than ours."""
+    """Refuse settings that would give other ids than our tokenizer.
+
+    Raises:
+        RecipeError: There are some.
+    """
     model, cut = part(whole, "model"), part(whole, "pre_tokenizer")
     wrong = [
         f"model.{key}"
@@ -94,11 +98,11 @@ def _refuse_settings(path: Path, whole: Mapping[str, Any]) -> None:
     wrong += [] if cut.get("use_regex", True) else ["pre_tokenizer.use_regex"]
     wrong += [] if part(whole, "normalizer").get("type") in (None, "NFC") else ["normalizer"]
     if wrong:
-        raise RecipeError(f"{path}: {', '.join(wrong)}: not as RoBERTa has it; not supported yet")
+        raise RecipeError(f"{path}: {', '.join(wrong)}: not as in RoBERTa; not supported yet")
 
 
 def _merges(path: Path, whole: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Pairs in order, written as ``"a b"`` or as ``["a", "b"]``."""
+    """The merges in order; the file has them as ``"a b"`` or ``["a", "b"]``."""
     found = []
     merges: Any = part(whole, "model").get("merges") or ()
     for number, merge in enumerate(merges, 1):
@@ -114,7 +118,14 @@ def _merges(path: Path, whole: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _refuse_unlearned(folder: Path, tokenizer: ByteBPE) -> None:
-    """Refuse merges that no learner gives: ours joins by the joined piece, which then differs."""
+    """Refuse merges that can't have been learned from text.
+
+    Our tokenizer looks at the merged token, not at the pair. The two are equivalent only if every
+    merged token is split from its own text as a single token.
+
+    Raises:
+        RecipeError: There are such merges.
+    """
     from tokenizers import Tokenizer, models
 
     ids = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
@@ -124,6 +135,6 @@ def _refuse_unlearned(folder: Path, tokenizer: ByteBPE) -> None:
     odd = [piece for i, piece in enumerate(joined) if spelled[i].tokens != [piece]]
     if odd:
         raise RecipeError(
-            f"{folder}: {len(odd)} merges give pieces that their own text is not spelled with"
-            f" ({' '.join(odd[:5])}), as no merges learned from text do; not supported"
+            f"{folder}: {len(odd)} merges give tokens that their own text is not split into"
+            f" ({' '.join(odd[:5])}); merges learned from text never do; not supported"
         )

@@ -1,11 +1,11 @@
-"""Networks, their pre-training heads and tokenizers to and from Hugging Face's folders.
+"""Import and export of networks, heads and tokenizers as Hugging Face folders.
 
     config.json, model.safetensors (or its shards),
     vocab.txt or vocab.json and merges.txt, tokenizer.json, tokenizer_config.json
 
 Everything is checked before anything is loaded or written: the architecture, every setting that
-changes a number, the name and shape of every tensor. A pickle is never opened. Names of tensors are
-in `models.interchange.families`, a file each; nothing here imports Keras until a network is built.
+affects the result, the name and shape of every tensor. Pickles are never opened. The names of
+tensors are in `models.interchange.families`. Keras is imported only when a network is built.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from models.interchange.weight_files import FLOATS, WeightFiles, write_tensors
 from models.interchange.wordpiece_files import VOCABULARY
 
 CONFIG = "config.json"
-LARGEST_FILE = 5_000_000_000  # bytes of tensors, as transformers has long cut them
-LARGEST = {  # of a setting; more is a mistake, and would cost memory before it shows
+LARGEST_FILE = 5_000_000_000  # bytes per file; transformers' long-time default
+LARGEST = {  # largest values of settings; more is a mistake, and could exhaust memory
     "vocabulary_size": 10_000_000,
     "max_sequence_length": 1 << 20,
     "num_layers": 1000,
@@ -44,17 +44,17 @@ NAMES_SHOWN = 5
 
 @dataclass(frozen=True)
 class PretrainedNetwork:
-    """A network as numbers, under our names.
+    """A network as plain arrays, under our names.
 
     Attributes:
         family: Name of the family.
-        settings: The network's arguments, ``vocabulary_size`` among them.
-        network: Its weights by path.
-        heads: Weights of heads by path, by the objective's name.
-        tokenizer: Its tokenizer, where it is one of ours.
+        settings: The network's arguments, with ``vocabulary_size``.
+        network: {path: weights}.
+        heads: {objective or head: {path: weights}}.
+        tokenizer: The tokenizer, if its scheme is supported, else None.
         pad_id: Id of padding.
-        label_names: Of a classification head, in the order of their ids.
-        notes: What had to be decided or left out, one sentence each.
+        label_names: Label names of a classification head, ordered by id.
+        notes: Decisions and omissions, one sentence each.
     """
 
     family: str
@@ -67,7 +67,7 @@ class PretrainedNetwork:
     notes: tuple[str, ...] = ()
 
     def build(self, precision: str = "float32") -> Any:
-        """The network, a ``keras.Model``, with these weights."""
+        """Build the network, a ``keras.Model``, with these weights."""
         from models.training.assembly import build_network
         from models.weights import load_weights
 
@@ -83,15 +83,14 @@ class PretrainedNetwork:
 
 
 def load_network(folder: str | Path, precision: str = "float32") -> Any:
-    """The network of a Hugging Face folder.
+    """Load the network of a Hugging Face folder; `read_checkpoint` also gives heads and tokenizer.
 
     Args:
-        folder: With ``config.json`` and safetensors.
-        precision: Of the matrix products, ``float32`` or ``bfloat16``.
+        folder: Folder with ``config.json`` and safetensors.
+        precision: Precision of the matrix products, ``float32`` or ``bfloat16``.
 
     Returns:
-        A ``keras.Model``: ``network({"token_ids": (B, T), …})``. `read_checkpoint` gives heads and
-        tokenizer, too.
+        A ``keras.Model``: ``network({"token_ids": (B, T), …})``.
 
     Raises:
         RecipeError: As `read_checkpoint`.
@@ -113,20 +112,20 @@ def save_network(
     """Write a network as a Hugging Face folder that transformers loads.
 
     Args:
-        network: Of a family that has an architecture there.
-        folder: That is new or empty.
-        scorers: Heads by their objective's name.
-        tokenizer: Written beside it, where given.
-        pad_id: Id of padding where no tokenizer is given; theirs by default.
-        label_names: Of a classification head.
-        largest_file: Bytes of tensors a file may hold before they are cut into several.
+        network: A network of a family with a counterpart in transformers.
+        folder: A new or empty folder.
+        scorers: {objective or head: its scorer}.
+        tokenizer: Its tokenizer, if it is to be written, too.
+        pad_id: Id of padding if there is no tokenizer; by default transformers' own.
+        label_names: Label names of a classification head.
+        largest_file: Largest size of a file in bytes; more is split into shards.
 
     Returns:
-        What was decided or left out, one sentence each.
+        Decisions and omissions, one sentence each.
 
     Raises:
-        RecipeError: There is no such architecture, it cannot be this network, or the folder has
-            files; nothing is written then.
+        RecipeError: transformers has no such architecture or does not support this network's
+            settings, or the folder has files. Nothing has been written.
     """
     from models.weights import named_weights
 
@@ -165,14 +164,14 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     """Read a Hugging Face folder.
 
     Args:
-        folder: With ``config.json`` and safetensors, whole or in shards; the tokenizer's files
-            where they are WordPiece or byte-level BPE.
-        weights: Whether to read the tensors themselves; everything is checked without, too.
+        folder: Folder with ``config.json`` and safetensors, in one file or in shards; optionally
+            with the files of a WordPiece or byte-level BPE tokenizer.
+        weights: Whether to read the tensors' values; names and shapes are checked in either case.
 
     Raises:
-        RecipeError: The architecture or a setting is not one of ours, tensors are missing,
-            unexpected or of another shape than the configuration says, or there is only a pickle.
-        ContractViolation: A file is not what it claims to be.
+        RecipeError: The architecture or a setting is not supported, tensors are missing or
+            unexpected or do not have the configured shape, or there is only a pickle.
+        ContractViolation: A file is malformed.
     """
     if not folder.is_dir():
         raise RecipeError(f"{folder}: expected a folder with {CONFIG} and model.safetensors")
@@ -199,12 +198,12 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     arrays = {
         link.ours.removeprefix("network/"): found.array(link)
         if link.theirs in found.named
-        # A part that the checkpoint has not.
+        # The checkpoint does not have it.
         else _fresh(link)
         for link in (network if weights else ())
     }
     if any(link.theirs not in found.named for link in network):
-        notes.append("the checkpoint has no pooler; ours starts anew")
+        notes.append("the checkpoint has no pooler; it is initialised randomly")
     return PretrainedNetwork(
         family=known,
         settings=settings,
@@ -226,7 +225,7 @@ def _config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
-        raise RecipeError(f"{path}: not there; expected the configuration of a network") from error
+        raise RecipeError(f"{path}: not found; expected a network's configuration") from error
     except (ValueError, RecursionError) as error:
         raise ContractViolation(f"{path}: not JSON ({type(error).__name__})") from error
     if not isinstance(config, dict):
@@ -237,13 +236,13 @@ def _config(path: Path) -> dict[str, Any]:
 def _settings(
     architecture: Architecture, config: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, Any], int, list[str]]:
-    """Our arguments, the id of padding, and what is worth saying."""
+    """The network's arguments, the padding id, and notes."""
     notes: list[str] = []
     for key, value in architecture.demanded.items():
         if config.get(key, value) not in (value, None):
             raise RecipeError(
                 f"{path}: {key}: expected {value}, got {str(config[key])[:80]}; our"
-                f" {architecture.model_type} has no other"
+                f" {architecture.model_type} supports no other value"
             )
     settings: dict[str, Any] = dict(architecture.fixed)
     for key, (argument, default) in architecture.arguments.items():
@@ -264,14 +263,14 @@ def _settings(
     attention = config.get(architecture.attention_dropout)
     if attention is not None and attention != settings["dropout"]:
         notes.append(
-            f"dropout {settings['dropout']} is used for attention weights too, where theirs is"
+            f"dropout {settings['dropout']} is also used for attention weights; theirs is"
             f" {str(attention)[:20]}"
         )
     return settings, pad_id, notes
 
 
 def _checked(path: Path, key: str, argument: str, value: Any) -> Any:
-    """A setting of the right type and in its range."""
+    """A setting's value, checked for type and range."""
     if argument == "activation":
         if not isinstance(value, str) or value not in ACTIVATIONS:
             raise UnknownNameError(f"{path}: {key}", str(value), "an activation", ACTIVATIONS)
@@ -289,7 +288,7 @@ def _checked(path: Path, key: str, argument: str, value: Any) -> Any:
 
 
 def _other_lines(folder: Path, pieces: int, rows: int) -> str:
-    """Which lines of a vocabulary's file are too many or too few for a network's rows."""
+    """For the error message: the surplus or missing lines of a vocabulary file."""
     if not (folder / VOCABULARY).is_file():
         return ""
     first, last = min(pieces, rows) + 1, max(pieces, rows)
@@ -302,7 +301,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _label_names(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names in the order of their ids; two nameless ones where none are given, as theirs."""
+    """Label names ordered by id; as in transformers, LABEL_0 and LABEL_1 if there are none."""
     names = config.get("id2label")
     if isinstance(names, Mapping) and set(names) == {str(i) for i in range(len(names))}:
         return tuple(str(names[str(i)]) for i in range(len(names)))
@@ -311,7 +310,7 @@ def _label_names(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class _Found:
-    """The tensors of a checkpoint held against what its configuration makes one expect."""
+    """The tensors of a checkpoint, checked against its configuration."""
 
     def __init__(
         self, architecture: Architecture, files: WeightFiles, heads: Mapping[str, list[Link]]
@@ -320,7 +319,7 @@ class _Found:
         self.files = files
         self.heads = heads
         self.notes: list[str] = []
-        # By the name that a file with heads would give them; LayerNorms by today's names.
+        # {full name: name in the file}. Full names have the prefix and the current LayerNorm names.
         self.named: dict[str, str] = {}
         in_heads = {link.theirs for links in heads.values() for link in links}
         first_names = {name.split(".")[0] for name in (*in_heads, *architecture.copies)}
@@ -340,10 +339,10 @@ class _Found:
     def links(
         self, config: Mapping[str, Any], settings: Mapping[str, Any], pad_id: int
     ) -> tuple[list[Link], dict[str, list[Link]]]:
-        """What to read for the network and for each head that is there.
+        """The tensors to read for the network and for each head in the checkpoint.
 
         Raises:
-            RecipeError: With every disagreement.
+            RecipeError: Configuration and tensors disagree; the message lists how.
         """
         architecture, there = self.architecture, set(self.named)
         network = list(architecture.network(settings, pad_id))
@@ -361,6 +360,11 @@ class _Found:
         return network, heads
 
     def _agree(self, expected: list[Link], there: set[str]) -> None:
+        """Check names, shapes and types of the tensors; note the ignored ones.
+
+        Raises:
+            RecipeError: With all disagreements.
+        """
         architecture = self.architecture
         names = {link.theirs for link in expected}
         faults: list[str] = []
@@ -381,7 +385,7 @@ class _Found:
             faults.append(_counted(missing, "missing"))
         surplus = sorted(there - names - set(architecture.copies))
         left_out = [name for name in surplus if name.startswith(architecture.ignored or ("\0",))]
-        # Counters that older versions wrote beside the weights.
+        # Buffers that older versions of transformers saved with the weights.
         counters = (".position_ids", ".token_type_ids")
         unexpected = [
             self.named[name]
@@ -397,21 +401,23 @@ class _Found:
         }
         odd = [f"{name} ({kind})" for name, kind in types.items() if kind not in FLOATS]
         if odd:
-            faults.append(
-                _counted(odd, f"of a type that is not read (only {', '.join(FLOATS)} is)")
-            )
+            faults.append(_counted(odd, f"of an unsupported type (expected {', '.join(FLOATS)})"))
         if faults:
             raise RecipeError(
                 f"{self.files.folder}: config.json and tensors disagree: " + "; ".join(faults)
             )
         if left_out:
             self.notes.append(
-                f"left out, our {architecture.model_type} has no place for it: "
+                f"left out, our {architecture.model_type} has no counterpart: "
                 + ", ".join(left_out)
             )
 
     def _copies(self, there: set[str], links: Mapping[str, Link]) -> None:
-        """A second copy of a tied tensor must hold the same numbers."""
+        """Check that both copies of a tied tensor are equal.
+
+        Raises:
+            RecipeError: They differ.
+        """
         for copy, original in self.architecture.copies.items():
             if copy in there and original in links:
                 one, two = (self.files.array(self.named[name]) for name in (copy, original))
@@ -425,7 +431,7 @@ class _Found:
         return self.files.shapes[self.named[name]]
 
     def array(self, link: Link) -> np.ndarray:
-        """A tensor as ours lies."""
+        """A tensor in our layout."""
         array = self.files.array(self.named[link.theirs])
         if link.transposed:
             return np.array(array.T, order="C")
@@ -444,7 +450,7 @@ def _counted(names: list[str], what: str) -> str:
 
 
 def _fresh(link: Link) -> np.ndarray:
-    """A part that the checkpoint has not, as a stage would start it; the same every time."""
+    """Initial values of a tensor that the checkpoint lacks; deterministic."""
     shape = [size for size in reversed(link.shape) if size is not None]
     if len(shape) == 1:
         return np.zeros(shape, np.float32)
@@ -458,19 +464,19 @@ def _fresh(link: Link) -> np.ndarray:
 def write_checkpoint(
     checkpoint: PretrainedNetwork, folder: Path, largest_file: int = LARGEST_FILE
 ) -> tuple[str, ...]:
-    """Write a Hugging Face folder, whole or not at all.
+    """Write a Hugging Face folder, atomically.
 
     Args:
-        checkpoint: Under our names.
-        folder: That is new or empty.
-        largest_file: Bytes of tensors a file may hold before they are cut into several.
+        checkpoint: The network, under our names.
+        folder: A new or empty folder.
+        largest_file: Largest size of a file in bytes; more is split into shards.
 
     Returns:
-        What was decided or left out, one sentence each.
+        Decisions and omissions, one sentence each.
 
     Raises:
-        RecipeError: There is no such architecture, it cannot be this network, or the folder has
-            files.
+        RecipeError: transformers has no such architecture or does not support this network's
+            settings, or the folder has files.
     """
     if checkpoint.family not in architectures():
         what = "an architecture we exchange"
@@ -485,11 +491,11 @@ def write_checkpoint(
     for head in heads:
         links += their_heads[head]
         arrays |= {f"{head}/{path}": value for path, value in checkpoint.heads[head].items()}
-    # Of replaced_token_detection the generator, which is a network of its own.
+    # For example the generator of replaced_token_detection.
     surplus = sorted({"/".join(name.split("/")[:2]) for name in arrays.keys() - _ours(links)})
-    notes += [f"left out, {name} has no place for it: {part}" for part in surplus]
+    notes += [f"left out, {name} has no counterpart: {part}" for part in surplus]
     theirs = {link.theirs: _as_theirs(link, arrays) for link in links}
-    if not heads:  # their bare class has no prefix
+    if not heads:  # their class without heads has no prefix
         theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
     with written_whole(folder) as part:
         write_tensors(theirs, part, largest_file)
@@ -508,12 +514,12 @@ def _ours(links: Iterable[Link]) -> set[str]:
 def _their_class(
     architecture: Architecture, checkpoint: PretrainedNetwork
 ) -> tuple[str, tuple[str, ...], list[str]]:
-    """The class to name, the heads it takes, and what it leaves out.
+    """Their class to write, the heads it includes, and notes about those it leaves out.
 
-    A fine-tuned network is written with its own head, not with those it learned under.
+    A fine-tuned network is written with its fine-tuning head, not with its pre-training heads.
     """
     there = set(checkpoint.heads)
-    # Fine-tuned before pre-trained, then the class that takes most.
+    # Prefer a class with a classification head, then the one with the most heads.
     best, taken = next(iter(architecture.classes.items()))
     for name, has in architecture.classes.items():
         if set(has) <= there and (
@@ -522,7 +528,7 @@ def _their_class(
         ):
             best, taken = name, has
     left = sorted(set(checkpoint.heads) - set(taken))
-    return best, taken, [f"left out, {best} has no place for it: head {head}" for head in left]
+    return best, taken, [f"left out, {best} has no counterpart: head {head}" for head in left]
 
 
 def _their_config(
@@ -532,16 +538,16 @@ def _their_config(
     for argument, value in architecture.fixed.items():
         if settings[argument] != value:
             raise RecipeError(
-                f"{argument}: their {architecture.model_type} has {value} and nothing else, this"
-                f" network has {settings[argument]}"
+                f"{argument}: their {architecture.model_type} supports only {value}, this network"
+                f" has {settings[argument]}"
             )
     activation = settings["activation"]
     used = settings.get("head_activation") or activation
     if "masked_lm" in heads and used != (architecture.head_activation or activation):
         raise RecipeError(
-            f"activation: their {architecture.model_type} computes the masked-token head with"
-            f" {architecture.head_activation or activation} and nothing else, this network with"
-            f" {used}; train it with size.head_activation: {architecture.head_activation}"
+            f"activation: their {architecture.model_type} supports only"
+            f" {architecture.head_activation or activation} in the masked-token head, this network"
+            f" has {used}; train it with size.head_activation: {architecture.head_activation}"
         )
     config: dict[str, Any] = {"model_type": architecture.model_type}
     for key, (argument, _) in architecture.arguments.items():
@@ -559,13 +565,13 @@ def _their_config(
 
 
 def _as_theirs(link: Link, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A tensor as theirs lies.
+    """A tensor in their layout.
 
     Raises:
-        RecipeError: It is missing, or of another shape.
+        RecipeError: It is missing, or has another shape.
     """
     if link.ours not in arrays:
-        raise RecipeError(f"{link.ours}: missing; was it made by another version?")
+        raise RecipeError(f"{link.ours}: missing; was it written by another version?")
     array = arrays[link.ours]
     if link.transposed:
         array = array.T

@@ -1,4 +1,4 @@
-"""Words of a domain for a vocabulary that was learned elsewhere."""
+"""Adding words of a domain to an existing WordPiece vocabulary."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import numpy as np
 
 from models.tokenizers.wordpiece import WordPiece
 
-RAREST = 5  # times a word has to occur; a rarer one would train its row too seldom
+RAREST = 5  # smallest count of an added word; the embedding of a rarer one would hardly be trained
 
 
 def with_more_words(tokenizer: WordPiece, texts: Iterable[str], most: int) -> WordPiece:
-    """The tokenizer with whole words added behind its pieces, whose ids stay.
+    """Append whole words to a tokenizer's vocabulary; existing ids do not change.
 
-    Chosen are the words that save the most pieces in the texts: how often a word occurs times the
-    pieces it is cut into, less one. The longest piece that fits comes first, so a new word may also
-    begin another one; where that one's rest could then not be spelled, the new word is left out.
+    The added words are those that save the most tokens in the texts: count of the word × (number of
+    its tokens - 1). WordPiece matches the longest token first, so a new word may also match the
+    start of a longer word. If the rest of that word can then not be encoded, the new word is
+    dropped.
 
     Args:
-        tokenizer: As it was learned.
-        texts: Gone through once.
-        most: Words wanted; a small text gives fewer.
+        tokenizer: The tokenizer to extend.
+        texts: Texts of the domain, iterated over once.
+        most: Number of words to add; short texts give fewer.
     """
     counts = _words(texts, tokenizer.lowercase)
     words = sorted(counts)
@@ -42,12 +43,12 @@ def with_more_words(tokenizer: WordPiece, texts: Iterable[str], most: int) -> Wo
 
 
 def replaced_pieces(old: WordPiece, new: WordPiece) -> list[np.ndarray]:
-    """Of each piece that `new` has more, the ids by which `old` spelled it."""
+    """The ids with which `old` encodes each of the words that `new` has added."""
     return old.encode(new.vocabulary[old.vocabulary_size :])
 
 
 def _words(texts: Iterable[str], lowercase: bool) -> Counter[str]:
-    """How often each word occurs, cut and normalised as the tokenizer does it."""
+    """Count of each word, split and normalised as by the tokenizer."""
     from tokenizers import normalizers, pre_tokenizers
 
     normalizer = normalizers.BertNormalizer(lowercase=lowercase)

@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all."""
+"""Atomic creation of a folder."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fourstage.errors import EnvironmentFault, RecipeError
 
 
 def refuse_files(folder: Path) -> None:
-    """Refuse a folder that has files, so that nothing of anyone's is written over.
+    """Refuse a folder that has files, so that no file is overwritten.
 
     Raises:
-        RecipeError: If it has, or is no folder.
+        RecipeError: It has files, or is not a folder.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RecipeError(f"{folder}: expected a new or empty folder, it has files")
@@ -25,10 +25,10 @@ def refuse_files(folder: Path) -> None:
 
 @contextmanager
 def written_whole(folder: Path) -> Iterator[Path]:
-    """A folder beside it to write into, which takes its name at the end.
+    """A temporary folder to write into, renamed to `folder` at the end.
 
     Raises:
-        EnvironmentFault: It could not be written; nothing is left of it.
+        EnvironmentFault: It could not be written; the temporary folder has been removed.
     """
     part = folder.parent / f".{folder.name}.part"
     try:

@@ -1,4 +1,4 @@
-"""A network that was trained elsewhere, as the first stage of a recipe: ``init: …``."""
+"""A pre-trained network as the start of a recipe: ``init: …``."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from models.interchange.published import FETCHED
 from models.interchange.stage_folder import is_stage, read_stage
 from models.stage_format import TOKENIZER, head_files
 
-ROWS = ("embeddings/token/embeddings", "output_bias")  # weights with a row for each piece
+ROWS = ("embeddings/token/embeddings", "output_bias")  # weights with one row per token
 
 
 def read_start(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
-    """A Hugging Face folder, or a stage of ours that has its tokenizer beside it.
+    """Read a Hugging Face folder, or a standalone stage folder of ours with its tokenizer.
 
     Args:
-        folder: As `published_folder` gives it.
-        weights: Whether to read a Hugging Face folder's tensors; it is checked without, too.
+        folder: The folder, such as from `published_folder`.
+        weights: Whether to read a Hugging Face folder's tensors; they are checked in either case.
 
     Raises:
-        RecipeError: As `read_checkpoint`, or there is no tokenizer to go on with.
-        ContractViolation: A file is not what it claims to be.
+        RecipeError: As `read_checkpoint`, or there is no tokenizer.
+        ContractViolation: A file is malformed.
     """
     found = read_stage(folder) if is_stage(folder) else read_checkpoint(folder, weights=weights)
     if found.tokenizer is None:
@@ -40,9 +40,9 @@ def tokenizer_of(folder: Path, texts: Iterable[str], add_words: int = 0) -> Any:
     """The tokenizer of a folder.
 
     Args:
-        folder: As `read_start`.
-        texts: Where more words come from; not looked at where none are wanted.
-        add_words: How many whole words to add at most; for WordPiece only.
+        folder: As for `read_start`.
+        texts: Texts from which words are added; not read if `add_words` is 0.
+        add_words: Largest number of whole words to add; WordPiece only.
     """
     tokenizer = read_start(folder, weights=False).tokenizer
     if not add_words:
@@ -53,14 +53,14 @@ def tokenizer_of(folder: Path, texts: Iterable[str], add_words: int = 0) -> Any:
 
 
 def with_tokenizer(start: PretrainedNetwork, tokenizer: Any) -> PretrainedNetwork:
-    """The network with a row for each piece that the tokenizer has more than its own.
+    """Extend a network's token embedding to the words that were added to its tokenizer.
 
-    A new row of the embedding, and its bias in the masked-token head, is the mean of the rows of
-    the pieces that spelled the word before, so that the network starts from what it knew of them.
+    The embedding of a new word, and its bias in the masked-token head, is the mean over the tokens
+    that encoded the word before.
 
     Args:
-        start: With its weights.
-        tokenizer: Its own, or that one with words behind (`models.interchange.more_words`).
+        start: The network with its weights.
+        tokenizer: Its tokenizer, or that one with added words (`models.interchange.more_words`).
     """
     old = start.tokenizer
     if tokenizer.digest == old.digest:
@@ -87,7 +87,7 @@ def with_tokenizer(start: PretrainedNetwork, tokenizer: Any) -> PretrainedNetwor
 
 
 def start_files(folder: Path) -> dict[str, str]:
-    """Digest of each file that can decide anything, by its name in the folder."""
+    """{file name in the folder: its digest} of all files that are read."""
     found = {path for pattern in FETCHED for path in folder.glob(pattern)}
     found |= {*folder.glob(f"{TOKENIZER}/*"), *head_files(folder).values()}
     return {path.relative_to(folder).as_posix(): hash_file(path) for path in sorted(found)}

@@ -1,7 +1,7 @@
-"""A published checkpoint as a folder on this machine: ``hf:owner/name@commit`` or ``folder:path``.
+"""Download of published checkpoints: ``hf:owner/name@commit`` or ``folder:path``.
 
-A commit and not a branch, so that the same words mean the same bytes tomorrow. Only configuration,
-safetensors and tokenizer files are fetched: no pickle, no code.
+An address has a commit, not a branch, so that it always means the same bytes. Only configuration,
+safetensors and tokenizer files are downloaded: no pickles, no code.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ FETCHED = (
 
 
 def published_folder(address: str) -> Path:
-    """The folder an address means; fetched into ``$FOURSTAGE_HOME/huggingface`` where it is new.
+    """The local folder of an address; downloaded to ``$FOURSTAGE_HOME/huggingface`` if needed.
 
     Args:
-        address: ``hf:owner/name@commit``, with 7 digits of the commit or more, or ``folder:path``.
+        address: ``hf:owner/name@commit`` with at least 7 digits of the commit, or ``folder:path``.
 
     Raises:
-        RecipeError: It is no such address, or there is no such folder, repository or commit.
-        EnvironmentFault: The hub cannot be reached and the files are not here.
+        RecipeError: The address is malformed, or the folder, repository or commit does not exist.
+        EnvironmentFault: The hub can't be reached, and the files have not been downloaded before.
     """
     if address.startswith(FOLDER):
         folder = Path(address.removeprefix(FOLDER))
@@ -71,7 +71,7 @@ def published_folder(address: str) -> Path:
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise EnvironmentFault(
             f"{address}: the hub cannot be reached and the files are not in"
-            f" {home() / 'huggingface'}. Fetch them where there is a network and name the folder:"
+            f" {home() / 'huggingface'}. Download them where there is a network and use"
             " folder:path"
         ) from error
     if not folder.is_dir():  # no file was listed
@@ -85,7 +85,6 @@ def _no_hub(address: str) -> EnvironmentFault:
     from huggingface_hub.constants import ENDPOINT
 
     return EnvironmentFault(
-        f"{address}: {without_credentials(ENDPOINT)} is not a hub: it answers other things than one"
-        " does of a repository. Is it a page to log in, or a proxy? HF_ENDPOINT is its"
-        " address. Without a hub name a folder: folder:path"
+        f"{address}: {without_credentials(ENDPOINT)} does not answer like a hub. Is it a login page"
+        " or a proxy? Its address comes from HF_ENDPOINT. To use a local copy, write folder:path"
     )

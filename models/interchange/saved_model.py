@@ -1,9 +1,9 @@
-"""The served model: a TensorFlow SavedModel that holds tokenizer, network and head.
+"""The served model: a TensorFlow SavedModel with tokenizer, network and head.
 
-    ``serve((B,) text)``, or of pairs ``serve((B,) text, (B,) second text)`` → (B, N) probabilities
+    ``serve((B,) text)``, or for pairs ``serve((B,) text, (B,) second text)`` → (B, N) probabilities
 
-It needs tensorflow and tensorflow-text and nothing of this project. Texts are cut and framed
-exactly as rows are in training, and padded to the longest of the call.
+It needs tensorflow and tensorflow-text, but not this project. Texts are cut and get special tokens
+exactly as in training, and are padded to the longest row of the call.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def export_text_model(
     pairs: bool = False,
     folders: Sequence[Path] = (),
 ) -> None:
-    """Write ``saved_model/`` and ``labels.json`` (names in the order of the probabilities).
+    """Write ``saved_model/`` and ``labels.json`` (label names in the order of the probabilities).
 
     Args:
-        stage_folder: Of a finished finetune stage with a classification head.
-        tokenizer_folder: Where its tokenizer was saved.
-        out: Folder to write to; made where it is missing.
+        stage_folder: Folder of a finished finetune stage with a classification head.
+        tokenizer_folder: Folder of its tokenizer.
+        out: Folder to write to; created if missing.
         pairs: Whether rows have two texts.
         folders: Project folders, searched first.
     """
@@ -49,7 +49,7 @@ def export_text_model(
     import tensorflow as tf
 
     tokenizer = load_tokenizer(tokenizer_folder)
-    # Not every machine that serves is fast in bfloat16, and float32 is what `predict` answers in.
+    # float32, as in `predict`; not every serving machine is fast in bfloat16.
     stage = load_stage(stage_folder, tokenizer, precision="float32", folders=folders)
     (name,) = stage.config["head"]
     scorer = stage.scorer(name, stage.objective(name, folders))
@@ -83,7 +83,7 @@ def export_text_model(
     try:
         archive.write_out(str(part), verbose=False)
     except tf.errors.OpError as error:
-        # Of a full disk it says ResourceExhausted, of too large a file OutOfRange, in many lines.
+        # A full disk raises ResourceExhausted, too large a file OutOfRange, with long messages.
         raise OSError(errno.ENOSPC, f"TensorFlow: {type(error).__name__}") from error
     labels = json.dumps(list(stage.config["label_names"]), ensure_ascii=False)
     (out / LABELS).write_text(labels + "\n", "utf-8")
@@ -98,17 +98,17 @@ def framed(
     sequence_length: int,
     marks: Sequence[Sequence[int]] = (),
 ) -> dict[str, Any]:
-    """[CLS] text [SEP] (second text [SEP]), the graph's twin of ``inputs.rows.labelled_rows``.
+    """Rows [CLS] text [SEP] (second text [SEP]): `models.inputs.rows.framed_rows` as a graph.
 
     Args:
-        tokenizer: For the ids of [CLS], [SEP] and [PAD].
-        first: (B, n) ragged int32.
-        second: (B, m) ragged int32, or None.
-        sequence_length: Longest row.
+        tokenizer: The tokenizer, for the ids of [CLS], [SEP] and [PAD].
+        first: Token ids of the texts, (B, n) ragged int32.
+        second: Token ids of the second texts, (B, m) ragged int32, or None.
+        sequence_length: Largest length of a row.
         marks: As in `models.protocols.Context`.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32, T the longest row of the call.
+        token_ids, segment_ids, padding_mask (B, T) int32; T is the longest row of the call.
     """
     import tensorflow as tf
 
@@ -135,7 +135,7 @@ def framed(
 def _cut_pair(
     first: Any, second: Any, room: int, marks: Sequence[Sequence[int]]
 ) -> tuple[Any, Any]:
-    """The longer text is cut first, then both alike, the second one more where odd."""
+    """Cut pairs: the longer text first, then both equally, with an odd token from the second."""
     import tensorflow as tf
 
     a, b = first.row_lengths(), second.row_lengths()
@@ -147,7 +147,7 @@ def _cut_pair(
 
 
 def _kept(rows: Any, room: Any, marks: Sequence[Sequence[int]]) -> Any:
-    """`room[i]` values of row i, none where that is negative; ``inputs.rows.window_start``'s."""
+    """Keep `room[i]` tokens of row i (none if negative), as `inputs.rows.window_start` does."""
     import tensorflow as tf
 
     row = rows.value_rowids()
@@ -163,7 +163,7 @@ def _kept(rows: Any, room: Any, marks: Sequence[Sequence[int]]) -> Any:
 
 
 def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """(B,) first place of a mark in each row and the place behind the last; 0 and 0 for none."""
+    """(B,) start of the first marker in each row and end of the last one; 0 and 0 for none."""
     import tensorflow as tf
 
     values, count = rows.values, rows.nrows()
@@ -183,15 +183,18 @@ def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> t
 
 
 def load_text_model(folder: Path) -> Callable[..., np.ndarray]:
-    """A function from texts, or texts and second texts, to (B, N) float32 probabilities.
+    """Load a served model: a function from texts, or two lists of texts, to probabilities.
 
     Args:
-        folder: That `export_text_model` wrote.
+        folder: A folder that `export_text_model` wrote.
+
+    Returns:
+        A function that returns (B, N) float32.
     """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
-    # The variables live only as long as the loaded object.
+    # The closure keeps `loaded` alive, and with it the variables.
     loaded: Any = tf.saved_model.load(str(folder / SAVED_MODEL))
 
     def probabilities(*texts: Sequence[str]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A stage's folder as numbers, both ways; it is what the store and MLflow hold of a stage."""
+"""Reading and writing stage folders as plain arrays, in the format of the store and MLflow."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
     """Read a stage folder.
 
     Args:
-        folder: Of the stage.
-        tokenizer: Folder of its tokenizer where that lies elsewhere.
+        folder: The stage's folder.
+        tokenizer: Folder of its tokenizer; None for ``tokenizer/`` in the stage's folder.
 
     Raises:
-        RecipeError: The tokenizer is another one.
-        ContractViolation: A file is not what it claims to be.
+        RecipeError: The tokenizer is not the one the stage was trained with.
+        ContractViolation: A file is malformed.
     """
     try:
         config = json.loads((folder / CONFIG).read_text("utf-8"))
@@ -39,7 +39,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
         labels = tuple(config["label_names"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise ContractViolation(
-            f"{folder}: not a stage that can be read ({type(error).__name__}: {error})"
+            f"{folder}: not a readable stage ({type(error).__name__}: {error})"
         ) from error
     check_finite(folder / NETWORK, network)
     for name, weights in heads.items():
@@ -66,7 +66,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
 
 
 def write_stage(checkpoint: PretrainedNetwork, folder: Path) -> None:
-    """Write a stage folder, whole or not at all.
+    """Write a stage folder, atomically.
 
     Raises:
         RecipeError: The folder has files.
@@ -79,7 +79,7 @@ def write_stage(checkpoint: PretrainedNetwork, folder: Path) -> None:
 
 
 def fill_stage(checkpoint: PretrainedNetwork, folder: Path) -> None:
-    """Write all of a stage but its tokenizer into a folder that is there."""
+    """Write a stage, without its tokenizer, into an existing folder."""
     (folder / HEADS).mkdir()
     save_file(dict(checkpoint.network), folder / NETWORK)
     for name, weights in checkpoint.heads.items():
@@ -89,11 +89,11 @@ def fill_stage(checkpoint: PretrainedNetwork, folder: Path) -> None:
 
 
 def is_stage(folder: Path) -> bool:
-    """Whether a folder's configuration is one of ours; Hugging Face's names a ``model_type``."""
+    """Whether a folder is a stage of ours; Hugging Face's configurations have a ``model_type``."""
     try:
         config = json.loads((folder / CONFIG).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False  # to be refused by name where it is read
+        return False  # reading the folder will raise an error that names the file
     return isinstance(config, dict) and "family" in config and "model_type" not in config
 
 

@@ -1,4 +1,4 @@
-"""Our tokenizers in the files that transformers reads, both ways."""
+"""Reading and writing tokenizers in Hugging Face's file formats."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ ONLY = "only WordPiece and byte-level BPE are supported yet"
 
 
 def read_tokenizer(folder: Path) -> tuple[WordPiece | ByteBPE | None, str]:
-    """The tokenizer of a folder of theirs, or why there is none.
+    """The tokenizer of a Hugging Face folder, or None and the reason why there is none.
 
     Args:
-        folder: With ``vocab.txt``, ``vocab.json`` and ``merges.txt``, or ``tokenizer.json``, and
-            perhaps ``tokenizer_config.json``.
+        folder: Folder with ``vocab.txt``, with ``vocab.json`` and ``merges.txt``, or with
+            ``tokenizer.json``; ``tokenizer_config.json`` is optional.
 
     Raises:
-        RecipeError: It is of a scheme of ours with a setting that ours has not.
-        ContractViolation: A file is not what it claims to be.
+        RecipeError: The scheme is supported, but not one of its settings.
+        ContractViolation: A file is malformed.
     """
     settings, whole = read_object(folder / SETTINGS), read_object(folder / WHOLE)
     if (folder / WHOLE).is_file():
@@ -47,15 +47,15 @@ def read_tokenizer(folder: Path) -> tuple[WordPiece | ByteBPE | None, str]:
 def write_tokenizer(
     tokenizer: WordPiece | ByteBPE, folder: Path, length: int, segments: bool
 ) -> None:
-    """Write a vocabulary, ``tokenizer.json`` and ``tokenizer_config.json`` for transformers.
+    """Write the vocabulary, ``tokenizer.json`` and ``tokenizer_config.json`` for transformers.
 
-    Ids are the same but for a special token's name in a text: ours spells it in pieces, theirs
-    gives its id. A cased text not in NFC is normalised by our WordPiece alone.
+    The ids are the same, with two exceptions: a special token's name in a text is split by ours but
+    gives the special id in theirs; and only our cased WordPiece normalises text that is not in NFC.
 
     Args:
-        tokenizer: Ours.
-        folder: That exists.
-        length: Longest text in tokens.
+        tokenizer: The tokenizer.
+        folder: An existing folder.
+        length: Largest sequence length in tokens.
         segments: Whether the network reads segment ids.
     """
     from tokenizers import processors

@@ -1,4 +1,4 @@
-"""What the JSON files of a tokenizer of theirs say, read with care."""
+"""Validated reading of Hugging Face's tokenizer JSON files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SETTINGS = "tokenizer_config.json"
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The object in a file, an empty one where there is no file.
+    """The JSON object in a file; empty if there is no file.
 
     Raises:
-        ContractViolation: It is not a JSON object.
+        ContractViolation: The file does not contain a JSON object.
     """
     if not path.is_file():
         return {}
@@ -32,17 +32,17 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def part(whole: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A part of an object, empty where it is not there or no object."""
+    """The object under a key; empty if the key is missing or its value is not an object."""
     found = whole.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
 def pieces(path: Path, whole: Mapping[str, Any]) -> list[str]:
-    """The vocabulary of a ``tokenizer.json`` in the order of its ids.
+    """The vocabulary of a ``tokenizer.json``, ordered by id.
 
     Raises:
-        ContractViolation: There is a gap in its ids.
-        RecipeError: Tokens were added outside of it.
+        ContractViolation: The ids have gaps.
+        RecipeError: There are added tokens outside the vocabulary.
     """
     vocabulary = in_order(part(whole, "model").get("vocab"), path)
     added = [
@@ -53,7 +53,7 @@ def pieces(path: Path, whole: Mapping[str, Any]) -> list[str]:
     beyond = sorted(set(added) - set(vocabulary))
     if beyond:
         raise RecipeError(
-            f"{path}: {len(beyond)} added tokens stand outside the vocabulary ({beyond[:5]});"
+            f"{path}: {len(beyond)} added tokens are outside the vocabulary ({beyond[:5]});"
             " not supported yet"
         )
     return vocabulary

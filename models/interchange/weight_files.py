@@ -1,4 +1,4 @@
-"""Tensors of a checkpoint in safetensors, in one file or several; a pickle is never opened."""
+"""Tensors of a checkpoint in one or several safetensors files. Pickles are never opened."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ INDEX = "model.safetensors.index.json"
 PICKLE = re.compile(r".*\.(bin|pt|pth|pkl|ckpt)(\.index\.json)?")
 SHARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\.safetensors")
 FLOATS = ("F16", "BF16", "F32")
-# transformers wants to know who wrote a file; one key of metadata keeps its bytes stable.
+# transformers requires this key; a single one, because the order of several is not stable.
 METADATA = {"format": "pt"}
 
 
 class WeightFiles:
-    """The tensors of a folder by name: shapes at once, values when asked for.
+    """The tensors of a folder by name; shapes are read at once, values on request.
 
     Args:
-        folder: With ``model.safetensors``, or ``model.safetensors.index.json`` and its files.
+        folder: Folder with ``model.safetensors``, or ``model.safetensors.index.json`` and its
+            shards.
 
     Raises:
         RecipeError: There is only a pickle, or nothing.
-        ContractViolation: A file is not what it claims to be; nothing of it was read then.
+        ContractViolation: A file is malformed; none of its values have been read.
     """
 
     def __init__(self, folder: Path):
@@ -50,7 +51,7 @@ class WeightFiles:
         """A tensor's values as float32.
 
         Raises:
-            ContractViolation: Some of them are no numbers.
+            ContractViolation: Some of them are NaN or infinite.
         """
         with safe_open(self.files[name], framework="numpy") as file:
             found = np.asarray(file.get_tensor(name), np.float32)
@@ -71,7 +72,7 @@ class WeightFiles:
                     self.types[name] = part.get_dtype()
         except (SafetensorError, OSError) as error:
             raise ContractViolation(
-                f"{path}: not a safetensors file that can be read ({error}); get it again"
+                f"{path}: not a readable safetensors file ({error}); download it again"
             ) from error
 
     def _open_all(self, index: Path) -> None:
@@ -83,12 +84,12 @@ class WeightFiles:
                 f"{index}: expected {{'weight_map': {{tensor: file}}}}; got something else"
             ) from error
         for part in parts:
-            # A name of the index's own choosing could lead anywhere.
+            # The index is not trusted: a name in it could be a path out of the folder.
             if not SHARD.fullmatch(part):
                 raise RecipeError(f"{index}: {part[:80]!r} is not the name of a safetensors file")
             if not (self.folder / part).is_file():
                 raise ContractViolation(
-                    f"{index}: {part} is missing beside it; get the whole checkpoint"
+                    f"{index}: {part} is missing; download the whole checkpoint"
                 )
             self._open(self.folder / part)
         held = {name: path.name for name, path in self.files.items()}
@@ -100,27 +101,27 @@ class WeightFiles:
         if wrong:
             raise ContractViolation(
                 f"{index}: its list and the files differ in {len(wrong)} tensors:"
-                f" {'; '.join(wrong[:5])}; get the whole checkpoint again"
+                f" {'; '.join(wrong[:5])}; download the whole checkpoint again"
             )
 
 
 def check_finite(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Refuse weights that no training could go on from.
+    """Refuse weights that are not finite.
 
     Args:
-        path: Where they were read.
-        arrays: By name.
+        path: File they were read from, for the message.
+        arrays: {name: weights}.
 
     Raises:
-        ContractViolation: NaN or infinity is among the values of one.
+        ContractViolation: A weight is NaN or infinite.
     """
     for name, array in arrays.items():
         odd = array.size - np.count_nonzero(np.isfinite(array))
         if odd:
             raise ContractViolation(
                 f"{path}: {odd:,} of the {array.size:,} values of {name} are NaN or infinite,"
-                " expected numbers; get the checkpoint again, or one that was saved before its"
-                " training diverged"
+                " expected numbers; download the checkpoint again, or use one that was saved"
+                " before training diverged"
             )
 
 
@@ -129,20 +130,20 @@ def _what_there_is(folder: Path) -> str:
     if not pickles:
         return f"{folder}: expected {SINGLE} or {INDEX}; neither is there"
     return (
-        f"{folder}: {pickles[0]} is a pickle and is never read, because opening one runs what"
-        " its author put in. If you trust it, convert it elsewhere, where transformers is"
+        f"{folder}: {pickles[0]} is a pickle and is never read, because loading a pickle can run"
+        " arbitrary code. If you trust it, convert it where transformers is"
         ' installed: python -c "from transformers import AutoModelForPreTraining as A;'
         " A.from_pretrained('OLD').save_pretrained('NEW')\""
     )
 
 
 def write_tensors(arrays: Mapping[str, np.ndarray], folder: Path, largest_file: int) -> None:
-    """Write tensors into one file, or into several and their index.
+    """Write tensors to one file, or to several with an index.
 
     Args:
-        arrays: By their names, in order.
-        folder: That exists.
-        largest_file: Bytes of tensors a file may hold; one larger tensor has a file of its own.
+        arrays: {name: tensor}, in order.
+        folder: An existing folder.
+        largest_file: Largest size of a file in bytes; a tensor that exceeds it gets its own file.
     """
     parts: list[dict[str, np.ndarray]] = [{}]
     size = 0

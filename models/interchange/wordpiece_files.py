@@ -15,16 +15,16 @@ _SHOWN = 5
 
 
 def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) -> WordPiece:
-    """The tokenizer of a folder of theirs.
+    """Read the tokenizer of a Hugging Face folder.
 
     Args:
-        folder: With ``vocab.txt`` or ``tokenizer.json``.
-        whole: What ``tokenizer.json`` says, empty where it is not there.
-        settings: What ``tokenizer_config.json`` says, empty where it is not there.
+        folder: Folder with ``vocab.txt`` or ``tokenizer.json``.
+        whole: Contents of ``tokenizer.json``; empty if there is none.
+        settings: Contents of ``tokenizer_config.json``; empty if there is none.
 
     Raises:
-        RecipeError: It has a setting that ours has not.
-        ContractViolation: A file is not what it claims to be.
+        RecipeError: A setting is not supported, or the vocabulary has repeated or missing tokens.
+        ContractViolation: A file is malformed.
     """
     lowercase = bool(settings.get("do_lower_case", True))
     vocabulary: list[str] | None = None
@@ -41,13 +41,13 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
                 " not supported yet"
             )
     if (folder / VOCABULARY).is_file():
-        # Only \n ends a piece: splitlines would also cut at U+2028 and the like.
+        # Split at \n only: splitlines would also split at U+2028 and others.
         text = (folder / VOCABULARY).read_bytes().decode("utf-8").replace("\r\n", "\n")
         lines = text.removesuffix("\n").split("\n")
         _check_lines(folder / VOCABULARY, lines)
         if vocabulary is not None and lines != vocabulary:
             raise ContractViolation(
-                f"{folder}: {VOCABULARY} and {WHOLE} hold different pieces; which one was the"
+                f"{folder}: {VOCABULARY} and {WHOLE} have different tokens; which one was the"
                 " network trained with? Remove the other"
             )
         vocabulary = lines
@@ -56,7 +56,11 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
 
 
 def _check_lines(path: Path, lines: Sequence[str]) -> None:
-    """Refuse a vocabulary that is none, by the lines that are wrong."""
+    """Refuse a vocabulary with repeated lines or without special tokens.
+
+    Raises:
+        RecipeError: With the numbers of the wrong lines, or the missing tokens.
+    """
     first: dict[str, int] = {}
     doubled = [
         f"{number} (as {first[piece]})"
@@ -80,7 +84,7 @@ def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
     """Write ``vocab.txt``.
 
     Returns:
-        The Rust package's tokenizer, still without its frame, and settings of its own.
+        The tokenizer for ``tokenizer.json``, without post-processor, and its additional settings.
     """
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -111,7 +115,11 @@ def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def _lowercase(path: Path, whole: Mapping[str, Any]) -> bool:
-    """Whether case is dropped; everything else must be BERT's own normalisation."""
+    """Whether case is dropped.
+
+    Raises:
+        RecipeError: The rest of the normalisation is not BERT's.
+    """
     normalizer = part(whole, "normalizer")
     lowercase = normalizer.get("lowercase")
     wanted = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}

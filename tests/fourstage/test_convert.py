@@ -78,7 +78,7 @@ def test_a_damaged_stage_is_data_that_cannot_be_read(theirs, tmp_path, capsys):
     assert main(["convert", str(theirs), str(tmp_path / "stage")]) == 0
     (tmp_path / "stage" / "network.safetensors").write_bytes(b"\0" * 20)
     assert main(["convert", str(tmp_path / "stage"), str(tmp_path / "out")]) == 3
-    assert "not a stage that can be read" in capsys.readouterr().err
+    assert "not a readable stage" in capsys.readouterr().err
 
 
 def test_a_roberta_keeps_its_tokenizer(tmp_path, capfd):

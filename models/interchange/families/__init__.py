@@ -1,1 +1,1 @@
-"""Hugging Face's names for our families: one file a family, found by its name."""
+"""Hugging Face's names for our families: one file per family, found by its name."""

@@ -19,7 +19,7 @@ from models.interchange.bert_names import (
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
-    """Every tensor of the network; tables are projected even where the widths are equal."""
+    """All tensors of the network; embeddings are projected even if the widths are equal."""
     width, inner = settings["hidden_dim"], settings["intermediate_dim"]
     yield from tables("albert", settings)
     yield segments("albert", settings)
@@ -42,7 +42,7 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
 
 
 def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """Every tensor of each head."""
+    """{head: all its tensors}."""
     start = "predictions."
     return {
         "masked_lm": masked_lm(f"{start}dense", f"{start}LayerNorm", f"{start}bias", settings),

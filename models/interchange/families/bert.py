@@ -18,7 +18,7 @@ from models.interchange.bert_names import (
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
-    """Every tensor of the network."""
+    """All tensors of the network."""
     yield from tables("bert", settings)
     yield segments("bert", settings)
     yield from embeddings_norm("bert", settings)

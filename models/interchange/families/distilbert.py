@@ -9,7 +9,7 @@ from models.interchange.bert_names import embeddings_norm, masked_lm, tables
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
-    """Every tensor of the network; it has no segments and no pooler."""
+    """All tensors of the network; it has no segments and no pooler."""
     width, inner = settings["hidden_dim"], settings["intermediate_dim"]
     yield from tables("distilbert", settings)
     yield from embeddings_norm("distilbert", settings)
@@ -26,7 +26,7 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
 
 
 def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """Every tensor of each head."""
+    """{head: all its tensors}."""
     names = ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias")
     return {"masked_lm": masked_lm(*names, settings)}
 

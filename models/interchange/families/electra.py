@@ -18,7 +18,7 @@ from models.interchange.bert_names import (
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
-    """Every tensor of the network, be it generator or discriminator."""
+    """All tensors of the network, either generator or discriminator."""
     yield from tables("electra", settings)
     yield segments("electra", settings)
     yield from embeddings_norm("electra", settings)
@@ -30,7 +30,7 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
 
 
 def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """Every tensor of each head."""
+    """{head: all its tensors}."""
     width = settings["hidden_dim"]
     start = "generator_predictions."
     bias = "generator_lm_head.bias"

@@ -19,7 +19,7 @@ from models.interchange.bert_names import (
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
-    """Every tensor of the network; the table of tasks where there is one."""
+    """All tensors of the network, with the task table if there is one."""
     yield from tables("ernie", settings)
     yield segments("ernie", settings)
     if tasks := settings["num_tasks"]:
@@ -31,13 +31,13 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
 
 
 def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
-    """The number of tasks counts only where their switch is on."""
+    """Ignore their number of tasks unless ``use_task_id`` is on."""
     if not config.get("use_task_id", False):
         settings["num_tasks"] = 0
 
 
 def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:
-    """The switch is on where there are tasks."""
+    """Turn ``use_task_id`` on if there are tasks."""
     config["use_task_id"] = bool(settings["num_tasks"])
 
 

@@ -18,10 +18,10 @@ from models.interchange.bert_names import (
 
 
 def network(settings: Settings, pad_id: int) -> Iterator[Link]:
-    """Every tensor of the network.
+    """All tensors of the network.
 
-    Positions are counted from behind the id of padding; the rows before are never used. Of their
-    segments ours has the first, which every token is of.
+    Their positions start at the padding id + 1; the rows before it are unused. Of their segment
+    table, ours has only the first row: all tokens are in segment 0.
     """
     yield from tables("roberta", settings, positions_before=pad_id + 1)
     theirs = "roberta.embeddings.token_type_embeddings"
@@ -31,20 +31,20 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
 
 
 def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """Every tensor of each head."""
+    """{head: all its tensors}."""
     names = ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
     return {"masked_lm": masked_lm(*names, settings)}
 
 
 def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
-    """Rows of the position table that are never used are no positions."""
+    """Do not count the unused rows of their position table."""
     settings["max_sequence_length"] -= pad_id + 1
     if settings["max_sequence_length"] < 1:
         raise RecipeError("max_position_embeddings leaves no position after padding")
 
 
 def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:
-    """As `read`, the other way round; all tokens are of one segment."""
+    """Add the unused rows of the position table; there is one segment."""
     config["max_position_embeddings"] += pad_id + 1
     config["type_vocab_size"] = 1
 

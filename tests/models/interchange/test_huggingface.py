@@ -122,7 +122,7 @@ def test_a_checkpoint_without_heads_pooler_or_prefix_is_read(tmp_path):
     configure(folder, architectures=["BertModel"])
     found, whole = read_checkpoint(folder), read_checkpoint(GOLDEN / "bert-large")
     assert found.heads == {}
-    assert found.notes[-1] == "the checkpoint has no pooler; ours starts anew"
+    assert found.notes[-1] == "the checkpoint has no pooler; it is initialised randomly"
     assert found.network.keys() == whole.network.keys()
     for key, value in found.network.items():
         assert np.array_equal(value, whole.network[key]) or key.startswith("pooler/")
@@ -317,7 +317,7 @@ def test_two_vocabularies_that_differ_are_refused(tmp_path):
     )
     write_checkpoint(ours, tmp_path / "ours")
     (tmp_path / "ours" / "vocab.txt").write_text("\n".join(reversed(pieces)) + "\n", "utf-8")
-    with pytest.raises(ContractViolation, match="hold different pieces"):
+    with pytest.raises(ContractViolation, match="have different tokens"):
         read_checkpoint(tmp_path / "ours")
 
 
@@ -338,6 +338,6 @@ def test_a_generator_beside_the_discriminator_is_left_out_and_said(tmp_path):
         found.family, found.settings, found.network, {"replaced_token_detection": head}
     )
     assert write_checkpoint(ours, tmp_path / "ours") == (
-        "left out, ElectraForPreTraining has no place for it: replaced_token_detection/generator",
+        "left out, ElectraForPreTraining has no counterpart: replaced_token_detection/generator",
     )
     assert set(tensors(tmp_path / "ours")) == set(tensors(GOLDEN / "electra-discriminator-large"))
