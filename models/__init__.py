@@ -1,1 +1,1 @@
-"""The science: text in, gradients out. Knows nothing of Prefect, MLflow or contracts."""
+"""Models, training and evaluation. Independent of Prefect, MLflow and contracts."""

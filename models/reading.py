@@ -36,10 +36,10 @@ def where_read(network: Any, scorers: Iterable[Any], batch: Mapping[str, Any]) -
         indices into them.
     """
     batch = dict(batch)
-    said = [getattr(scorer, "reads", None) for scorer in scorers]
-    wanted = [names for names in said if names is not None]
+    reads = [getattr(scorer, "reads", None) for scorer in scorers]
+    wanted = [names for names in reads if names is not None]
     some = getattr(network, "reads_positions", False) and network.row_summary != MEAN
-    if not some or len(wanted) < len(said):
+    if not some or len(wanted) < len(reads):
         return batch
     read = [summary_positions(network.row_summary, batch)]
     width = 1

@@ -30,7 +30,7 @@ def confusion(labels: np.ndarray, predicted: np.ndarray, num_labels: int) -> np.
 
 def label_f1(counts: np.ndarray) -> np.ndarray:
     """(..., N) F1 of each label; 0 for a label that neither occurs nor is predicted."""
-    return 2 * _hits(counts) / np.maximum(_true(counts) + _said(counts), 1)
+    return 2 * _hits(counts) / np.maximum(_true(counts) + _predicted(counts), 1)
 
 
 def _accuracy(counts: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def _accuracy(counts: np.ndarray) -> np.ndarray:
 
 def _macro_f1(counts: np.ndarray) -> np.ndarray:
     """Mean F1 of the labels that occur in the rows or in the predictions."""
-    occurs = (_true(counts) + _said(counts)) > 0
+    occurs = (_true(counts) + _predicted(counts)) > 0
     return label_f1(counts).sum(-1) / np.maximum(occurs.sum(-1), 1)
 
 
@@ -59,9 +59,9 @@ def _balanced_accuracy(counts: np.ndarray) -> np.ndarray:
 
 def _matthews(counts: np.ndarray) -> np.ndarray:
     """Matthews correlation, -1 to 1, for any number of labels (Gorodkin 2004)."""
-    rows, true, said = counts.sum((-2, -1)), _true(counts), _said(counts)
-    covariance = _hits(counts).sum(-1) * rows - (true * said).sum(-1)
-    scale = (rows**2 - (said**2).sum(-1)) * (rows**2 - (true**2).sum(-1))
+    rows, true, predicted = counts.sum((-2, -1)), _true(counts), _predicted(counts)
+    covariance = _hits(counts).sum(-1) * rows - (true * predicted).sum(-1)
+    scale = (rows**2 - (predicted**2).sum(-1)) * (rows**2 - (true**2).sum(-1))
     return np.where(scale > 0, covariance / np.sqrt(np.where(scale > 0, scale, 1)), 0.0)
 
 
@@ -73,7 +73,7 @@ def _true(counts: np.ndarray) -> np.ndarray:
     return counts.sum(-1)
 
 
-def _said(counts: np.ndarray) -> np.ndarray:
+def _predicted(counts: np.ndarray) -> np.ndarray:
     return counts.sum(-2)
 
 
@@ -134,8 +134,8 @@ class Label:
         columns = numbers.reshape(1 + len(answers), rows)
         return [
             csr_array(
-                (np.ones(rows), (np.arange(rows), columns[0] * size + said)),
+                (np.ones(rows), (np.arange(rows), columns[0] * size + predicted)),
                 shape=(rows, size**2),
             )
-            for said in columns[1:]
+            for predicted in columns[1:]
         ]

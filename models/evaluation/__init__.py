@@ -1,1 +1,1 @@
-"""How good is it, and is the difference real."""
+"""Evaluation: predictions, metrics, baselines and statistical comparison of models."""

@@ -87,8 +87,8 @@ def cheap_baseline(
     if dev is not None and (dev.labels >= 0).any():
         choice = _choose(learned, dev, metric, markings)
     grams = [_Grams(of, markings) for of in _PARTS[choice.features]]
-    machine = _fitted(_beside([g.fit(learned) for g in grams]), learned.labels, choice.cost)
-    return [_said(machine, _beside([g.of(rows) for g in grams])) for rows in asked], choice
+    machine = _fitted(_stacked([g.fit(learned) for g in grams]), learned.labels, choice.cost)
+    return [_predicted(machine, _stacked([g.of(rows) for g in grams])) for rows in asked], choice
 
 
 def majority(train_labels: Sequence[int] | np.ndarray, rows: int) -> np.ndarray:
@@ -109,9 +109,9 @@ def _choose(learned: Texts, dev: Texts, metric: str, markings: Sequence[str]) ->
 
     def tried(features: str, cost: float) -> Choice:
         parts = _PARTS[features]
-        machine = _fitted(_beside([seen[of] for of in parts]), learned.labels, cost)
-        said = _said(machine, _beside([asked[of] for of in parts]))
-        return Choice(features, cost, scores(Label(), dev.labels, said, [metric])[metric])
+        machine = _fitted(_stacked([seen[of] for of in parts]), learned.labels, cost)
+        predicted = _predicted(machine, _stacked([asked[of] for of in parts]))
+        return Choice(features, cost, scores(Label(), dev.labels, predicted, [metric])[metric])
 
     choices = [tried(features, cost) for features in _PARTS for cost in COSTS]
     return max(choices, key=lambda choice: choice.score or 0.0)
@@ -146,7 +146,7 @@ class _Grams:
     def of(self, rows: Texts) -> Any:
         """Features (rows, D)."""
         parts = zip(self._learned, self._counted(rows), strict=True)
-        return _beside([weights.transform(counts[:, kept]) for (kept, weights), counts in parts])
+        return _stacked([weights.transform(counts[:, kept]) for (kept, weights), counts in parts])
 
     def _counted(self, rows: Texts) -> Iterator[Any]:
         from sklearn.feature_extraction.text import HashingVectorizer
@@ -155,7 +155,7 @@ class _Grams:
         return (hashing.transform(texts) for texts in rows.columns)
 
 
-def _beside(parts: Sequence[Any]) -> Any:
+def _stacked(parts: Sequence[Any]) -> Any:
     from scipy.sparse import hstack
 
     return hstack(list(parts), format="csr")
@@ -168,5 +168,5 @@ def _fitted(features: Any, labels: np.ndarray, cost: float) -> Any:
     return LinearSVC(C=cost, tol=1e-2, random_state=0).fit(features, labels)
 
 
-def _said(machine: Any, features: Any) -> np.ndarray:
+def _predicted(machine: Any, features: Any) -> np.ndarray:
     return machine.predict(features).astype(np.int64)

@@ -189,12 +189,12 @@ def contest(
         ContractViolation: The numbers of predictions differ, or there are no rows.
     """
     for contender in contenders:
-        for rows, said in zip(data_sets, contender.predictions, strict=True):
-            there = sorted({len(of) for of in said})
-            if len(said) != contender.runs or there != [len(rows.true)]:
+        for rows, runs in zip(data_sets, contender.predictions, strict=True):
+            lengths = sorted({len(predictions) for predictions in runs})
+            if len(runs) != contender.runs or lengths != [len(rows.true)]:
                 raise ContractViolation(
                     f"compare: expected {contender.runs} predictions of {contender.name} for"
-                    f" {len(rows.true)} rows, got {len(said)} for {', '.join(map(str, there))};"
+                    f" {len(rows.true)} rows, got {len(runs)} for {', '.join(map(str, lengths))};"
                     " all recipes must be evaluated on the same split of the same dataset"
                 )
     if not all(len(rows.true) for rows in data_sets):
@@ -217,21 +217,21 @@ def contest(
     }
     table = []
     for contender in contenders:
-        it = measured[contender.name]
-        reach = _Spread.of([it], fewest).reach(TWO_SIDED)
-        deviation = float(np.std(it.values, ddof=1)) if len(it.values) > 1 else None
+        own = measured[contender.name]
+        reach = _Spread.of([own], fewest).reach(TWO_SIDED)
+        deviation = float(np.std(own.values, ddof=1)) if len(own.values) > 1 else None
         table.append(
             Score(
                 name=contender.name,
-                values=it.runs,
-                trainings=tuple(map(float, it.values)),
-                mean=it.mean,
+                values=own.runs,
+                trainings=tuple(map(float, own.values)),
+                mean=own.mean,
                 deviation=deviation,
-                low=it.mean - reach,
-                high=it.mean + reach,
+                low=own.mean - reach,
+                high=own.mean + reach,
                 parts=tuple(
-                    float(np.mean([np.mean(of[members]) for _, members in contender.trainings]))
-                    for of in parts[contender.name]
+                    float(np.mean([np.mean(runs[members]) for _, members in contender.trainings]))
+                    for runs in parts[contender.name]
                 ),
             )
         )
@@ -258,7 +258,7 @@ def _scored(
         resampled_scores(
             rows.answers,
             rows.true,
-            [said for of in predictions for said in of],
+            [answers for runs in predictions for answers in runs],
             rows.metric,
             groups=rows.groups,
             resamples=resamples,
@@ -267,10 +267,10 @@ def _scored(
     )
     return [
         (
-            [scores(rows.answers, rows.true, said, [rows.metric])[rows.metric] for said in of],
-            np.array([next(drawn) for _ in of]),
+            [scores(rows.answers, rows.true, run, [rows.metric])[rows.metric] for run in runs],
+            np.array([next(drawn) for _ in runs]),
         )
-        for of in predictions
+        for runs in predictions
     ]
 
 

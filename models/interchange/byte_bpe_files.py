@@ -53,7 +53,7 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
             )
         found = listed
     if found is None:
-        raise ContractViolation(f"{folder}: expected {VOCABULARY} beside {MERGES}, or {WHOLE}")
+        raise ContractViolation(f"{folder}: expected {VOCABULARY} with {MERGES}, or {WHOLE}")
     tokenizer = ByteBPE(*found)
     _refuse_unlearned(folder, tokenizer)
     return tokenizer

@@ -32,7 +32,7 @@ def read_start(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     """
     found = read_stage(folder) if is_stage(folder) else read_checkpoint(folder, weights=weights)
     if found.tokenizer is None:
-        raise RecipeError(f"{folder}: {found.notes[0]}; a stage cannot go on without the same one")
+        raise RecipeError(f"{folder}: {found.notes[0]}; training needs the network's tokenizer")
     return found
 
 

@@ -34,7 +34,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
         config = json.loads((folder / CONFIG).read_text("utf-8"))
         network = load_file(folder / NETWORK)
         heads = {name: load_file(path) for name, path in head_files(folder).items()}
-        family, said = str(config["family"]), dict(config["network"])
+        family, network_settings = str(config["family"]), dict(config["network"])
         vocabulary_size, digest = int(config["vocabulary_size"]), config["tokenizer_digest"]
         labels = tuple(config["label_names"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
@@ -50,12 +50,12 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
         raise RecipeError(
             f"{folder}: trained with tokenizer {str(digest)[:12]}, got {loaded.digest[:12]}"
         )
-    # A setting that the file has by default may be left out of a stage's configuration.
+    # A stage's configuration may leave out settings that have a default.
     known = settings_of(catalogue.file_of("families", family))
     defaults = {name: each.default for name, each in known.items() if not each.required}
     return PretrainedNetwork(
         family=family,
-        settings={**defaults, **said, "vocabulary_size": vocabulary_size},
+        settings={**defaults, **network_settings, "vocabulary_size": vocabulary_size},
         network=network,
         heads=heads,
         tokenizer=loaded,

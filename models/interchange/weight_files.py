@@ -72,7 +72,7 @@ class WeightFiles:
                     self.types[name] = part.get_dtype()
         except (SafetensorError, OSError) as error:
             raise ContractViolation(
-                f"{path}: not a readable safetensors file ({error}); download it again"
+                f"{path}: not a safetensors file or damaged ({error}); download it again"
             ) from error
 
     def _open_all(self, index: Path) -> None:

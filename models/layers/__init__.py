@@ -1,1 +1,1 @@
-"""Parts that families share: attention, blocks, embeddings; written with keras.ops."""
+"""Layers shared by families: attention, blocks, embeddings; written with keras.ops."""

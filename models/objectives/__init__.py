@@ -1,1 +1,1 @@
-"""Pre-training objectives, one a file: how examples are made and how they are scored."""
+"""Pre-training objectives, one per file: how examples are made and scored."""

@@ -68,25 +68,25 @@ class Dialogue(RowClasses):
         for here, ends in enumerate(ends_of):
             utterances = [(int(usable[here]), int(a), int(b)) for a, b in pairwise(ends)]
             for first in range(0, len(utterances) - 1, 2):
-                said = utterances[first : first + MOST]
+                exchange = utterances[first : first + MOST]
                 fake = chance.uniform() < 0.5
                 if fake:
-                    place = chance.below(len(said))
+                    place = chance.below(len(exchange))
                     there = (here + 1 + chance.below(len(usable) - 1)) % len(usable)
                     other = chance.below(len(ends_of[there]) - 1)
                     begin, end = ends_of[there][other : other + 2]
-                    said[place] = (int(usable[there]), int(begin), int(end))
-                longest = _longest([end - begin for _, begin, end in said], room)
-                fitted = [(d, begin, min(end, begin + longest)) for d, begin, end in said]
-                entries.append(([*fitted, *[_NOBODY] * (MOST - len(said))], fake))
+                    exchange[place] = (int(usable[there]), int(begin), int(end))
+                longest = _longest([end - begin for _, begin, end in exchange], room)
+                fitted = [(d, begin, min(end, begin + longest)) for d, begin, end in exchange]
+                entries.append(([*fitted, *[_NOBODY] * (MOST - len(exchange))], fake))
         if not entries:
             raise ContractViolation(
                 "dialogue: needs documents of two utterances or more; the corpus has none. A source"
                 " with `sentences: lines` has one in each line"
             )
         made = np.array(entries, EXCHANGE)
-        said = made["utterances"]
-        lengths = (said["end"] - said["start"] + (said["document"] >= 0)).sum(axis=1) + 1
+        cut = made["utterances"]
+        lengths = (cut["end"] - cut["start"] + (cut["document"] >= 0)).sum(axis=1) + 1
         padding = 1.0 - float(lengths.mean()) / self.context.sequence_length
         fakes = float(made["fake"].mean())
         return Index(made, lengths, details={"padding": padding, "fake_exchanges": fakes})
@@ -97,13 +97,13 @@ class Dialogue(RowClasses):
         """Rows [CLS] utterance [SEP] utterance [SEP] …, with labels: 0 real, 1 fake."""
         batch = empty_rows(len(entries), self.context)
         for row, utterances in enumerate(entries["utterances"].tolist()):
-            said = [utterance for utterance in utterances if utterance != _NOBODY]
-            write_row(batch, row, corpus, said, self.context)
+            exchange = [utterance for utterance in utterances if utterance != _NOBODY]
+            write_row(batch, row, corpus, exchange, self.context)
             at = 1
-            for place, (_, begin, end) in enumerate(said):
-                behind = at + end - begin + 1
-                batch[keys.SEGMENT_IDS][row, at:behind] = place % 2
-                at = behind
+            for place, (_, begin, end) in enumerate(exchange):
+                next_at = at + end - begin + 1
+                batch[keys.SEGMENT_IDS][row, at:next_at] = place % 2
+                at = next_at
         return batch | {self.labels: entries["fake"].astype(np.int32)}
 
 

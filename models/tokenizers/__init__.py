@@ -1,1 +1,1 @@
-"""Text to ids and back: one scheme a file, on tensorflow-text ops."""
+"""Tokenizers, one scheme per file, on tensorflow-text ops."""

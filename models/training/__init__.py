@@ -1,1 +1,1 @@
-"""From batches to weights: the loop, the optimizer, checkpoints."""
+"""Training: the loop, the optimizer, checkpoints."""

@@ -70,7 +70,7 @@ def test_a_source_that_is_nothing_is_said(tmp_path, capsys):
     assert "no such folder exists" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert main(["convert", str(tmp_path / "empty"), str(tmp_path / "out")]) == 2
-    assert "config.json: not there" in capsys.readouterr().err
+    assert "config.json: not found" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -87,7 +87,7 @@ def test_a_published_roberta_gives_its_ids_here(tmp_path):
     ("change", "said"),
     [
         ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}}, "add_prefix_space"),
-        ({"normalizer": {"type": "Lowercase"}}, "normalizer: not as RoBERTa"),
+        ({"normalizer": {"type": "Lowercase"}}, "normalizer: not as in RoBERTa"),
     ],
 )
 def test_a_setting_that_would_give_other_ids_is_refused(change, said, tmp_path):
