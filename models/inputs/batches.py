@@ -278,8 +278,8 @@ def _member(number: int, in_pass: int, place: int, example: int) -> tuple[int, i
 class _LanePlan:
     """Batches in which row b continues row b of the batch before.
 
-    Each feed is cut into as many lanes of consecutive examples as its share of the rows, at least
-    one. Seven examples in three lanes, read in batches of three rows:
+    Each feed gets its share of the rows, at least one, and is cut into as many lanes of consecutive
+    examples. Seven examples in three lanes:
 
         lanes       0 1 2 | 3 4 5 | 6
         batches     (0, 3, 6)  (1, 4, –)  (2, 5, –)  (7, 10, 13) …    the second pass from 7 on
@@ -288,11 +288,11 @@ class _LanePlan:
     def __init__(self, feeds: Sequence[Feed], batch_size: int, once: bool):
         if len(feeds) > batch_size:
             raise RecipeError(
-                f"corpora: {len(feeds)} of them need {len(feeds)} rows a batch or more, because a"
-                f" network with memory reads each in rows of its own; batch_size is {batch_size}"
+                f"batch_size: expected at least {len(feeds)} for {len(feeds)} corpora, got"
+                f" {batch_size}; a network with memory reads each corpus in rows of its own"
             )
         rows = [1] * len(feeds)
-        for _ in range(batch_size - len(feeds)):  # the next row is for who lags most
+        for _ in range(batch_size - len(feeds)):  # one by one to the feed furthest below its share
             rows[max(range(len(feeds)), key=lambda i: feeds[i].example_share / rows[i])] += 1
         self._lanes = [
             (number, lane, -(-len(feed.index) // rows[number]), len(feed.index))

@@ -103,7 +103,7 @@ def write_settings(
     history: Sequence[Mapping[str, float]],
     metrics: Mapping[str, Any],
 ) -> None:
-    """Write the files of a trained stage that are no weights.
+    """Write a trained stage's configuration, history and metrics.
 
     Args:
         job: The job that trained the stage.

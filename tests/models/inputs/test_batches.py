@@ -244,5 +244,5 @@ def test_lanes_are_shared_out_by_the_corpora():
     made = batches(corpora, [MaskedLM(context)], context, 8, 1, in_lanes=True)
     feeds = [feed for feed, _ in made.members(0)]
     assert [feeds.count(made.feeds.index(feed)) for feed in made.feeds] in ([2, 6], [3, 5])
-    with pytest.raises(RecipeError, match="2 of them need 2 rows a batch"):
+    with pytest.raises(RecipeError, match="at least 2 for 2 corpora, got 1"):
         batches(corpora, [MaskedLM(context)], context, 1, 1, in_lanes=True)
