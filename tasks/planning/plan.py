@@ -48,6 +48,7 @@ def resolve_recipe(
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {n: SourceFacts(sources[n].is_dataset) if n in sources else None for n in known}
     resolved = resolve(loaded, facts, folders, seed, registered)
+    _check_servable(resolved, sources)
     return resolved, {name: sources[name] for name in resolved.sources}, folders
 
 
@@ -66,12 +67,30 @@ def plan_recipe(
         RecipeError: If the recipe can't be run; before any file of data is touched.
         ContractViolation: If a source's files can't be found or read.
     """
+    return lay_out(*resolve_recipe(recipe, overrides, smoke, seed), smoke)
+
+
+def lay_out(
+    resolved: ResolvedRecipe,
+    sources: Mapping[str, Source],
+    folders: tuple[Path, ...],
+    smoke: bool = False,
+) -> Plan:
+    """Find the files of a resolved recipe's sources and lay out its steps.
+
+    Args:
+        resolved: The recipe.
+        sources: The sources it reads.
+        folders: Project folders, searched first.
+        smoke: Whether it is a smoke run.
+
+    Raises:
+        ContractViolation: If a source's files can't be found or read.
+    """
     from corpora.snapshot import take_snapshot
     from data_contracts.suite import joined, load_suite
 
     with activity("reading the recipe"):
-        resolved, sources, folders = resolve_recipe(recipe, overrides, smoke, seed)
-        _check_servable(resolved, sources)
         suites = {
             name: joined([load_suite(suite, folders) for suite in source.suites])
             for name, source in sources.items()

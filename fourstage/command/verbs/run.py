@@ -37,14 +37,21 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def handle(options: Namespace) -> int:
     """Run the lifecycle; a refused gate is exit code 4."""
-    plan = _plan(options)
-    if plan and len(plan.recipe.seeds) > 1:
+    from tasks.planning.plan import lay_out, resolve_recipe
+
+    # An invalid recipe is refused before anything is written or imported.
+    found = resolve_recipe(options.recipe, options.overrides, options.smoke)
+    recipe = found[0]
+    if len(recipe.seeds) > 1:
         say(
-            f"{plan.recipe.name} has {len(plan.recipe.seeds)} seeds; `run` takes the first,"
-            f" {plan.recipe.seeds[0]}; `fourstage compare` takes them all"
+            f"{recipe.name} has {len(recipe.seeds)} seeds; `run` takes the first,"
+            f" {recipe.seeds[0]}; `fourstage compare` takes them all"
         )
     require_servers()
     make_home()
+    plan: Plan | None = None
+    with suppress(ContractViolation):  # the flow finds a fault of the data again and records it
+        plan = lay_out(*found, options.smoke)
     with (
         only_this_on_standard_output(options.json) as print_object,
         libraries_speak_to(new_log("run")),
@@ -69,18 +76,6 @@ def handle(options: Namespace) -> int:
         print_object(summary)
     gate = summary.get("gate") or {}
     return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
-
-
-def _plan(options: Namespace) -> Plan | None:
-    """The recipe's plan; None where its data are at fault, which the flow finds and records.
-
-    Raises:
-        RecipeError: The recipe is invalid; before Prefect, MLflow or TensorFlow are imported.
-    """
-    from tasks.planning.plan import plan_recipe
-
-    with suppress(ContractViolation):
-        return plan_recipe(options.recipe, options.overrides, options.smoke)
 
 
 def _import_ahead(plan: Plan) -> None:
