@@ -138,7 +138,7 @@ def test_a_folder_that_is_no_network_is_refused(write, folder):
     said = fault(write((there, there + "s")))
     assert "given.yaml: stages[0].init: folder:" in said
     assert "there is no such folder" in said
-    assert "config.json: not there" in fault(write((there, str(folder.parent))))
+    assert "config.json: not found" in fault(write((there, str(folder.parent))))
 
 
 def test_a_network_without_its_tokenizer_is_refused(write, folder, tmp_path):
