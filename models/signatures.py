@@ -87,8 +87,7 @@ def _fields(tree: ast.Module, name: str, words: dict[str, tuple[str, ...]]) -> d
     """{name: setting} of a dataclass's fields, bases first; imported classes are followed."""
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
-            spec = importlib.util.find_spec(node.module or "")
-            return _fields(_tree(Path(spec.origin)), name, words) if spec and spec.origin else {}
+            return _fields(_tree(_imported_file(node, name)), name, words)
         if isinstance(node, ast.ClassDef) and node.name == name:
             found: dict[str, Setting] = {}
             for base in node.bases:
@@ -99,6 +98,20 @@ def _fields(tree: ast.Module, name: str, words: dict[str, tuple[str, ...]]) -> d
                     found[argument] = _setting(argument, item.annotation, item.value, words)
             return found
     return {}
+
+
+def _imported_file(node: ast.ImportFrom, name: str) -> Path:
+    module = "." * node.level + (node.module or "")
+    try:
+        spec = None if node.level else importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise RecipeError(
+            f"{name}: expected a dataclass of arguments, but there is no module {module} from which"
+            " it is imported; import it by its full name"
+        )
+    return Path(spec.origin)
 
 
 def _settings(function: ast.FunctionDef, words: dict[str, tuple[str, ...]]) -> list[Setting]:

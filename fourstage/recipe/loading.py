@@ -316,7 +316,7 @@ def _unknown_names(
     """Faults for unknown families, tokenizers, objectives and heads."""
     found: list[RecipeError | None] = []
 
-    def check(path: Place, name: Any, kind: str) -> None:
+    def check(path: Place, name: Any, kind: str, folders: Sequence[Path] = folders) -> None:
         if isinstance(name, str):
             place = f"{source_of(path, where)}: {path_text(path)}"
             there = catalogue.names(kind, folders)
@@ -325,7 +325,7 @@ def _unknown_names(
 
     check(("family",), value.get("family"), "families")
     if isinstance(tokenizer := value.get("tokenizer"), dict):
-        check(("tokenizer", "scheme"), tokenizer.get("scheme"), "tokenizers")
+        check(("tokenizer", "scheme"), tokenizer.get("scheme"), "tokenizers", ())
     stages = value.get("stages")
     listed: list[Any] = stages if isinstance(stages, list) else []
     for i, stage in enumerate(listed):

@@ -194,7 +194,7 @@ class _Resolution:
 
     def _scheme(self, name: str) -> dict[str, Any]:
         """What the file of a tokenizer's scheme says of it."""
-        return catalogue.literals("tokenizers", name, self.ledger.folders)
+        return catalogue.literals("tokenizers", name)
 
     def _brought(
         self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]
@@ -304,6 +304,13 @@ class _Resolution:
         head = finetune and finetune.head
         return catalogue.answers_of(head, self.ledger.folders) if head else None
 
+    def _is_known_everywhere(self, finetune: ResolvedStage | None) -> bool:
+        """Whether its answers are built in: a gate may decide where no project folder is."""
+        assert finetune is not None
+        assert finetune.head is not None
+        name = catalogue.answers_name(finetune.head, self.ledger.folders)
+        return name in catalogue.names("answers")
+
     def _probes(self) -> dict[str, str]:
         said = self.ledger.recipe.evaluate
         probes = (said and said.probes) or {}
@@ -326,11 +333,11 @@ class _Resolution:
             self.ledger.fault("promote", "there is no finetune stage whose model could be promoted")
         answers = self._answers(finetune)
         known = answers.metrics if answers else ()
-        if answers and not answers.is_class:
+        if answers and not (answers.is_class and self._is_known_everywhere(finetune)):
             self.ledger.fault(
                 "promote",
-                f"a model with head {finetune and finetune.head} can't be served yet; leave promote"
-                " out",
+                f"a model with head {finetune and finetune.head} can't be served and judged yet;"
+                " leave promote out",
             )
         computed = gate_rules.Computed(metrics, known, slices, forgetting_on)
         self.ledger.faults += gate_rules.faults(self.ledger.recipe.where, said, computed)

@@ -85,7 +85,8 @@ def cheap_baseline(
     if len(np.unique(learned.labels)) < 2:
         return [majority(learned.labels, len(rows.labels)) for rows in asked], choice
     if dev is not None and (dev.labels >= 0).any():
-        choice = _choose(learned, dev, metric, markings)
+        labelled = dev.only(np.flatnonzero(dev.labels >= 0))
+        choice = _choose(learned, labelled, metric, markings)
     grams = [_Grams(of, markings) for of in _PARTS[choice.features]]
     machine = _fitted(_stacked([g.fit(learned) for g in grams]), learned.labels, choice.cost)
     return [_predicted(machine, _stacked([g.of(rows) for g in grams])) for rows in asked], choice

@@ -292,8 +292,9 @@ class _LanePlan:
                 f" {batch_size}; a network with memory reads each corpus in rows of its own"
             )
         rows = [1] * len(feeds)
+        wanted = [feed.example_share * batch_size for feed in feeds]
         for _ in range(batch_size - len(feeds)):  # one by one to the feed furthest below its share
-            rows[max(range(len(feeds)), key=lambda i: feeds[i].example_share / rows[i])] += 1
+            rows[max(range(len(feeds)), key=lambda i: wanted[i] - rows[i])] += 1
         self._lanes = [
             (number, lane, -(-len(feed.index) // rows[number]), len(feed.index))
             for number, feed in enumerate(feeds)

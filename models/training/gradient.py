@@ -51,7 +51,7 @@ from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
 from models.training.traced_model import jit_compile
-from models.training.trained_stage import load_before, tasks_before, write_stage
+from models.training.trained_stage import load_before, tasks_before, write_settings, write_weights
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"  # number of history rows already passed to the report
@@ -562,11 +562,10 @@ class _Run:
                 passes[source] = passes.get(source, 0.0) + share
             left -= min(left, steps)
         speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
-        write_stage(
+        write_weights(self.job, self.folder, self.network, self.scorers)
+        write_settings(
             self.job,
             self.folder,
-            self.network,
-            self.scorers,
             precision=self.precision,
             tasks=self.tasks,
             history=state.history,

@@ -57,28 +57,14 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
                 continue  # other shapes, such as another number of labels: keeps its new weights
 
 
-def write_stage(
-    job: TrainingJob,
-    folder: Path,
-    network: Any,
-    scorers: Mapping[str, Any],
-    *,
-    precision: str,
-    tasks: Mapping[str, int],
-    history: Sequence[Mapping[str, float]],
-    metrics: Mapping[str, Any],
-) -> None:
-    """Write a trained stage's weights, configuration, history and metrics.
+def write_weights(job: TrainingJob, folder: Path, network: Any, scorers: Mapping[str, Any]) -> None:
+    """Write a trained stage's weights.
 
     Args:
         job: The job that was trained.
         folder: The stage's folder.
         network: The trained network.
         scorers: {objective: its trained scorer}.
-        precision: ``float32`` or ``bfloat16``.
-        tasks: {task: its number}.
-        history: Metric rows.
-        metrics: Plain JSON.
     """
     save_weights(network, folder / NETWORK)
     (folder / HEADS).mkdir(exist_ok=True)
@@ -91,7 +77,6 @@ def write_stage(
         for name, path in head_files(job.initial).items():
             if name not in scorers:
                 shutil.copyfile(path, head_file(folder, name))
-    write_settings(job, folder, precision=precision, tasks=tasks, history=history, metrics=metrics)
 
 
 def write_settings(

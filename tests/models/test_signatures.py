@@ -62,3 +62,12 @@ def test_a_dataclass_of_arguments_is_read_with_what_it_inherits(tmp_path):
     assert {"num_layers", "num_taps"} <= {name for name, s in settings.items() if s.required}
     assert (settings["dropout"].default, settings["max_sequence_length"].default) == (0.2, 512)
     assert "vocabulary_size" not in settings
+
+
+@pytest.mark.parametrize("module", ["nowhere", "nowhere.at_all", ".beside"])
+def test_a_dataclass_of_a_module_that_is_not_there_is_refused(tmp_path, module):
+    (tmp_path / "x.py").write_text(
+        f"from {module} import Base\nclass X:\n    config_class = Base\n", encoding="utf-8"
+    )
+    with pytest.raises(RecipeError, match=r"Base: expected a dataclass.*no module"):
+        settings_of(tmp_path / "x.py")

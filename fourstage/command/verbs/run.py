@@ -40,8 +40,7 @@ def handle(options: Namespace) -> int:
     from tasks.planning.plan import lay_out, resolve_recipe
 
     # An invalid recipe is refused before anything is written or imported.
-    found = resolve_recipe(options.recipe, options.overrides, options.smoke)
-    recipe = found[0]
+    recipe, sources, folders = resolve_recipe(options.recipe, options.overrides, options.smoke)
     if len(recipe.seeds) > 1:
         say(
             f"{recipe.name} has {len(recipe.seeds)} seeds; `run` takes the first,"
@@ -51,7 +50,7 @@ def handle(options: Namespace) -> int:
     make_home()
     plan: Plan | None = None
     with suppress(ContractViolation):  # the flow finds a fault of the data again and records it
-        plan = lay_out(*found, options.smoke)
+        plan = lay_out(recipe, sources, folders, options.smoke)
     with (
         only_this_on_standard_output(options.json) as print_object,
         libraries_speak_to(new_log("run")),

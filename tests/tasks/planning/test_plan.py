@@ -156,3 +156,36 @@ def test_without_pretraining_there_is_nothing_to_probe(project: Project):
     evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
     said = recipe("unread", stages=stages(finetune={"sequence_length": 32})[3:], evaluate=evaluate)
     assert not plan_recipe(str(project.recipe(said))).of_kind("probe")
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose head answers with something that is no class."""
+    own = Project(tmp_path_factory.mktemp("lists") / "own")
+    for kind in ("heads", "answers"):
+        (own.folder / kind).mkdir()
+    (own.folder / "heads" / "listing.py").write_text(
+        "CHOOSES = 2\nANSWERS = 'lists'\nclass Listing:\n    def __init__(self, context): ...\n",
+        encoding="utf-8",
+    )
+    (own.folder / "answers" / "lists.py").write_text(
+        "class Lists:\n    is_class, usual, metrics = False, ('exact',), {'exact': None}\n",
+        encoding="utf-8",
+    )
+    return own
+
+
+def test_answers_that_are_no_class_have_no_rival_and_no_package(lists: Project):
+    whole = recipe("lists", stages=stages(finetune={"head": {"listing": {}}}), promote=None)
+    steps = plan_recipe(str(lists.recipe(whole | {"evaluate": {}}))).steps
+    assert not [name for name in steps if name.startswith(("baseline", "package"))]
+    assert steps["evaluation"].settings["metrics"] == ["exact"]
+    assert lists.folder / "answers" / "lists.py" in steps["evaluation"].parts
+    assert steps["contract rows"].settings["classes"] is False
+
+
+def test_a_model_whose_answers_are_no_class_is_not_promoted(lists: Project):
+    whole = recipe("promoted", stages=stages(finetune={"head": {"listing": {}}}))
+    whole |= {"evaluate": {}, "promote": {"model": "lists"}}
+    with pytest.raises(RecipeError, match="head listing can't be served and judged yet"):
+        plan_recipe(str(lists.recipe(whole)))
