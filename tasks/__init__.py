@@ -1,5 +1,5 @@
-"""A recipe's steps as Prefect tasks, and all that is kept, tracked and told of them.
+"""A recipe's steps as Prefect tasks, with their store, tracking, registry and reports.
 
-MLflow lives here and only here. Each room imports those below it: comparison, run, planning,
+Only this package imports MLflow. Each subpackage imports those after it: comparison, run, planning,
 registry and steps, tracking, reports, store and orchestration.
 """

@@ -1,1 +1,1 @@
-"""What is made and kept: steps and their keys, entries and manifests, what was made from what."""
+"""The artifact store: steps and their cache keys, entries and manifests, lineage."""

@@ -1,7 +1,7 @@
-"""Everything an artifact was made from, as the manifests of the store say it.
+"""Ancestry of an artifact: its manifest and those of all its ancestors.
 
-This is what travels into MLflow beside every model, so that a version can be traced when the store
-is gone. It holds facts about texts (digests, counts, licences) and never a text.
+It is logged to MLflow with every model, so a version can be traced even without the store. It holds
+facts about texts (digests, counts, licences), never a text.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from fourstage.errors import EnvironmentFault
 from models.stage_format import NETWORK
 from tasks.store.artifacts import MANIFEST, Artifact, content_digest
 
-FILE = "lineage/manifests.json"  # where a logged model keeps its ancestry
+FILE = "lineage/manifests.json"  # ancestry in a logged model
 
 
 class BrokenLineage(EnvironmentFault):
-    """A hop on the way from a version to its texts is missing or is not what it claims to be."""
+    """An ancestor of a version is missing or does not match its digest."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the store says of one artifact, without its files.
+    """The manifest of one artifact.
 
     Attributes:
         kind: Kind of the artifact.
         key: Its key, 64 hex digits.
         digest: Digest of its outputs and facts.
-        name: Its step's name.
+        name: Name of its step.
         outputs: sha256 of each file.
-        facts: What its maker wrote down of it.
-        notes: What its maker wrote down of the making.
-        inputs: Each parent's kind, key, digest and name by the role it plays.
-        preimage: What the key is the digest of.
+        facts: Facts about the outputs, as in `Findings`.
+        notes: Notes on the run that made it, as in `Findings`.
+        inputs: Kind, key, digest and name of each parent, by role.
+        preimage: The JSON whose digest is the key.
         created: UTC time, ISO 8601.
     """
 
@@ -54,19 +54,19 @@ class Manifest:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The settings among what decided it."""
+        """The step's settings, from the preimage."""
         return self.preimage.get("settings", {})
 
     @property
     def stage(self) -> str | None:
-        """Name of the stage, where it is one."""
+        """Name of the stage; None for other kinds."""
         if self.kind != "stage":
             return None
         return str(self.settings.get("name") or self.notes.get("stage") or self.name)
 
     @property
     def weights_digest(self) -> str | None:
-        """Digest of the network's weights, where it has any."""
+        """Digest of the network's weights; None if it has none."""
         return self.facts.get("weights_digest") or self.outputs.get(NETWORK)
 
     @property
@@ -75,7 +75,7 @@ class Manifest:
         return self.notes.get("source", {})
 
     def faults(self) -> list[str]:
-        """What in it contradicts itself."""
+        """Internal contradictions: a key or digest that does not match its contents."""
         found = []
         if digest(dict(self.preimage)) != self.key:
             found.append(f"{self.kind} {self.key[:12]}: its preimage does not give its key")
@@ -84,7 +84,7 @@ class Manifest:
         return found
 
 
-UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # what reading a manifest may raise
+UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # raised by an unreadable manifest
 FIELDS = tuple(Manifest.__dataclass_fields__)
 
 
@@ -95,8 +95,8 @@ class Ancestry:
     Attributes:
         root: Key of the artifact.
         manifests: Manifests by key, parents before children.
-        folders: Where their files are, as far as they came from a store.
-        missing: What could not be read, one sentence each.
+        folders: Folders of the artifacts that were read from a store, by key.
+        missing: One message for each manifest that could not be read.
     """
 
     root: str
@@ -106,21 +106,21 @@ class Ancestry:
 
     @property
     def artifact(self) -> Manifest:
-        """The artifact whose ancestry it is."""
+        """Manifest of the artifact itself."""
         return self.manifests[self.root]
 
     def of_kind(self, *kinds: str) -> list[Manifest]:
-        """Manifests of some kinds, parents first."""
+        """Manifests of the given kinds, parents first."""
         return [manifest for manifest in self.manifests.values() if manifest.kind in kinds]
 
     def parent_stage(self) -> Manifest | None:
-        """The stage that a stage goes on from, or that a package or an evaluation is of."""
+        """The stage that a stage starts from, or that a package or evaluation belongs to."""
         inputs = self.artifact.inputs
         found = inputs.get("stage before") or inputs.get("stage")
         return self.manifests.get(found["key"]) if found else None
 
     def teachers(self) -> list[Manifest]:
-        """The stages that a stage learned from without going on from them."""
+        """The teacher stages of a stage."""
         return [
             self.manifests[reference["key"]]
             for role, reference in self.artifact.inputs.items()
@@ -128,7 +128,7 @@ class Ancestry:
         ]
 
     def read_by(self, child: Manifest, *kinds: str) -> list[Manifest]:
-        """What a stage itself read, by kind; that of earlier stages is left out."""
+        """The artifacts of some kinds that a stage read itself, without those of earlier stages."""
         found: dict[str, Manifest] = {}
 
         def visit(manifest: Manifest) -> None:
@@ -138,7 +138,7 @@ class Ancestry:
                     continue
                 if parent.kind in kinds:
                     found[parent.key] = parent
-                # What a text was decontaminated against lies behind it and the stage never read.
+                # Parents of a text are what it was decontaminated against; the stage never read it.
                 if parent.kind not in ("corpus", "dataset"):
                     visit(parent)
 
@@ -146,17 +146,17 @@ class Ancestry:
         return list(found.values())
 
     def licences(self) -> list[str]:
-        """Licences of all texts it saw, sorted."""
+        """Licences of all texts in it, sorted."""
         found = {str(m.source["licence"]) for m in self.manifests.values() if "licence" in m.source}
         return sorted(found)
 
     def languages(self) -> list[str]:
-        """Languages of all texts it saw, sorted."""
+        """Languages of all texts in it, sorted."""
         found = (str(m.source.get("language") or "") for m in self.of_kind("corpus", "dataset"))
         return sorted({language for language in found if language})
 
     def digests(self) -> dict[str, str]:
-        """Every digest by which its texts, tokenizer and steps can be named, with what it names."""
+        """Description by digest: of every key, content, snapshot, origin and weights digest."""
         named: dict[str, str] = {}
         for manifest in self.manifests.values():
             named[manifest.key] = f"key of {manifest.name}"
@@ -172,7 +172,7 @@ class Ancestry:
         return named
 
     def faults(self) -> list[str]:
-        """Why it is not complete: empty when every hop is there and is what it claims to be."""
+        """Reasons why the ancestry is incomplete or inconsistent; empty if it is sound."""
         found = list(self.missing)
         for manifest in self.manifests.values():
             found += manifest.faults()
@@ -189,7 +189,7 @@ class Ancestry:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON that `from_json` reads back; holds no path."""
+        """Plain JSON for `from_json`, without paths."""
         return {
             "root": self.root,
             "manifests": [
@@ -200,10 +200,10 @@ class Ancestry:
 
 
 def from_json(facts: Mapping[str, Any]) -> Ancestry:
-    """The ancestry a logged model keeps.
+    """Read the ancestry of a logged model.
 
     Raises:
-        BrokenLineage: If it is not one.
+        BrokenLineage: The JSON is not an ancestry.
     """
     try:
         manifests = [Manifest(**{n: facts_[n] for n in FIELDS}) for facts_ in facts["manifests"]]
@@ -216,17 +216,17 @@ def from_json(facts: Mapping[str, Any]) -> Ancestry:
 
 
 def gather(store_root: Path, artifact: Artifact | Mapping[str, str]) -> Ancestry:
-    """Collect an artifact's ancestry from the store, as far as it is there.
+    """Collect an artifact's ancestry from the store, as far as the store has it.
 
     Args:
         store_root: ``$FOURSTAGE_HOME/store``.
         artifact: The artifact, or its ``{"kind", "key"}``.
 
     Returns:
-        Its ancestry; `Ancestry.faults` says whether it is complete.
+        Its ancestry, perhaps incomplete; see `Ancestry.faults`.
 
     Raises:
-        BrokenLineage: If the artifact itself is not in the store.
+        BrokenLineage: The artifact itself is not in the store.
     """
     if isinstance(artifact, Artifact):
         artifact = artifact.reference
@@ -257,7 +257,7 @@ def gather(store_root: Path, artifact: Artifact | Mapping[str, str]) -> Ancestry
 
 
 def in_store(store_root: Path, made: Manifest) -> bool:
-    """Whether a store says it has this very thing: other outputs may bear the same key."""
+    """Whether a store has this artifact, with the same digest: a key may have other outputs."""
     try:
         return _read(store_root / made.kind / made.key).digest == made.digest
     except UNREADABLE:
@@ -270,7 +270,7 @@ def _read(folder: Path) -> Manifest:
 
 
 def join(first: Ancestry, second: Ancestry) -> Ancestry:
-    """The first ancestry, with what only the second holds beside it."""
+    """The first ancestry, plus the manifests that only the second has."""
     return Ancestry(
         first.root,
         {**second.manifests, **first.manifests},
@@ -284,7 +284,7 @@ def _plain(value: Any) -> Any:
 
 
 def made_as(artifact: Artifact | Manifest) -> str:
-    """How an artifact came to be: ``trained``, ``imported`` or ``made``."""
+    """How an artifact was made: ``trained``, ``imported`` or ``made``."""
     if artifact.kind != "stage":
         return "made"
     return "imported" if "init" in artifact.notes else "trained"

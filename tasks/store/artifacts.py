@@ -1,9 +1,9 @@
-"""Artifacts and the content-addressed store: the only thing steps hand to each other.
+"""Artifacts and the content-addressed store. Steps exchange nothing but artifacts.
 
-An entry is ``store/<kind>/<key>/`` with a ``manifest.json``, written last and atomically. The
-manifest is the truth: a folder without one is unfinished, one whose outputs differ from it is
-damaged, and both count as missing. The key is a digest of everything that decides the outputs, so
-an entry never changes.
+An entry is a folder ``store/<kind>/<key>/`` with a ``manifest.json``, which is written last and
+atomically. A folder without a manifest is unfinished. An entry whose outputs differ from its
+manifest is damaged. Both count as missing. The key is a digest of everything that determines the
+outputs, so an entry never changes.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from fourstage.terminal import say
 
 MANIFEST = "manifest.json"
 UNFINISHED = "checkpoints"  # removed when an entry is finished
-NOTES = "notes/"  # what a run says of itself (seconds, speed): kept and checked, in no digest
+NOTES = "notes/"  # measurements of the run (seconds, speed): stored and verified, in no digest
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a maker writes down beside the files.
+    """Metadata that a step's work returns for the manifest.
 
     Attributes:
-        facts: Of what was made (counts, labels, scores): the same whenever it is made again. The
-            digest covers them, so a later step may read them.
-        notes: Of the making (seconds, speed, names, addresses): in no digest, for people alone.
+        facts: Reproducible properties of the outputs: counts, labels, scores. Part of the digest,
+            so later steps may read them.
+        notes: Properties of the run: seconds, speed, names, addresses. In no digest, for people
+            only.
     """
 
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -48,12 +49,12 @@ class Findings:
 
 @dataclass(frozen=True)
 class Input:
-    """A finished entry as a later step may read it: what its digest covers, and no more.
+    """A finished entry as a later step may read it: only what its digest covers.
 
     Attributes:
-        kind: What it is: ``corpus``, ``tokenizer``, ``stage``…
-        digest: Digest of kind, outputs and facts; equal ones of different keys share it.
-        folder: Where the outputs are.
+        kind: ``corpus``, ``tokenizer``, ``stage``, …
+        digest: Digest of kind, outputs and facts. Entries with different keys can share it.
+        folder: Folder of the outputs.
         outputs: sha256 of each file by its path in the folder.
         facts: As in `Findings`.
     """
@@ -65,21 +66,21 @@ class Input:
     facts: Mapping[str, Any]
 
     def path(self, name: str) -> Path:
-        """An output's file; its absence is a fault of ours, not of the user."""
+        """File of an output. A missing one is a bug, not a user error."""
         assert name in self.outputs or any(o.startswith(f"{name}/") for o in self.outputs), name
         return self.folder / name
 
 
 @dataclass(frozen=True)
 class Artifact(Input):
-    """One finished entry of the store, whole.
+    """A finished entry of the store with its full manifest.
 
     Attributes:
-        key: Digest of everything that decided it (its preimage).
-        name: Its step's name in the recipe that made it.
-        notes: As in `Findings`, and the commit and the process that made it.
-        inputs: Kind, key, digest and name of what it was made from, by role.
-        preimage: What the key is the digest of.
+        key: Digest of the preimage.
+        name: Name of its step in the recipe that made it.
+        notes: As in `Findings`, plus the commit and the process that made it.
+        inputs: Kind, key, digest and name of each input, by role.
+        preimage: Everything that determines the outputs, as plain JSON.
         created: UTC time, ISO 8601.
     """
 
@@ -92,18 +93,18 @@ class Artifact(Input):
 
     @property
     def reference(self) -> dict[str, str]:
-        """What Prefect records and other steps' keys hold."""
+        """Kind, key and digest, as recorded by Prefect and by other manifests."""
         return {"kind": self.kind, "key": self.key, "digest": self.digest}
 
     def as_input(self) -> Input:
-        """The part of it that a step may read whose key holds its digest."""
+        """The part that its digest covers, for a step that reads it."""
         outputs = {name: value for name, value in self.outputs.items() if _is_output(name)}
         return Input(self.kind, self.digest, self.folder, outputs, self.facts)
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why an entry can't be used: ``never made``, ``unfinished`` or what is damaged."""
+    """An entry that can't be used. Reason: ``never made``, ``unfinished`` or the damage."""
 
     kind: str
     key: str
@@ -116,7 +117,7 @@ class Store:
 
     Args:
         home: ``$FOURSTAGE_HOME``.
-        say: Called with a sentence worth telling the user (waiting, damage found).
+        say: Called with messages for the user: waiting for a lock, damage found.
     """
 
     home: Path
@@ -129,7 +130,7 @@ class Store:
 
     @cached_property
     def digests(self) -> DigestCache:
-        """Remembered digests of files, outputs and sources alike."""
+        """Cached digests of files, both outputs and sources."""
         return DigestCache(self.home / "digests.jsonl")
 
     def folder(self, kind: str, key: str) -> Path:
@@ -137,7 +138,7 @@ class Store:
         return self.root / kind / key
 
     def find(self, kind: str, key: str) -> Artifact | Missing:
-        """The entry, every output checked against its manifest, or why there is none."""
+        """Find an entry and verify every output against its manifest."""
         folder = self.folder(kind, key)
         manifest = folder / MANIFEST
         try:
@@ -163,11 +164,11 @@ class Store:
         return artifact
 
     def mark_used(self, artifact: Artifact) -> None:
-        """Let an entry's manifest have the time of this use, by which garbage is told."""
+        """Set the manifest's modification time to now: the garbage collector goes by last use."""
         os.utime(artifact.folder / MANIFEST)
 
     def entries(self, kind: str) -> Iterator[Artifact]:
-        """Every readable finished entry of a kind, oldest first; outputs are not verified."""
+        """All finished entries of a kind, oldest first. Outputs are not verified."""
         found = []
         for manifest in (self.root / kind).glob(f"*/{MANIFEST}"):
             try:
@@ -185,20 +186,20 @@ class Store:
         work: Callable[[Path], Findings],
         inputs: Mapping[str, Artifact] | None = None,
     ) -> tuple[Artifact, bool]:
-        """Find an entry or make it; one writer a key, the others wait and reuse.
+        """Find an entry or make it. Each key has one writer; others wait and reuse the entry.
 
         Args:
             kind: Kind of the entry.
-            name: Its step's name.
-            preimage: Plain JSON that decides the outputs.
-            work: Writes the outputs into the folder it is given; what it returns is written down.
-            inputs: What it is made from, by role, for lineage.
+            name: Name of its step.
+            preimage: Plain JSON that determines the outputs.
+            work: Writes the outputs into the given folder and returns the manifest's metadata.
+            inputs: The input artifacts by role, for lineage.
 
         Returns:
             The artifact, and whether this call made it.
 
         Raises:
-            EnvironmentFault: If the disk is full or the store can't be written.
+            EnvironmentFault: The store can't be written, or the lock was lost.
         """
         key = digest(dict(preimage))
         folder = self.folder(kind, key)
@@ -218,7 +219,7 @@ class Store:
                 for path in sorted(folder.rglob("*"))
                 if path.is_file() and checkpoints not in path.parents
             }
-            # As it is read back, so that the digest of facts is the same then.
+            # Through JSON, so that the digest is the same when the facts are read back.
             facts = json.loads(json.dumps(dict(found.facts)))
             manifest = {
                 "kind": kind,
@@ -237,15 +238,15 @@ class Store:
             }
             if not still_ours():
                 raise EnvironmentFault(
-                    f"{name}: the lock of {kind} {key[:12]} was taken away while it was being"
-                    " made, so it is not committed; run again"
+                    f"{name}: the lock of {kind} {key[:12]} was removed while the entry was being"
+                    " made, so the entry is not committed; run again"
                 )
             write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False))
             shutil.rmtree(checkpoints, ignore_errors=True)
         return Artifact(folder=folder, **_fields(manifest)), True
 
     def _clear_unfinished(self, folder: Path) -> None:
-        """Take away what a killed writer left, its checkpoints apart."""
+        """Remove the files of a killed writer, except its checkpoints."""
         if not folder.exists():
             return
         for path in folder.iterdir():
@@ -255,10 +256,10 @@ class Store:
 
     @contextmanager
     def _only_writer(self, kind: str, key: str) -> Iterator[Callable[[], bool]]:
-        """Hold the key's lock; the kernel frees it when its holder dies, however it dies.
+        """Hold the key's lock. Yields a check that the lock is still held.
 
-        Filelock would add nothing to `flock` but, where that is missing, lock files that outlive
-        their holders.
+        The kernel releases `flock` whenever the holder dies. The filelock package would add only a
+        fallback for systems without `flock`, whose lock files outlive their holders.
         """
         path = self.root / kind / f"{key}.lock"
         stream = self._open_lock(path)
@@ -276,7 +277,7 @@ class Store:
                 continue
             if _is_file_at(stream, path):
                 break
-            # Removed with its entry while we waited: a lock that nobody else can see.
+            # The lock file was removed with its entry while we waited: this lock guards nothing.
             stream.close()
             stream = self._open_lock(path)
         with stream:
@@ -301,7 +302,7 @@ class Store:
 
 
 def _is_file_at(stream: TextIO, path: Path) -> bool:
-    """Whether an open file is the one that a path leads to now."""
+    """Whether an open file is still the file at a path."""
     try:
         return path.stat().st_ino == os.fstat(stream.fileno()).st_ino
     except FileNotFoundError:
@@ -313,7 +314,7 @@ def _fields(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def content_digest(kind: str, outputs: Mapping[str, str], facts: Mapping[str, Any]) -> str:
-    """Digest of what was made, without the notes on how it was made."""
+    """Digest of the outputs and facts, without notes."""
     files = {name: value for name, value in outputs.items() if _is_output(name)}
     return digest({"kind": kind, "outputs": files, "facts": dict(facts)})
 
@@ -324,5 +325,5 @@ def _is_output(name: str) -> bool:
 
 @cache
 def store() -> Store:
-    """The store of this process's home."""
+    """The store in this process's home folder."""
     return Store(home(), say=say)

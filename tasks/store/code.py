@@ -1,15 +1,15 @@
-"""Digest of the code a step runs: every definition its work can reach, by what it says.
+"""Code digest of a step: a hash of every definition that its work can reach.
 
-A definition is a function, a class or a constant of a module. It is known by its own text and by
-the definitions of ours that the text names, which are known in the same way. Its file does not
-count, nor the name of a function or constant: what is moved, split or renamed makes nothing anew.
+A definition is a function, a class or a constant of a module. Its hash covers its own text and,
+recursively, the definitions of this project that the text names. It does not cover the file, nor
+the name of a function or constant: moving, splitting or renaming them invalidates no cache.
 
-Comments, docstrings, formatting, annotations of functions and the words of an error decide no
-output and are left out. Only a class with methods counts where an argument is annotated with it,
-since the function may call them. Nothing is imported: files are parsed, so a plan needs no
-TensorFlow.
+Comments, docstrings, formatting, annotations of functions and error messages do not change outputs
+and are left out. One exception: if an argument is annotated with a class that has methods, the
+class counts, since the function may call them. Files are parsed, not imported, so a plan does not
+need TensorFlow.
 
-What can't be followed counts whole: a module that is handed on as a value, and one loaded by
+A module that can't be followed counts as a whole: one that is passed as a value, or loaded by
 ``import a.b`` or ``from a.b import *``.
 """
 
@@ -27,16 +27,15 @@ from typing import NamedTuple
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
 
-# The rooms whose code decides outputs. The store, MLflow and Prefect carry results, they don't
-# make them.
+# Packages whose code determines outputs. The store, MLflow and Prefect only carry results.
 ROOMS = ("corpora", "models", "data_contracts")
 OURS = (*ROOMS, "fourstage", "tasks", "flows")
-EFFECTS = "<effects>"  # what a module does as it is imported, beside defining
+EFFECTS = "<effects>"  # module-level statements that are not definitions
 ALL = "<all>"
 
 
 class Place(NamedTuple):
-    """Where a definition stands: its file, and its name there (`EFFECTS`, `ALL`)."""
+    """Location of a definition: its file and its name, which may be `EFFECTS` or `ALL`."""
 
     file: Path
     name: str
@@ -44,7 +43,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Said:
-    """What a definition says: its text, in which other definitions are numbers, and those."""
+    """Text of a definition, with references to other definitions numbered, and their places."""
 
     text: str
     names: tuple[Place, ...]
@@ -52,10 +51,10 @@ class Said:
 
 @cache
 def closure_digest(*starts: Path) -> str:
-    """sha256 of every definition reachable from `starts` (files), theirs included."""
+    """sha256 over every definition reachable from the files `starts`, including their own."""
     reached = _reached(starts)
     known = {place: _sha(said.text) for place, said in reached.items()}
-    # Each round looks one call further; where nothing more can be told apart there is no further.
+    # Each round follows references one level deeper, until no more definitions become distinct.
     apart = 0
     while len(set(known.values())) > apart:
         apart = len(set(known.values()))
@@ -67,12 +66,12 @@ def closure_digest(*starts: Path) -> str:
 
 
 def closure(*starts: Path) -> set[Place]:
-    """Every definition reachable from `starts` (files), theirs included."""
+    """Every definition reachable from the files `starts`, including their own."""
     return set(_reached(starts))
 
 
 def module_file(name: str) -> Path:
-    """File of a module of ours by its dotted name."""
+    """File of a module of this project, by its dotted name."""
     path = _find(name)
     if path is None:
         raise AssertionError(f"no module {name}")
@@ -91,7 +90,7 @@ def _reached(starts: Iterable[Path]) -> dict[Place, Said]:
 
 
 def _in_order(place: Place, hashes: list[str]) -> list[str]:
-    """A module's definitions stand in any order; the names in a text do not."""
+    """Sort the hashes of a whole module: the order of its definitions does not matter."""
     return sorted(hashes) if place.name == ALL else hashes
 
 
@@ -105,14 +104,14 @@ def _module(path: Path) -> _Module:
 
 
 class _Module:
-    """A file's definitions by name, what its imports are called, and what it does beside them."""
+    """A parsed file: its definitions by name, its imports and its other statements."""
 
     def __init__(self, path: Path):
         self.path = path
         self.definitions: dict[str, list[ast.stmt]] = {}
-        self.imports: dict[str, str] = {}  # dotted name by what it is called here
+        self.imports: dict[str, str] = {}  # {local name: dotted name}
         self.effects: list[ast.stmt] = []
-        self.whole: list[str] = []  # modules that count whole
+        self.whole: list[str] = []  # modules that count as a whole
         self.said: dict[str, Said] = {}
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -128,7 +127,7 @@ class _Module:
                     self.effects.append(node)
 
     def say(self, name: str) -> Said:
-        """What a definition, the whole module (`ALL`) or its `EFFECTS` say."""
+        """Text of a definition, of the whole module (`ALL`) or of its `EFFECTS`."""
         if name not in self.said:
             self.said[name] = self._all() if name == ALL else self._one(name)
         return self.said[name]
@@ -137,7 +136,7 @@ class _Module:
         return Said("", tuple(Place(self.path, name) for name in (*self.definitions, EFFECTS)))
 
     def has_methods(self, name: str) -> bool:
-        """Whether it is a class with a method that does something; a protocol has none."""
+        """Whether a name is a class with a method that has a body, unlike a protocol's."""
         classes = [n for n in self.definitions.get(name, ()) if isinstance(n, ast.ClassDef)]
         methods = (n for found in classes for n in found.body if isinstance(n, ast.FunctionDef))
         return any(not _is_value(node) for n in methods for node in _without_docstring(n.body))
@@ -154,7 +153,7 @@ class _Module:
 
 
 class _Writer(ast.NodeTransformer):
-    """Takes out of a definition what decides nothing and numbers the definitions it names."""
+    """Removes from a definition what can't change outputs and numbers the definitions it names."""
 
     def __init__(self, module: _Module, own: str):
         self.module = module
@@ -167,7 +166,7 @@ class _Writer(ast.NodeTransformer):
         return f"§{self.names.setdefault(place, len(self.names))}"
 
     def visit_Import(self, node: ast.Import) -> ast.AST:
-        """In a function. Its names are followed from where they are used."""
+        """Drop an import in a function: its names are followed where they are used."""
         return ast.copy_location(ast.Pass(), node)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
@@ -194,7 +193,7 @@ class _Writer(ast.NodeTransformer):
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        """Its name stays: Keras calls layers by it."""
+        """Keep the name of a class: Keras names layers after it."""
         node.body = _without_docstring(node.body)
         self.scopes.append({})
         self.generic_visit(node)
@@ -202,7 +201,7 @@ class _Writer(ast.NodeTransformer):
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """The fields of a class are what they are annotated with; a variable is what it is."""
+        """Keep annotations of class fields, which define them; drop those of variables."""
         if len(self.scopes) > 1 and not self.in_function:
             return self.generic_visit(node)
         if node.value is None:
@@ -215,7 +214,7 @@ class _Writer(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        """What is raised counts, not its words."""
+        """Keep the exception's type, drop its message."""
         if isinstance(node.exc, ast.Call):
             node.exc = node.exc.func
         node.cause = None
@@ -230,7 +229,7 @@ class _Writer(ast.NodeTransformer):
         imported = self._imported(base.id) if isinstance(base, ast.Name) else None
         if imported is None or not _ours(imported):
             return self.generic_visit(node)
-        # The longest prefix that is a module, then what is taken from it.
+        # The longest prefix that is a module, then the name in that module.
         taken = 0
         while taken < len(chain) and _find(".".join([imported, *chain[: taken + 1]])):
             taken += 1
@@ -253,7 +252,7 @@ class _Writer(ast.NodeTransformer):
         return node
 
     def _follow_methods(self, annotation: ast.expr | None) -> None:
-        """An argument's class counts where it has methods: the function may call them."""
+        """Follow an argument's class if it has methods: the function may call them."""
         for node in ast.walk(annotation) if annotation else ():
             if isinstance(node, ast.Name):
                 imported = self._imported(node.id)
@@ -269,17 +268,17 @@ class _Writer(ast.NodeTransformer):
         return None
 
     def _named(self, dotted: str, node: ast.expr) -> ast.Name:
-        """An import by what it is: a definition of ours, or a name in someone else's package."""
+        """Resolve an imported name to a definition of this project or a third-party name."""
         place = _place(dotted)
         if place is not None:
             name = self.number(place)
-        else:  # what carries results is known by its name alone
+        else:  # packages that only carry results count by the name alone
             name = dotted.rpartition(".")[2] if _ours(dotted) else dotted
         return ast.copy_location(ast.Name(name, ast.Load()), node)
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """What an import statement calls what: local name → dotted name."""
+    """The names that an import statement binds: {local name: dotted name}."""
     if isinstance(node, ast.ImportFrom):
         return {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
     return {
@@ -291,7 +290,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
 
 
 def _loaded(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """Modules of which is not seen what is used: ``import a.b`` and ``from a.b import *``."""
+    """Modules whose used names are unknown: ``import a.b`` and ``from a.b import *``."""
     if isinstance(node, ast.ImportFrom):
         return [str(node.module)] if node.names[0].name == "*" else []
     return [alias.name for alias in node.names if not alias.asname]
@@ -304,7 +303,7 @@ def _own_imports(node: ast.AST) -> Iterator[dict[str, str]]:
 
 
 def _defined(node: ast.stmt) -> list[str]:
-    """The names a statement at a module's top defines."""
+    """The names that a module-level statement defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.AnnAssign):
@@ -348,10 +347,10 @@ def _ours(dotted: str) -> bool:
 
 
 def _place(dotted: str) -> Place | None:
-    """Where a dotted name of our rooms is defined; a module stands for all that is in it.
+    """Where a dotted name of `ROOMS` is defined; `ALL` for a module.
 
-    A name that the module does not define is that of a local variable with the module's name, or
-    made as it is imported: then all of it counts.
+    If the module does not define the name, a local variable shares the module's name or the name is
+    created at import. The whole module counts then.
     """
     if dotted.split(".")[0] not in ROOMS:
         return None
@@ -365,7 +364,7 @@ def _place(dotted: str) -> Place | None:
     found = _module(path)
     if name in found.definitions:
         return Place(path, name)
-    if name in found.imports:  # handed on
+    if name in found.imports:  # re-exported
         return _place(found.imports[name])
     return Place(path, ALL)
 

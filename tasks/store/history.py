@@ -1,4 +1,4 @@
-"""What the last finished run of a recipe was made of, where ``refresh`` goes on."""
+"""Artifacts of each recipe's last finished run, from which ``refresh`` continues."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ REFERENCE = ("kind", "key", "digest")
 
 
 def remember(recipe: str, made: Mapping[str, Artifact]) -> None:
-    """Write down a finished run's artifacts by step name."""
+    """Save the references of a finished run's artifacts, by step name."""
     facts = {name: artifact.reference for name, artifact in made.items()}
     write_atomically(_file(recipe), json.dumps(facts, indent=1))
 
 
 def last_references(recipe: str) -> dict[str, dict[str, str]]:
-    """Kind, key and digest of each step of the last finished run; empty where there was none."""
+    """Kind, key and digest of each step of the last finished run; empty if there is none."""
     file = _file(recipe)
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
@@ -30,9 +30,9 @@ def last_references(recipe: str) -> dict[str, dict[str, str]]:
         return {}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise EnvironmentFault(
-            f"{file}: what the last run of {recipe} was made of can't be read"
-            f" ({type(error).__name__}). Run the recipe again, which writes it anew, or remove the"
-            " file: then nothing goes on from that run, and `gc` may take what it made."
+            f"{file}: can't read the artifacts of the last run of {recipe}"
+            f" ({type(error).__name__}). Run the recipe again to rewrite the file, or remove it:"
+            " then nothing continues from that run, and `gc` may remove its artifacts."
         ) from error
 
 
@@ -43,7 +43,7 @@ def remembered() -> Iterator[dict[str, str]]:
 
 
 def last_artifacts(recipe: str, store: Store) -> dict[str, Artifact]:
-    """Those of the last finished run's artifacts that the store still has, whole."""
+    """Artifacts of the last finished run that are still intact in the store, by step name."""
     found: dict[str, Artifact] = {}
     for name, reference in last_references(recipe).items():
         artifact = store.find(reference["kind"], reference["key"])

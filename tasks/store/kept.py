@@ -1,4 +1,4 @@
-"""The documents or rows of a source that its contract did not send to quarantine."""
+"""The documents or rows of a source that its contract did not quarantine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUARANTINED = "quarantined.json"  # output of a contract: reasons by id
 
 
 def kept_rows(dataset: Input, contract: Input) -> Iterator[PreparedRow]:
-    """The rows of a dataset that its contract did not send to quarantine."""
+    """The rows of a dataset that its contract did not quarantine."""
     from corpora.prepared import prepared_rows
 
     aside = _quarantined(contract)
@@ -23,7 +23,7 @@ def kept_rows(dataset: Input, contract: Input) -> Iterator[PreparedRow]:
 
 
 def kept_texts(data: Input, contract: Input) -> Iterator[tuple[str, str, str]]:
-    """(id, text, split) of each document, or row, that its contract did not send to quarantine."""
+    """(id, text, split) of each document or row that its contract did not quarantine."""
     from corpora.prepared import prepared_documents
 
     if data.kind == "dataset":

@@ -1,6 +1,6 @@
-"""What is known of a trained model: its stages in order, what was measured after each, its scores.
+"""Facts about a trained model: its stages in order, the measurement after each, its scores.
 
-All of it is read from the manifests of its ancestry, in the store or from MLflow alone.
+They are read from the manifests of its ancestry, which come from the store or from MLflow.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class ModelFacts:
     """A model's stages with their measurements, and its evaluation.
 
     Attributes:
-        ancestry: All that it was made from, evaluation and measurements among it.
-        stages: Those that trained its network, first to last; no teacher is there.
-        measurements: What was measured after a stage, by the stage's key.
-        evaluation: Its scores, None where there are no labels.
-        probes: What its network knew of each dataset before it was fine-tuned.
+        ancestry: Its ancestry, including evaluation and measurements.
+        stages: Stages that trained its network, first to last, without teachers.
+        measurements: Measurement of each stage, by the stage's key.
+        evaluation: Its evaluation; None if there are no labels.
+        probes: Linear probes of the network on each dataset, before fine-tuning.
     """
 
     ancestry: Ancestry
@@ -34,32 +34,32 @@ class ModelFacts:
 
     @property
     def family(self) -> str:
-        """The network's; empty where it came from elsewhere and nothing was trained since."""
+        """Family of the network; empty for an imported network without further training."""
         return str(self.stages[-1].settings.get("family", ""))
 
     @property
     def dataset(self) -> Manifest | None:
-        """The rows it was scored on."""
+        """The dataset of its evaluation."""
         return self.dataset_of(self.evaluation) if self.evaluation else None
 
     def dataset_of(self, scores: Manifest) -> Manifest | None:
-        """The rows of an evaluation or a probe."""
+        """The dataset of an evaluation or a probe."""
         return self._input(scores, "dataset")
 
     @property
     def scores(self) -> Mapping[str, Any]:
-        """What the evaluation found; empty where there is none."""
+        """Facts of the evaluation and its latency; empty without an evaluation."""
         if self.evaluation is None:
             return {}
         return {**self.evaluation.facts, "latency_ms": self.evaluation.notes.get("latency_ms", {})}
 
     @property
     def package(self) -> Manifest | None:
-        """The served model."""
+        """The packaged model."""
         return next(iter(self.ancestry.of_kind("package")), None)
 
     def measured(self) -> Iterator[tuple[Manifest, Manifest]]:
-        """Each stage that was measured, with what was found."""
+        """Each measured stage with its measurement."""
         for stage in self.stages:
             if stage.key in self.measurements:
                 yield stage, self.measurements[stage.key]
@@ -68,7 +68,7 @@ class ModelFacts:
         """The texts that a stage's held-out loss was measured on, by name.
 
         Returns:
-            Each with the loss of guessing by frequency, None where it was not measured.
+            Each text with its unigram loss; None if that was not measured.
         """
         found = {}
         for name in measurement.facts["heldout_loss"]:
@@ -84,14 +84,14 @@ class ModelFacts:
 
 
 def facts_in_store(store: Store, stage: Mapping[str, str]) -> ModelFacts | None:
-    """The facts of a stage in the store, with what was measured of it there.
+    """The facts of a stage in the store, with its measurements and evaluations there.
 
     Args:
         store: The store.
         stage: Its kind and key.
 
     Raises:
-        BrokenLineage: If the stage is not there.
+        BrokenLineage: The stage is not in the store.
     """
     whole = gather(store.root, stage)
     for kind in ("measurement", "evaluation"):
@@ -102,10 +102,10 @@ def facts_in_store(store: Store, stage: Mapping[str, str]) -> ModelFacts | None:
 
 
 def facts_of(ancestry: Ancestry) -> ModelFacts | None:
-    """The facts of the stage that an ancestry leads to; None where it holds no stage.
+    """The facts of an ancestry's last stage; None if it has no stage.
 
     Args:
-        ancestry: Of a package, an evaluation, a measurement or a stage.
+        ancestry: Ancestry of a package, an evaluation, a measurement or a stage.
     """
     last = ancestry.artifact if ancestry.artifact.stage else ancestry.parent_stage()
     if last is None:

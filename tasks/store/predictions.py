@@ -1,4 +1,4 @@
-"""Files of an evaluation or a probe that hold its answers, row by row."""
+"""Prediction files of an evaluation or a probe, one line per row."""
 
 from __future__ import annotations
 

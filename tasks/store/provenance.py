@@ -1,4 +1,4 @@
-"""Which code, which process and which machine made a thing."""
+"""Provenance: the code and the machine that made an artifact."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fourstage.settings import REPOSITORY
 
 @cache
 def git_state() -> dict[str, str | bool | None]:
-    """Commit of the code and whether files differ from it; None where this is no git checkout.
+    """Commit of the code, and whether tracked files differ from it; None outside a git checkout.
 
-    MLflow's own git tags come from ``sys.argv[0]`` and are wrong under a Prefect worker.
+    MLflow derives its own git tags from ``sys.argv[0]``; under a Prefect worker they are wrong.
     """
     commit = _git("rev-parse", "HEAD")
     if commit is None:
@@ -35,7 +35,7 @@ def _git(*arguments: str) -> str | None:
 
 @cache
 def machine() -> dict[str, str | int]:
-    """What a time was measured on: processor, cores this process may use, system."""
+    """The machine of a timing: processor, cores available to this process, system."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text("utf-8", "replace").splitlines() if cpuinfo.exists() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -1,7 +1,7 @@
-"""Versions of registered models, and what a home remembers of them.
+"""Versions of registered models, and the home's copy of them.
 
-Where MLflow's database is lost, the store still has all that a version was made of, but not which
-version was the champion.
+If MLflow's database is lost, the store still has a version's artifacts, but does not know which
+version was the champion. The copy does.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Version:
 
     Attributes:
         name: The registered model.
-        number: The version, from 1.
-        key: Key of the package it holds.
+        number: Version number, from 1.
+        key: Key of its package.
         model_id: Its logged model, ``m-…``.
-        run_id: The lifecycle's run that registered it.
-        aliases: Aliases that point to it now.
+        run_id: Lifecycle run that registered it.
+        aliases: Its current aliases.
         tags: Its tags.
-        created: Whether the call made it.
+        created: Whether this call registered it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Version:
 
 
 def remembered_versions(folder: Path, name: str) -> list[Version]:
-    """The versions as they were last written down; none where they never were.
+    """The versions as last saved; empty if they never were or can't be read.
 
     Args:
         folder: The home.
@@ -74,7 +74,7 @@ def every_remembered_version(folder: Path) -> Iterator[Version]:
 
 
 def remember(folder: Path, name: str, versions: Iterable[Version]) -> None:
-    """Write down a model's versions with their aliases, as they are now."""
+    """Save a model's versions with their current aliases."""
     write_atomically(_file(folder, name), json.dumps([asdict(each) for each in versions], indent=1))
 
 

@@ -1,8 +1,8 @@
-"""The names of a recipe's steps: what is made, and of what.
+"""Names of a recipe's steps: a kind and a subject.
 
-A name such as ``stage domain`` or ``contract tokens trials`` is unique in a recipe; of tokenizer,
-package and evaluation there is one, named by its kind. Where a step is made from several of a kind,
-a name is also the role of an input.
+A name such as ``stage domain`` or ``contract tokens trials`` is unique in a recipe. Tokenizer,
+package and evaluation exist once and are named by their kind. If a step has several inputs of a
+kind, their names are also their roles.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ def dataset_step(source: str) -> str:
 
 
 def contract_step(of: str) -> str:
-    """What a source promises or, of a `tokens_step`, its tokens."""
+    """The contract of a source or, given a `tokens_step`, of its tokens."""
     return f"contract {of}"
 
 
 def tokens_step(source: str) -> str:
-    """A corpus or a dataset, tokenised."""
+    """A tokenised corpus or dataset."""
     return f"tokens {source}"
 
 
@@ -34,30 +34,30 @@ def stage_step(stage: str) -> str:
 
 
 def measurement_step(stage: str) -> str:
-    """What a stage's network knows."""
+    """The measurement after a stage."""
     return f"measurement {stage}"
 
 
 def baseline_step(source: str) -> str:
-    """The cheap rivals of a dataset."""
+    """The baselines of a dataset."""
     return f"baseline {source}"
 
 
 def probe_step(source: str) -> str:
-    """What the pre-trained network knows of a dataset."""
+    """The linear probe of the pre-trained network on a dataset."""
     return f"probe {source}"
 
 
 def last_step(step: str) -> str:
-    """A step as the recipe's last run left it."""
+    """A step's artifact from the recipe's last run."""
     return f"last {step}"
 
 
 def fresh_step(step: str) -> str:
-    """A step that reads only what the last run had not."""
+    """A step that reads only data the last run did not have."""
     return f"fresh {step}"
 
 
 def subject_of(step: str) -> str:
-    """What a step is of: ``domain`` of ``stage domain``, ``tokens trials`` of its contract."""
+    """Subject of a step: ``domain`` for ``stage domain``, ``tokens trials`` for its contract."""
     return step.partition(" ")[2]

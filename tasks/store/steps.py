@@ -1,10 +1,10 @@
-"""The steps of a recipe: what is made from what, in which order, under which key.
+"""The steps of a recipe: their inputs, their order and their cache keys.
 
-One list of `Step` serves everything that has to know the way from files to a model version: the
-flows run it, ``plan`` and ``explain`` compare it with the store, ``trace`` reads it back. A step's
-key is the digest of its preimage: its settings, the digests of its inputs' *outputs*, its code and
-the versions of the packages that compute it. So an input that is made again with the same outputs
-cuts off all the rest.
+One list of `Step` describes the way from files to a model version. The flows run it, ``plan`` and
+``explain`` compare it with the store, ``trace`` reads it back. A step's key is the digest of its
+preimage: its settings, the digests of its inputs' *outputs*, its code and the versions of the
+packages that it computes with. So if an input is made again with the same outputs, the later steps
+are reused.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fourstage.errors import listed
 from tasks.store.artifacts import Artifact, Input, Missing, Store
 from tasks.store.code import closure_digest, module_file
 
-WAITS = "waits for "  # so begins why a step is made that others have to be made for first
-MOST_NAMED = 12  # inputs a message names; a recipe may have hundreds
+WAITS = "waits for "  # prefix of the reason of a step whose inputs have to be made first
+MOST_NAMED = 12  # inputs named in a message; a recipe may have hundreds
 NUMERIC = ("numpy",)
 TEXT = ("pyarrow", *NUMERIC)
 TENSOR = ("tensorflow", "keras", "tensorflow-text", "grain", "tokenizers", *NUMERIC)
@@ -40,18 +40,18 @@ VERSIONS = {
     "probe": (*TENSOR, "scikit-learn"),
     "package": TENSOR,
 }
-LOADING = "models.saved_tokenizer"  # reads the tokenizer a step was handed
+LOADING = "models.saved_tokenizer"  # loads a step's input tokenizer
 TOKENISING = (
     "tasks.steps.tokenize_corpus",
     "tasks.steps.tokens",
     "tasks.store.kept",
     "corpora.shards",
 )
-# Beside the task's own file, which decides what goes into the work, all that the work can reach.
+# Entry points of each kind's code: the task's own file, and the modules that its work calls.
 CODE = {
     "corpus": ("tasks.steps.prepare_corpus", "corpora.preparation"),
     "dataset": ("tasks.steps.prepare_corpus", "corpora.preparation"),
-    "contract": ("data_contracts.check",),  # how a report is worded decides nothing
+    "contract": ("data_contracts.check",),  # without the wording of reports
     "baseline": ("tasks.steps.fit_baseline", "tasks.store.kept", "models.evaluation.baseline"),
     "tokenizer": ("tasks.steps.train_tokenizer", "tasks.store.kept"),
     "tokens": TOKENISING,
@@ -88,16 +88,16 @@ CODE = {
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to make.
+    """A step of a recipe; it makes one artifact.
 
     Attributes:
         name: Unique in the recipe: ``corpus trial_reports``, ``stage domain``.
         kind: Kind of the artifact it makes.
-        settings: Plain JSON that decides the outputs beside the inputs and the code.
-        inputs: The step that makes each input, by the role it plays.
+        settings: Plain JSON; with inputs and code, it determines the outputs.
+        inputs: Name of the step that makes each input, by role.
         parts: Files of parts named in the recipe (family, objectives, head, tokenizer's scheme),
             for the code digest.
-        given: What the work needs and the key must not hold, such as where the files lie.
+        given: Arguments of the work that are not part of the key, such as file locations.
     """
 
     name: str
@@ -110,11 +110,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Bound:
-    """A step whose inputs are finished, so that its key is known.
+    """A step whose inputs are finished, so its key is known.
 
     Attributes:
         step: The step.
-        made_from: Its inputs by role, whole, for lineage.
+        made_from: Its input artifacts by role, for lineage.
     """
 
     step: Step
@@ -122,12 +122,12 @@ class Bound:
 
     @cached_property
     def inputs(self) -> dict[str, Input]:
-        """Its inputs by role as its work may read them: nothing that the key does not cover."""
+        """Its inputs by role, limited to what the key covers, for its work to read."""
         return {role: artifact.as_input() for role, artifact in self.made_from.items()}
 
     @cached_property
     def preimage(self) -> dict[str, Any]:
-        """What the key is the digest of."""
+        """The JSON whose digest is the key."""
         step = self.step
         return {
             "kind": step.kind,
@@ -144,20 +144,20 @@ class Bound:
 
     @property
     def label(self) -> str:
-        """Name of the task run: telling, and short."""
+        """Name of the task run: step name and short key."""
         return f"{self.step.name.replace(' ', '-')}-{self.key[:7]}"
 
 
 @dataclass(frozen=True)
 class Unbound:
-    """A step that can't be keyed yet, and the inputs that must be made first."""
+    """A step without a key yet, and the names of the missing inputs."""
 
     step: Step
     waits_for: tuple[str, ...]
 
 
 def bind(step: Step, made: Mapping[str, Artifact]) -> Bound | Unbound:
-    """Tie a step to its inputs among the artifacts made so far (by step name)."""
+    """Bind a step to its inputs, given the artifacts made so far by step name."""
     waits_for = tuple(sorted({name for name in step.inputs.values() if name not in made}))
     if waits_for:
         return Unbound(step, waits_for)
@@ -166,7 +166,7 @@ def bind(step: Step, made: Mapping[str, Artifact]) -> Bound | Unbound:
 
 @dataclass(frozen=True)
 class Prospect:
-    """What would happen to a step if the recipe ran now."""
+    """A step and its state in the store: would it be reused or made if the recipe ran now?"""
 
     step: Step
     bound: Bound | Unbound
@@ -174,12 +174,12 @@ class Prospect:
 
     @property
     def reused(self) -> bool:
-        """Whether the store already has it, whole."""
+        """Whether the store has an intact entry."""
         return isinstance(self.found, Artifact)
 
 
 def look_ahead(steps: Sequence[Step], store: Store) -> Iterator[Prospect]:
-    """Each step in order with what the store has of it; reads manifests, makes nothing."""
+    """Look up each step in the store, in order. Makes nothing."""
     made: dict[str, Artifact] = {}
     for step in steps:
         bound = bind(step, made)
@@ -194,7 +194,7 @@ def look_ahead(steps: Sequence[Step], store: Store) -> Iterator[Prospect]:
 
 @dataclass(frozen=True)
 class Change:
-    """A place where two things differ; None where one of them has nothing there."""
+    """A difference between two mappings; None stands for a missing value."""
 
     at: str
     before: Any
@@ -205,7 +205,7 @@ class Change:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") -> Iterator[Change]:
-    """Each place where two nested mappings differ, sorted."""
+    """The differences between two nested mappings, sorted by place."""
     for name in sorted({*old, *new}):
         place = f"{at}.{name}" if at else str(name)
         before, after = old.get(name), new.get(name)
@@ -218,15 +218,15 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], at: str = "") -> Ite
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Each place where two preimages differ, as ``settings.seed: 17 → 5``."""
+    """The differences between two preimages, such as ``settings.seed: 17 → 5``."""
     return [str(change) for change in changes(old, new)]
 
 
 class PreviousArtifacts:
-    """Finished entries by kind and step name; each manifest is read once, and only when asked for.
+    """Finished entries by kind and step name. Manifests are read once, on demand.
 
     Args:
-        store: Where they are.
+        store: The store to read.
     """
 
     def __init__(self, store: Store):
@@ -235,7 +235,7 @@ class PreviousArtifacts:
         self._names: dict[tuple[str, str], list[Artifact]] = {}
 
     def of_kind(self, kind: str) -> list[Artifact]:
-        """Those of a kind, oldest first."""
+        """Entries of a kind, oldest first."""
         if kind not in self._kinds:
             self._kinds[kind] = list(self._store.entries(kind))
             for entry in self._kinds[kind]:
@@ -243,13 +243,13 @@ class PreviousArtifacts:
         return self._kinds[kind]
 
     def of(self, step: Step) -> list[Artifact]:
-        """Those that bear a step's name, oldest first."""
+        """Entries with a step's kind and name, oldest first."""
         self.of_kind(step.kind)
         return self._names.get((step.kind, step.name), [])
 
 
 def why(prospect: Prospect, previous: PreviousArtifacts) -> list[str]:
-    """Why a step would be made: what changed since the entry most like it."""
+    """Why a step would be made: the differences from the most similar earlier entry."""
     if isinstance(prospect.bound, Unbound):
         return [WAITS + listed(prospect.bound.waits_for, MOST_NAMED)]
     if isinstance(prospect.found, Artifact):
@@ -265,7 +265,7 @@ def why(prospect: Prospect, previous: PreviousArtifacts) -> list[str]:
 
 
 def made_by_other_code(bound: Bound, store: Store) -> Artifact | None:
-    """The newest whole entry that differs from a step in nothing but the code that made it."""
+    """The newest intact entry that differs from a step only in its code digest."""
     wanted = {name: part for name, part in bound.preimage.items() if name != "code"}
     for entry in reversed(list(store.entries(bound.step.kind))):
         if wanted == {name: part for name, part in entry.preimage.items() if name != "code"}:
@@ -276,7 +276,7 @@ def made_by_other_code(bound: Bound, store: Store) -> Artifact | None:
 
 
 def code_digest(kind: str, parts: Sequence[Path] = ()) -> str:
-    """Digest of the code that makes artifacts of a kind, with the recipe's own parts."""
+    """Digest of the code that makes artifacts of a kind, including the recipe's parts."""
     return closure_digest(*(module_file(name) for name in CODE[kind]), *parts)
 
 
