@@ -1,1 +1,1 @@
-"""From a recipe to its steps, before anything is made: sources, references, costs, examples."""
+"""Planning a recipe before it runs: its steps, drift references, costs, examples."""

@@ -1,7 +1,7 @@
-"""The reference that drift is measured from: a source as it was for the champion or the last run.
+"""Drift references: the state of a source that the champion or the last run was trained on.
 
-The home answers, from what it remembers of its models and runs; MLflow is not asked, so that
-``plan`` and ``explain`` say the same as ``run``.
+They are read from the home's own records of models and runs, not from MLflow, so that ``plan`` and
+``explain`` agree with ``run``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PROFILE = "profile.parquet"
 
 @dataclass(frozen=True)
 class Reference:
-    """A source as it was once.
+    """An earlier state of a source.
 
     Attributes:
         profile: File of its profile.
-        quarantined: File with the ids of the rows that were not kept.
-        digest: Of both.
+        quarantined: File with the ids of its quarantined rows.
+        digest: Digest of both files.
     """
 
     profile: Path
@@ -42,7 +42,7 @@ class Reference:
     digest: str
 
     def kept(self) -> pd.DataFrame:
-        """The profile of the rows that were kept."""
+        """The profile without quarantined rows."""
         import json
 
         import pandas
@@ -53,15 +53,15 @@ class Reference:
 
 
 def find_reference(recipe: ResolvedRecipe, contract: str) -> Reference | None:
-    """The reference of one source.
+    """Find the drift reference of a source.
 
     Args:
         recipe: The resolved recipe.
-        contract: Name of the source's contract's step.
+        contract: Name of the source's contract step.
 
     Returns:
-        The source in the lineage of the champion; where no version of the recipe's model is one, in
-        the recipe's last finished run; None where neither had it, or the store has it no longer.
+        The source in the lineage of the model's champion, otherwise in the recipe's last finished
+        run. None if neither has it or the store no longer does.
     """
     store = Store(home())
     for made in (_of_champion(recipe.model, store), last_references(recipe.name)):
@@ -78,7 +78,7 @@ def find_reference(recipe: ResolvedRecipe, contract: str) -> Reference | None:
 
 
 def _of_champion(model: str | None, store: Store) -> Mapping[str, Mapping[str, str]]:
-    """Kind and key by step name of all that the champion was made from; empty without one."""
+    """Kind and key of the champion's ancestors, by step name; empty without a champion."""
     versions = remembered_versions(home(), model) if model else []
     for version in versions:
         if CHAMPION in version.aliases and version.key:
@@ -91,7 +91,7 @@ def _made_from(key: str, store: Store) -> Iterator[tuple[str, dict[str, str]]]:
         ancestry = gather(store.root, {"kind": "package", "key": key})
     except BrokenLineage:  # the store was emptied since
         return
-    # Of a model that was refreshed, the last state of each source.
+    # Oldest first: of a refreshed model, the latest state of each source wins.
     for manifest in sorted(ancestry.manifests.values(), key=lambda made: made.created):
         yield manifest.name, {"kind": manifest.kind, "key": manifest.key}
 

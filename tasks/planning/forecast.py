@@ -1,7 +1,7 @@
-"""What a run will cost before it begins: tokens, passes, minutes and disk.
+"""Cost estimates of a run: tokens, passes, minutes and disk.
 
-The speed of a network is that of its earlier stages in this home. Without any, it is a formula's,
-fitted to measurements on two cores of a server. Each figure says which of the two it is.
+The speed of a network is measured on its earlier stages in this home. Without any, a formula fitted
+to measurements on two server cores estimates it. Each figure says which of the two it is.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from tasks.store.steps import PreviousArtifacts, Prospect, Step
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
-LATEST = 5  # stages of a network whose speed counts
+LATEST = 5  # most recent stages of a network whose speed counts
 # Two cores (Intel Xeon with AVX-512, float32): networks of 0.4 and 3.1 million weights in their
 # blocks read 15,000 and 6,000 tokens a second.
 SECONDS_A_TOKEN = 48e-6
 SECONDS_A_WEIGHT = 34.5e-12
-PREDICTED = 0.3  # of the tokens, whose logits are computed
+PREDICTED = 0.3  # share of the tokens whose logits are computed
 FLOAT = 4  # bytes
-MOMENTS = 2  # numbers that AdamW remembers of each weight
-GRAPH_MB = 7.0  # of a packaged model beside its weights
-BOOKS_MB = 15.0  # what MLflow and Prefect write about a run
-BYTES_A_TOKEN = 6.0  # of a tokenised corpus
+MOMENTS = 2  # AdamW's moments per weight
+GRAPH_MB = 7.0  # size of a packaged model without its weights
+BOOKS_MB = 15.0  # records of a run in MLflow and Prefect
+BYTES_A_TOKEN = 6.0  # in a tokenised corpus
 CHARACTERS_A_TOKEN = 3.6
-UNPACKED = 3.0  # times the size of a compressed file of text
+UNPACKED = 3.0  # ratio of text size to compressed file size
 PACKED = (".gz", ".bz2", ".tgz", ".zip", ".parquet", ".pq")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a stage will take.
+    """Estimated cost of a stage.
 
     Attributes:
         stage: Its name.
-        tokens: About how many it reads; None where a pass over its data is asked for, whose size
-            is not known before they are read.
-        passes: How often it reads each source, where its size is known.
-        seconds: Of training; None as for tokens.
+        tokens: Tokens it reads; None if its budget is in epochs over data of unknown size.
+        passes: Passes over each source of known size.
+        seconds: Training time; None if the tokens are unknown.
         tokens_per_second: Its speed.
-        measured: Whether stages of this network were timed here; else the formula's.
+        measured: Whether the speed was measured on stages of this network; else it is the
+            formula's.
     """
 
     stage: str
@@ -60,11 +60,11 @@ class Cost:
 def stage_costs(
     recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
 ) -> list[Cost]:
-    """What each stage that is not in the store will take.
+    """Estimate the cost of each stage that is not in the store.
 
     Args:
-        recipe: Resolved.
-        prospects: Its steps with what the store has of them.
+        recipe: The resolved recipe.
+        prospects: Its steps with their state in the store.
         previous: Earlier stages and tokens.
     """
     reused = {prospect.step.name for prospect in prospects if prospect.reused}
@@ -91,12 +91,12 @@ def stage_costs(
 def tokens_per_second(
     family: str, network: Mapping[str, Any], vocabulary: int, stages: Sequence[Artifact]
 ) -> tuple[float, bool]:
-    """The speed of training a network, and whether it was measured here.
+    """The training speed of a network, and whether it was measured here.
 
     Args:
-        family: Of the network.
+        family: Family of the network.
         network: Its arguments.
-        vocabulary: Pieces.
+        vocabulary: Number of pieces.
         stages: Finished stages, oldest first.
     """
     speeds = [
@@ -113,14 +113,13 @@ def tokens_per_second(
 def disk_bytes(
     recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
 ) -> float:
-    """About how much more will be on disk when all that is not in the store has been made.
+    """Estimate the additional disk use of all steps that are not in the store.
 
-    A step is taken to be as large as the last one of its name; without one, its size is reckoned
-    from the weights of its network or the tokens of its text.
+    Sizes are estimated from the weights of a step's network or the tokens of its text.
 
     Args:
-        recipe: Resolved.
-        prospects: Its steps with what the store has of them.
+        recipe: The resolved recipe.
+        prospects: Its steps with their state in the store.
         previous: Earlier entries of the home.
     """
     sizes = _source_tokens(prospects, previous)
@@ -135,9 +134,9 @@ def disk_bytes(
             number = weights.get(name) or max(weights.values(), default=0.0)
             largest = max(largest, number)
             size = FLOAT * number + (GRAPH_MB * 1e6 if step.kind == "package" else 0.0)
-            total += 2 * size  # in the store, and in MLflow's own
+            total += 2 * size  # once in the store, once in MLflow
         elif step.kind not in ("corpus", "dataset", "tokens", "rows"):
-            continue  # of kilobytes, and a home has many contracts
+            continue  # a few kilobytes
         elif earlier := previous.of(step):
             total += _size(earlier[-1].folder)
         else:
@@ -151,7 +150,7 @@ def disk_bytes(
 def _tokens(
     stage: ResolvedStage, read: Mapping[str, float], sizes: Mapping[str, float]
 ) -> float | None:
-    """About how many tokens a stage's budget reads; None where a pass has no known size."""
+    """Estimated tokens of a stage's budget; None for epochs over data of unknown size."""
     amount = stage.budget.amount
     if stage.budget.unit == "tokens":
         return amount
@@ -159,12 +158,12 @@ def _tokens(
         return amount * stage.tokens_a_step
     if set(read) - set(sizes):
         return None
-    # A pass lasts until the corpus that takes longest has been read once.
+    # An epoch ends when the slowest corpus has been read once.
     return amount * max(sizes[name] / share for name, share in read.items())
 
 
 def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -> dict[str, float]:
-    """About how many tokens of each source are trained on: counted before, or by its files."""
+    """Training tokens of each source: counted earlier, or estimated from its file sizes."""
     found: dict[str, float] = {}
     for prospect in prospects:
         step = prospect.step
@@ -183,15 +182,15 @@ def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -
 
 
 def _by_files(step: Step) -> float:
-    """About how many tokens the files of a source hold, by their sizes."""
+    """Estimated tokens of a source, from its file sizes."""
     files = step.given["snapshot"].files
-    sizes = {f.path: f.size for f in files if f.split in (None, "train")}  # an archive once
+    sizes = {f.path: f.size for f in files if f.split in (None, "train")}  # archives count once
     size = sum(n * (UNPACKED if f.lower().endswith(PACKED) else 1.0) for f, n in sizes.items())
     return size / (3.0 if step.given["source"].language == "zh" else CHARACTERS_A_TOKEN)
 
 
 def _is_alike(stage: Artifact, family: str, network: Mapping[str, Any]) -> bool:
-    """Whether a finished stage trained a network of this shape; keys leave out its defaults."""
+    """Whether a finished stage trained a network of this shape. Keys omit default arguments."""
     settings = stage.preimage["settings"]
     trained = settings.get("network")
     if settings.get("family") != family or not trained:
@@ -200,7 +199,7 @@ def _is_alike(stage: Artifact, family: str, network: Mapping[str, Any]) -> bool:
 
 
 def _blocks(network: Mapping[str, Any]) -> float:
-    """Weights of the layers of a Transformer encoder: those that each token goes through."""
+    """Weights in the layers of a Transformer encoder, without embeddings."""
     width = network.get("hidden_dim", 128)
     inside = network.get("intermediate_dim", 4 * width)
     return network.get("num_layers", 1) * (4 * width**2 + 2 * width * inside)

@@ -1,4 +1,4 @@
-"""The steps of a resolved recipe: what each is made from, with which settings."""
+"""The steps of a resolved recipe, with their inputs and settings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from data_contracts.suite import Suite
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
-HELDOUT_SHARE = 0.02  # of a corpus's documents, for the loss before and after each stage
+HELDOUT_SHARE = 0.02  # share of a corpus's documents for held-out loss
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class Plan:
     """A recipe ready to run.
 
     Attributes:
-        recipe: Every value explicit.
-        steps: By name, every step after those it is made from.
-        folders: Project folders that were searched first.
-        smoke: Whether it is a smoke run, which may touch no real model.
+        recipe: The recipe with every value explicit.
+        steps: Steps by name, each after its inputs.
+        folders: Project folders, searched first.
+        smoke: Whether it is a smoke run, which must not touch a real model.
     """
 
     recipe: ResolvedRecipe
@@ -53,19 +53,19 @@ class Plan:
     smoke: bool
 
     def of_kind(self, *kinds: str) -> list[Step]:
-        """Steps of some kinds, in order."""
+        """Steps of the given kinds, in order."""
         return [step for step in self.steps.values() if step.kind in kinds]
 
 
 def stage_settings(stage: ResolvedStage) -> dict[str, Any]:
-    """What of a resolved stage, on this machine, enters its key."""
+    """Settings of a resolved stage on this machine, for its key."""
     from fourstage.recipe.resolved import stage_spec
 
     return {**stage_spec(stage), **_teachers(stage), **arithmetic(stage.precision)}
 
 
 def _teachers(stage: ResolvedStage) -> dict[str, Any]:
-    """Digests of the folders that a stage learns from: a folder's name says nothing of it.
+    """File digests of teacher folders, since a folder's name does not identify its contents.
 
     A teacher that is a stage of the recipe is an input of the step instead.
     """
@@ -84,7 +84,7 @@ def _teachers(stage: ResolvedStage) -> dict[str, Any]:
 
 
 class Layout:
-    """Writes down the steps, each one after its inputs."""
+    """Builds the steps of a recipe, each after its inputs."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Layout:
     def _dataset(self, name: str) -> None:
         finetune = self.recipe.finetune
         trained_on = finetune is not None and finetune.dataset == name
-        # A dataset listed to be decontaminated against is read for its evaluation rows alone.
+        # A dataset listed only for decontamination is read for its evaluation rows alone.
         if finetune is not None and trained_on:
             overlap = finetune.overlap
         else:
@@ -174,7 +174,7 @@ class Layout:
     ) -> None:
         settings = {
             "suite": _suite_digest(suite),
-            "subject": data,  # stands in the report, which is an output
+            "subject": data,  # part of the report, which is an output
             "parameters": dict(parameters or {}),
             "classes": classes,
         }
@@ -203,7 +203,7 @@ class Layout:
         self._add("tokenizer", "tokenizer", settings, inputs, parts=parts, given=given)
 
     def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What of a network that was trained elsewhere enters keys, and where it lies."""
+        """Key settings of an imported network, and its location."""
         from models.interchange.pretrained_network import start_files
 
         start = self.recipe.start
@@ -212,7 +212,7 @@ class Layout:
 
     def _reads_start(self) -> tuple[Path, ...]:
         names = module_file("models.interchange.families.bert").with_name
-        named = names(f"{self.recipe.family}.py")  # of a network published elsewhere
+        named = names(f"{self.recipe.family}.py")  # of a published network
         return (module_file(READER), self._scheme(), *([named] if named.is_file() else []))
 
     def _tokens(self, name: str) -> None:
@@ -233,7 +233,7 @@ class Layout:
         self._contract_of_tokens(name)
 
     def _units(self, language: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What of segmenter and gazetteer enters the key of tokens, and where the file lies."""
+        """Segmenter and gazetteer settings for the key of tokens, and the gazetteer's location."""
         from corpora.gazetteer import find_gazetteer
         from corpora.words import LANGUAGES, segmenter_settings
 
@@ -250,7 +250,7 @@ class Layout:
         return settings, given
 
     def _reads_case(self) -> bool:
-        """Whether an objective asks which words began with a capital."""
+        """Whether an objective needs to know which words are capitalised."""
         from models.catalogue import literals
 
         return any(
@@ -298,7 +298,7 @@ class Layout:
         )
 
     def _measurement(self, stage: ResolvedStage, used: Sequence[str]) -> None:
-        """What the stage's network knows of every corpus of the recipe, and of the labels."""
+        """Add the measurement of a stage's network on every corpus and the labels."""
         inputs = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
         inputs |= {tokens_step(name): tokens_step(name) for name in used}
         finetune = self.recipe.finetune
@@ -322,9 +322,9 @@ class Layout:
         )
 
     def _measured_length(self) -> int:
-        """Tokens a held-out window has after every stage: one length, which each stage trained."""
+        """Tokens per held-out window: one length for all stages, which each was trained on."""
         stages = [stage for stage in self.recipe.stages if stage.init is None]
-        if not stages:  # nothing is trained here, so only the network has a length of its own
+        if not stages:  # nothing is trained, so take the imported network's length
             (taken,) = self.recipe.stages
             return taken.network.get("max_sequence_length", taken.sequence_length)
         pretrained = [stage.sequence_length for stage in stages if stage.head is None]
@@ -374,7 +374,7 @@ class Layout:
         )
 
     def _probe(self, stage: ResolvedStage, name: str) -> None:
-        """What the pre-trained network knows of a dataset that it was not trained on."""
+        """Add the probe of the pre-trained network on a dataset that it was not trained on."""
         if tokens_step(name) not in self._steps:
             self._tokens(name)
         self._add(
@@ -398,7 +398,7 @@ class Layout:
         )
 
     def _baseline(self, name: str) -> str:
-        """The cheap rivals of a dataset; what they need of the recipe is its first metric."""
+        """Add the baselines of a dataset. The only recipe setting they need is the metric."""
         source, finetune = self.sources[name], self.recipe.finetune
         labelled = finetune is not None and finetune.dataset == name
         metric = self.recipe.metrics[0] if labelled else self.recipe.probes[name]
@@ -410,7 +410,7 @@ class Layout:
         )
 
     def _used(self) -> list[str]:
-        """Sources that are tokenised: read by a stage, or measured after each."""
+        """Sources to tokenise: those a stage reads, and those measured after each stage."""
         names = [name for stage in self.recipe.stages for name in stage.corpora]
         names += [stage.dataset for stage in self.recipe.stages if stage.dataset]
         return list(dict.fromkeys([*names, *self.recipe.forgetting_on]))
@@ -431,7 +431,7 @@ class Layout:
         }
 
     def _parts(self, stage: ResolvedStage, also: Sequence[str] = ()) -> tuple[Path, ...]:
-        """The files that a stage names, and those of other objectives."""
+        """Files of the parts that a stage names, and of the objectives in `also`."""
         from models.catalogue import file_of
 
         taught_by = [s.family for s in self.recipe.stages if s.name in stage.teachers.values()]
@@ -442,7 +442,7 @@ class Layout:
         return (self._scheme(), *files, *(self._answers() if stage.head else ()))
 
     def _answers_classes(self) -> bool:
-        """Whether rows are answered by one of a few names."""
+        """Whether the head answers with one of a set of classes."""
         from models.catalogue import answers_of
 
         finetune = self.recipe.finetune
@@ -451,7 +451,7 @@ class Layout:
         return answers_of(finetune.head, self.folders).is_class
 
     def _answers(self) -> tuple[Path, ...]:
-        """The file of what the head answers, where there is one."""
+        """File of the head's kind of answer; empty without a head."""
         from models.catalogue import answers_name, file_of
 
         finetune = self.recipe.finetune
@@ -461,7 +461,7 @@ class Layout:
         return (file_of("answers", name, self.folders),)
 
     def _scheme(self) -> Path:
-        """The file of the tokenizer's scheme; it is loaded by name, which no import shows."""
+        """File of the tokenizer's scheme, which is loaded by name rather than imported."""
         return module_file(f"models.tokenizers.{self.recipe.tokenizer.scheme}")
 
 
@@ -471,7 +471,7 @@ def has_pairs(source: Source) -> bool:
 
 
 def arithmetic(precision: str) -> dict[str, str]:
-    """Backend and precision as this machine resolves them; both change bits and enter the key."""
+    """Backend and precision on this machine. Both change bits, so they are part of the key."""
     import os
 
     from models.training.precision import resolve_precision

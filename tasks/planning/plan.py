@@ -1,4 +1,4 @@
-"""From a recipe to its plan: every value resolved, its sources as they are now, its steps."""
+"""Plan a recipe: resolve its values, snapshot its sources, lay out its steps."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 def resolve_recipe(
     recipe: str, overrides: Sequence[str] = (), smoke: bool = False, seed: int | None = None
 ) -> tuple[ResolvedRecipe, dict[str, Source], tuple[Path, ...]]:
-    """Load a recipe and make every value explicit; no file of data is touched.
+    """Load a recipe and make every value explicit, without touching data files.
 
-    This takes less than a second, and imports neither Prefect nor TensorFlow; only a recipe that
-    starts from a registered version needs MLflow.
+    This takes less than a second and imports neither Prefect nor TensorFlow. MLflow is needed only
+    by a recipe that starts from a registered version.
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
+        overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
-        seed: In place of the recipe's; where it has several, of the stages they differ in.
+        seed: Replaces the recipe's seed; with several seeds, that of the stages they differ in.
 
     Returns:
-        The recipe, the sources it reads, and the project folders that were searched first.
+        The recipe, its sources, and the project folders, which are searched first.
 
     Raises:
         RecipeError: The recipe is invalid; the message lists every error, one per line.
@@ -44,7 +44,7 @@ def resolve_recipe(
 
     folders = tuple(search_folders(find_recipe(recipe)))
     loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders))
-    known = source_names(folders)  # of a folder of 300 only those that are named are read
+    known = source_names(folders)  # only sources that the recipe names are loaded
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {n: SourceFacts(sources[n].is_dataset) if n in sources else None for n in known}
     resolved = resolve(loaded, facts, folders, seed, registered)
@@ -59,13 +59,13 @@ def plan_recipe(
 
     Args:
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
+        overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
-        seed: In place of the recipe's; where it has several, of the stages they differ in.
+        seed: Replaces the recipe's seed; with several seeds, that of the stages they differ in.
 
     Raises:
-        RecipeError: If the recipe can't be run; before any file of data is touched.
-        ContractViolation: If a source's files can't be found or read.
+        RecipeError: The recipe is invalid; raised before any data file is touched.
+        ContractViolation: A source's files can't be found or read.
     """
     return lay_out(*resolve_recipe(recipe, overrides, smoke, seed), smoke)
 
@@ -85,7 +85,7 @@ def lay_out(
         smoke: Whether it is a smoke run.
 
     Raises:
-        ContractViolation: If a source's files can't be found or read.
+        ContractViolation: A source's files can't be found or read.
     """
     from corpora.snapshot import take_snapshot
     from data_contracts.suite import joined, load_suite
@@ -102,11 +102,11 @@ def lay_out(
 
 
 def _check_servable(recipe: ResolvedRecipe, sources: Mapping[str, Source]) -> None:
-    """A registered model takes one text a call."""
+    """Reject `promote` for rows with two texts: a registered model takes one text per row."""
     labelled = recipe.finetune and recipe.finetune.dataset
     if recipe.model is not None and labelled and has_pairs(sources[labelled]):
         raise RecipeError(
-            f"{recipe.where}: promote: not supported yet: a model for rows with two texts, as"
-            f" source {labelled} has them (fields.text_pair). Leave `promote` out:"
+            f"{recipe.where}: promote: not supported yet: a model for rows with two texts, as in"
+            f" source {labelled} (fields.text_pair). Leave `promote` out:"
             " all stages and the evaluation run without it."
         )

@@ -1,4 +1,4 @@
-"""Ten examples of a stage as its objectives make them, from what the store has already."""
+"""Ten training examples of a stage, as its objectives make them from tokens in the store."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ EXAMPLES = 10
 
 
 def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
-    """Examples of a stage under its seed, one text each, of each turn some; makes nothing.
+    """Yield training examples of a stage under its seed, shared among its turns. Makes nothing.
 
     Raises:
         UnknownNameError: The recipe has no such stage.
+        RecipeError: The stage is imported and has no examples.
         EnvironmentFault: Its text is not tokenised yet.
     """
     from fourstage.settings import home
@@ -90,14 +91,14 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
 
 
 def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[Any]:
-    """What an objective would say if it were sure of the right answers."""
+    """The correct labels, decoded by their objective."""
     import numpy as np
 
     return objective.decode({f"{name}_logits": np.eye(int(labels.max()) + 1)[labels]})
 
 
 def _data(tokens: Artifact, labelled: bool) -> Any:
-    """Training documents, or rows, which have answers, too."""
+    """Training rows if the stage has a head, otherwise training documents."""
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from tasks.steps.tokens import DOCUMENTS, ROWS
 

@@ -1,1 +1,1 @@
-"""A recipe being run: its work, its pages and its records, start to promotion."""
+"""Running a recipe: its steps, Prefect pages, MLflow records, registration."""

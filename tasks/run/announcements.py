@@ -1,4 +1,4 @@
-"""Promotions and contracts that Prefect's server is told of, so that somebody hears of them."""
+"""Prefect events for promotions and amber contracts, which automations can react to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tasks.store.step_names import subject_of
 
 
 def announce_promotion(outcome: Promotion | GateRefused) -> None:
-    """``fourstage.promoted`` where a model has a new champion."""
+    """Emit ``fourstage.promoted`` if a model has a new champion."""
     if isinstance(outcome, Promotion) and outcome.changed:
         champion = outcome.champion
         announce(
@@ -23,7 +23,7 @@ def announce_promotion(outcome: Promotion | GateRefused) -> None:
 
 
 def announce_amber(run: RecipeRun) -> None:
-    """``fourstage.contract.amber`` for each contract that has just been found so."""
+    """Emit ``fourstage.contract.amber`` for each contract that this run made with that verdict."""
     for name, artifact in run.made.items():
         facts = artifact.facts
         fresh = artifact.kind == "contract" and run.status[name] == "made"

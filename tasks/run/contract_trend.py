@@ -1,6 +1,6 @@
-"""A contract in MLflow and Prefect: a metric for each promise, an event where new data drifted.
+"""Contract results in MLflow and Prefect: a metric per expectation, an event if new data drifted.
 
-Only numbers and the names of promises leave the store; no id and no label does.
+Only numbers and the names of expectations leave the store, no ids and no labels.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ DRIFT = "fourstage.drift"
 
 
 def record_contract(tracking: Tracking, run_id: str, contract: Artifact, status: str) -> None:
-    """Say that the data drifted where they just did, and log what was found of each promise.
+    """Log the value of each expectation, and emit a drift event if new data drifted.
 
-    A contract that is reused was announced by the run that made it, of the same data.
+    For a reused contract, the run that made it has emitted the event.
 
     Args:
-        tracking: The server.
-        run_id: The lifecycle's run.
+        tracking: The MLflow connection.
+        run_id: The lifecycle run.
         contract: The artifact of a contract, whatever its verdict.
         status: ``made`` or ``reused``.
     """
     report = Report.from_json(json.loads(contract.path("report.json").read_text(encoding="utf-8")))
     subject = subject_of(contract.name)
     drifted = [r for r in report.results if r.drift and r.status == "failed"]
-    if drifted and status == "made":  # first of all: after a failure here it is reused
-        # The file of events knows whose work they are about, and a work records its contracts.
+    if drifted and status == "made":  # before logging: after a failure, the contract is reused
         from tasks.orchestration.events import announce
 
         counts = {level: _count(drifted, level) for level in ("critical", "warning", "info")}

@@ -1,4 +1,4 @@
-"""What people look at on Prefect's pages: cards, tables and diagrams, as Markdown."""
+"""Cards and tables for Prefect's pages, as Markdown."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tasks.store.step_names import subject_of
 
 
 def show_contracts(run: RecipeRun) -> dict[str, str]:
-    """Every contract's verdict on one page, the broken ones in full.
+    """Post every contract's verdict on one page, with a card for each that is not green.
 
     Returns:
-        The verdicts.
+        The verdict of each contract, by step name.
     """
     contracts = [(n, a) for n, a in run.made.items() if a.kind == "contract"]
     rows = [
@@ -35,7 +35,7 @@ def show_contracts(run: RecipeRun) -> dict[str, str]:
 
 
 def show_evaluation(run: RecipeRun) -> None:
-    """The model's scores beside its cheap rivals'."""
+    """Post the model's scores beside those of its baselines."""
     facts = run.made["evaluation"].facts
     beside = {"baseline": CHEAP, "majority": MAJORITY} if facts["baseline"] else {}
     rows = [
@@ -43,7 +43,7 @@ def show_evaluation(run: RecipeRun) -> None:
         for name in facts["metrics"]
     ]
     head = ("metric", "this model", *beside.values())
-    # Among rows of one label only the share of hits says something.
+    # Among rows of a single label, only accuracy is meaningful.
     slices = [
         (
             name,
@@ -70,7 +70,7 @@ def show_evaluation(run: RecipeRun) -> None:
 
 
 def show_probes(run: RecipeRun) -> None:
-    """What the pre-trained network knows of each dataset, beside the cheap rivals."""
+    """Post the pre-trained network's probe scores on each dataset beside the baselines."""
     probes = {s.name: run.made[s.name].facts for s in run.plan.of_kind("probe")}
     rows = [
         (

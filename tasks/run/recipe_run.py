@@ -1,8 +1,8 @@
-"""A recipe being run: its steps, what is made of them so far, and where the story is told.
+"""State of a run of a recipe: its plan, its artifacts so far, its MLflow run.
 
-A flow says which steps it is about, in order; `RecipeRun` makes them, and whatever they need that
-the store lacks. The lifecycle opens one and hands it to the flows it calls, so that sources are
-snapshotted once and all stages hang below one lifecycle run in MLflow.
+A flow names the steps to make, in order. `RecipeRun` makes them, and any inputs that the store
+lacks. The lifecycle flow opens one and passes it to its subflows, so that sources are snapshotted
+once and all stages share one parent run in MLflow.
 """
 
 from __future__ import annotations
@@ -74,16 +74,17 @@ class RecipeRun:
     Attributes:
         plan: The recipe and its steps.
         tracking: The MLflow server or database.
-        lifecycle_run: Id of the run in MLflow that all its stages hang below.
-        started: ``time.monotonic()`` of its beginning, for the recipe's limit of minutes.
+        lifecycle_run: Id of the lifecycle run in MLflow, parent of all stage runs.
+        started: ``time.monotonic()`` at the start, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
-        told: What the flows found out for the summary: gate and model.
-        last: Artifacts of the recipe's last finished run, where this one refreshes it.
-        pages: Markdown and description by card, posted so far; the lifecycle's page has them all.
-        accepted: Stages that are reused although the code that made them has changed since.
+        told: Results of the flows for the summary: gate and model.
+        last: Artifacts of the recipe's last finished run, if this run refreshes it.
+        pages: Markdown and description of each card posted so far; all are repeated on the
+            lifecycle's page.
+        accepted: Stages that are reused although their code has changed.
         taken: Bytes of the entries that this run made.
-        recorded: Whether MLflow has its results.
+        recorded: Whether the results are in MLflow.
     """
 
     plan: Plan
@@ -100,10 +101,10 @@ class RecipeRun:
     recorded: bool = False
 
     def make(self, name: str) -> Artifact:
-        """Make a step, or find it made; what it needs comes first.
+        """Make a step or reuse it, after its inputs.
 
         Raises:
-            ContractViolation: If the step is a contract that the data broke.
+            ContractViolation: The step is a contract and its verdict is red.
         """
         if name in self.made:
             return self.made[name]
@@ -130,10 +131,10 @@ class RecipeRun:
         return artifact
 
     def accept_code_change(self, stages: Sequence[str]) -> None:
-        """Let stages of these names be reused in spite of other code.
+        """Allow these stages to be reused although their code has changed.
 
         Raises:
-            UnknownNameError: If the recipe has no such stage.
+            UnknownNameError: The recipe has no such stage.
         """
         there = [stage.name for stage in self.plan.recipe.stages]
         for name in stages:
@@ -142,12 +143,12 @@ class RecipeRun:
         self.accepted = frozenset(stages)
 
     def _accept(self, name: str, bound: Bound) -> bool:
-        """Pin a stage made by other code, and write down that it was accepted."""
+        """Pin a stage made by other code, and record this in MLflow."""
         if isinstance(store().find("stage", bound.key), Artifact):
-            return False  # this very code has made it
+            return False  # made by the current code
         older = made_by_other_code(bound, store())
         if older is None:
-            say(f"{name}: no finished one differs in its code alone; it is trained")
+            say(f"{name}: no finished stage differs only in its code; it is trained again")
             return False
         self.pin(name, older)
         set_tags(
@@ -159,44 +160,44 @@ class RecipeRun:
         return True
 
     def make_all(self, *kinds: str) -> list[Artifact]:
-        """Every step of the given kinds, in the recipe's order."""
+        """Make every step of the given kinds, in the recipe's order."""
         return [self.make(step.name) for step in self.plan.of_kind(*kinds)]
 
     def pin(self, name: str, artifact: Artifact) -> None:
-        """Take an artifact for a step, whatever the step's key would be."""
+        """Use an artifact for a step, regardless of the step's key."""
         self.made[name] = artifact
         self.status[name] = "reused"
 
     @property
     def seconds_left(self) -> float | None:
-        """Until the recipe's ``limits.minutes`` are over; None without a limit."""
+        """Seconds left of the recipe's ``limits.minutes``; None without a limit."""
         minutes = self.plan.recipe.limits.get("minutes")
         return None if minutes is None else self.started + 60 * minutes - time.monotonic()
 
     @property
     def bytes_left(self) -> float | None:
-        """Until what this run made fills the recipe's ``limits.disk_gb``; None without a limit."""
+        """Bytes left of the recipe's ``limits.disk_gb``; None without a limit."""
         gigabytes = self.plan.recipe.limits.get("disk_gb")
         return None if gigabytes is None else 1e9 * gigabytes - self.taken
 
     def _count(self, name: str, artifact: Artifact) -> None:
-        """Add what was made to what this run takes of the disk.
+        """Add an artifact to the disk use of this run.
 
         Raises:
-            EnvironmentFault: If that is more than the recipe's limit.
+            EnvironmentFault: The disk use exceeds the recipe's limit.
         """
         self.taken += taken(artifact.folder)
         left = self.bytes_left
         if left is not None and left < 0:
             raise EnvironmentFault(
-                f"{name}: stopped by limits.disk_gb: what this run has made takes"
+                f"{name}: stopped by limits.disk_gb: the artifacts of this run take"
                 f" {self.taken / 1e6:.1f} MB, {(self.taken + left) / 1e6:.1f} MB are allowed."
-                " Finished steps are kept; raise the limit where it is too small for what is left,"
-                " then run the same command again."
+                " Finished steps are kept; raise the limit if it is too small for the remaining"
+                " steps, then run the same command again."
             )
 
     def post(self, card: str, page: str, about: str) -> None:
-        """Show a card on Prefect's page of this flow, and at the end on the lifecycle's."""
+        """Post a card on this flow's page in Prefect, and at the end on the lifecycle's page."""
         self.pages[card] = (page, about)
         post(self.plan.recipe.name, card, page, about)
 
@@ -225,7 +226,7 @@ class RecipeRun:
         return self.plan.steps[name]
 
     def _need(self, name: str) -> None:
-        """Take a finished input from the store without a task run, or make it."""
+        """Reuse a finished input from the store, without a task run, or make it."""
         bound = self._bound(name)
         found = store().find(bound.step.kind, bound.key)
         if isinstance(found, Artifact):
@@ -240,10 +241,10 @@ class RecipeRun:
 
 @contextmanager
 def open_run(plan: Plan) -> Iterator[RecipeRun]:
-    """A new run of a recipe, with a lifecycle run in MLflow that is closed at the end.
+    """Open a new run of a recipe, with a lifecycle run in MLflow that is closed at the end.
 
     Raises:
-        EnvironmentFault: If MLflow does not answer.
+        EnvironmentFault: MLflow does not answer.
     """
     with activity("opening MLflow"):
         end_embedded_servers()
@@ -276,18 +277,18 @@ def open_run(plan: Plan) -> Iterator[RecipeRun]:
 def join_or_open(
     run: RecipeRun | None, recipe: str, overrides: Sequence[str] | None, smoke: bool
 ) -> Iterator[RecipeRun]:
-    """The run of the flow that called this one; a new one where a flow is started by itself.
+    """The run passed by the calling flow; a new one if the flow was started on its own.
 
     Args:
-        run: What the flow was handed.
+        run: The run passed to the flow, if any.
         recipe: Name or path of a recipe.
-        overrides: ``a.b=c`` settings laid over it.
+        overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
 
     Raises:
-        RecipeError: If the recipe can't be run; before any work.
-        ContractViolation: If a source's files can't be found.
-        EnvironmentFault: If MLflow does not answer.
+        RecipeError: The recipe is invalid; raised before any work.
+        ContractViolation: A source's files can't be found.
+        EnvironmentFault: MLflow does not answer.
     """
     if run is not None:
         yield run
@@ -297,10 +298,11 @@ def join_or_open(
 
 
 def raise_if_broken(contract: Artifact) -> None:
-    """Stop on a contract whose verdict is red.
+    """Raise if a contract's verdict is red.
 
     Raises:
-        ContractViolation: With what was promised, what was found, and where the report lies.
+        ContractViolation: The verdict is red. The message names the failed expectations, what was
+            observed, and the report.
     """
     if contract.facts["verdict"] == "red":
         report = json.loads(contract.path("report.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A finished stage: recorded in MLflow, and its card on Prefect's page."""
+"""Record a finished stage in MLflow and post its card in Prefect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tasks.tracking.tags import RECIPE
     cache_policy=NO_CACHE,
 )
 def record_stage(run: RecipeRun, stage: str) -> Published:
-    """Publish a stage that was trained; point to one that was reused, published anew if lost.
+    """Publish a stage to MLflow, unless it is already there, and link it to the lifecycle run.
 
     Args:
         run: The run of the recipe.
@@ -68,7 +68,7 @@ def show_stage(run: RecipeRun, stage: str) -> None:
 
 
 def _losses_before(run: RecipeRun, stage: str) -> dict[str, float]:
-    """Held-out losses after the stage before; none before the first of a network."""
+    """Held-out losses after the stage before; empty for the first stage of a network."""
     stages = run.plan.recipe.stages
     place = [one.name for one in stages].index(stage)
     goes_on = place and not stages[place].starts_network
@@ -77,8 +77,8 @@ def _losses_before(run: RecipeRun, stage: str) -> dict[str, float]:
 
 
 def _labelled_counts(run: RecipeRun, stage: str) -> dict[str, Any] | None:
-    """What became of the rows of a stage's dataset."""
+    """Row counts of a stage's dataset; None without one."""
     (dataset,) = (one.dataset for one in run.plan.recipe.stages if one.name == stage)
-    # Not there where an older stage is taken as it is.
+    # Missing if an older stage was pinned.
     made = run.made.get(dataset_step(dataset)) if dataset else None
     return made.facts["counts"] if made else None

@@ -1,7 +1,7 @@
-"""New data: which stages stay, which are trained again, which go on from their last version.
+"""Refresh policies: which stages are kept, retrained or continued when the data change.
 
-The policies are the recipe's (``refresh: never | on_change | continue``). The vocabulary always
-stays: another one would change every token, and every stage with it.
+The recipe sets them: ``refresh: never | on_change | continue``. The vocabulary is always kept: a
+new one would change every token, and with it every stage.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GOES_ON = "continue"
 
 
 def keep_what_stays(run: RecipeRun) -> None:
-    """Pin the vocabulary and the stages that new data must not change to their last version."""
+    """Pin the vocabulary, and the stages with policy ``never``, to their last version."""
     last = last_artifacts(run.plan.recipe.name, store())
     run.last = last
     if not last:
@@ -38,10 +38,10 @@ def keep_what_stays(run: RecipeRun) -> None:
 
 
 def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
-    """Let a stage whose policy is ``continue`` start from its last version, on new documents only.
+    """Let a stage with policy ``continue`` start from its last version, on new documents only.
 
-    The budget shrinks with the text: a tenth of new tokens gets a tenth of the recipe's steps. With
-    less new text than one batch the stage stays as it is until more has come.
+    The budget scales with the new text: if a tenth of the tokens is new, the stage gets a tenth of
+    the recipe's budget. With less new text than one batch, the last version is kept.
     """
     name = stage_step(stage.name)
     if stage.refresh != GOES_ON or name not in run.last or name in run.made:
@@ -56,23 +56,21 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         seen = run.last.get(corpus_step(corpus))
         all_tokens += _train_tokens(tokens)
         if seen is None or seen.digest == run.made[corpus_step(corpus)].digest:
-            continue  # unchanged text is replay
+            continue  # unchanged text is replayed
         fresh = run.make(_fresh_tokens(run, corpus, seen))
         if _train_tokens(fresh):
             new_tokens += _train_tokens(fresh)
             inputs[tokens_step(corpus)] = fresh_step(tokens_step(corpus))
     smallest = stage.batch_size * stage.sequence_length
     if new_tokens < smallest:
-        say(
-            f"{name}: {new_tokens:,} new tokens, a batch holds {smallest:,}; its last version stays"
-        )
+        say(f"{name}: {new_tokens:,} new tokens, a batch holds {smallest:,}; last version kept")
         run.pin(name, before)
         return
     share = new_tokens / all_tokens
-    if stage.budget.unit != "epochs":  # passes over the new text shrink by themselves
+    if stage.budget.unit != "epochs":  # an epoch over the new text is shorter anyway
         amount = max(1, round(stage.budget.amount * share))
         stage = replace(stage, budget=replace(stage.budget, amount=amount))
-    say(f"{name}: goes on with {new_tokens:,} new tokens, {share:.0%} of its text")
+    say(f"{name}: continues with {new_tokens:,} new tokens, {share:.0%} of its text")
     run.plan.steps[name] = replace(
         step,
         settings=stage_settings(stage),
@@ -82,7 +80,7 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
 
 
 def _fresh_tokens(run: RecipeRun, corpus: str, seen: Artifact) -> str:
-    """Add the step that tokenises the documents a corpus had not before."""
+    """Add a step that tokenises only the new documents of a corpus."""
     run.pin(last_step(corpus_step(corpus)), seen)
     usual = run.plan.steps[tokens_step(corpus)]
     name = fresh_step(tokens_step(corpus))

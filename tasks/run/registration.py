@@ -1,4 +1,4 @@
-"""Register what a run made as a version, with its results, its card and its evidence."""
+"""Register a run's package as a model version, with its results, card and evidence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _registering() -> str:
     cache_policy=NO_CACHE,
 )
 def register_model(run: RecipeRun) -> Version:
-    """Make the package a version, the challenger; the same package is the same version."""
+    """Register the package as the challenger. The same package always gives the same version."""
     recipe = run.plan.recipe
     finetune = recipe.finetune
     assert recipe.model is not None
@@ -74,7 +74,7 @@ def register_model(run: RecipeRun) -> Version:
 
 
 def _overlapping(dataset: Artifact) -> int:
-    """Evaluation rows whose text stands in a training row that was kept."""
+    """Number of evaluation rows whose text is in a kept training row."""
     import pandas
 
     profile = pandas.read_parquet(dataset.path("profile.parquet"), columns=["duplicate_of_train"])

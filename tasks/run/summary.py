@@ -1,4 +1,4 @@
-"""What a run of a recipe came to, as plain JSON and on its page."""
+"""Summary of a run, as plain JSON and on its page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHARACTERS = {"zh", "ja"}  # languages whose characters are tokens
 
 
 def summarise(run: RecipeRun) -> dict[str, Any]:
-    """The run's result: stages in order, metrics, gate, model."""
+    """The run's results: stages in order, metrics, gate, model."""
     recipe = run.plan.recipe
     done = {stage.name: (stage, made, measured) for stage, made, measured in run.stages}
     stages = [_stage(run, *facts) for facts in done.values()]
@@ -73,10 +73,10 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
 
 
 def show_summary(run: RecipeRun) -> dict[str, Any]:
-    """Post the closing table and, on the lifecycle's own page, what its parts posted on theirs.
+    """Post the final stage table and repeat the subflows' cards on the lifecycle's page.
 
     Returns:
-        The whole run as plain JSON.
+        The summary as plain JSON.
     """
     summary = summarise(run)
     metric = run.plan.recipe.metrics[0] if run.plan.recipe.metrics else ""
@@ -125,24 +125,24 @@ def _stage(
 
 
 def _of_pretraining(run: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What to say of what the last network's pre-training stages did not teach it."""
+    """Notes on pre-training stages of the last network that taught it little."""
     recipe, told = run.plan.recipe, {stage["stage"]: stage for stage in stages}
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
     guessed = [stage for stage in trained if recipe.measured_by in stage.objectives]
     pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
     read = {step.given["source"].language for step in run.plan.of_kind("corpus", "dataset")}
     if pieces and read & CHARACTERS:
-        pieces //= 2  # half of them may be single characters
+        pieces //= 2  # up to half of them are single characters
     learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)
     return learned + beyond_pretraining(recipe)
 
 
 def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:
-    """What each stage changed against the one before: held-out losses and the task metric.
+    """Add to each stage its change from the stage before: held-out losses and task metric.
 
-    The metric of a stage before ``finetune`` is a linear probe's, so the step to ``finetune`` is
-    the gain of training the whole network on the labels. The first stage of a network (one of
-    `anew`) is held against guessing by how often each token occurs.
+    Before ``finetune``, the metric is that of a linear probe, so the change at ``finetune`` is the
+    gain of training the whole network on the labels. The first stage of a network (one of `anew`)
+    is compared with the unigram loss.
     """
     before: Mapping[str, float] | None = None
     for stage in stages:

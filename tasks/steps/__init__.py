@@ -1,1 +1,1 @@
-"""The steps: one durable Prefect task a file, from files to the served model."""
+"""The steps as durable Prefect tasks, from source files to the packaged model."""

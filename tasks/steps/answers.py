@@ -1,4 +1,4 @@
-"""What is known of predicted rows beside the prediction: whose text it is, what the rivals say."""
+"""Columns stored beside predictions: the number of a row's text, and the baselines' answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tasks.store.artifacts import Input
 
 
 def texts_of(dataset: Input, ids: Sequence[str], markings: Sequence[str]) -> list[int]:
-    """The number of each row's text; markings make no new text of a sentence."""
+    """The number of each row's text. Texts that differ only in markings share a number."""
     from corpora.identity import normal_form
     from corpora.prepared import prepared_rows
 
@@ -26,7 +26,7 @@ def texts_of(dataset: Input, ids: Sequence[str], markings: Sequence[str]) -> lis
 
 
 def rivals_of(baseline: Input, ids: Sequence[str]) -> dict[str, np.ndarray]:
-    """(rows,) what each cheap rival answers to the rows."""
+    """Answers of each baseline to the rows, (rows,), by baseline."""
     import pandas
 
     said = pandas.read_parquet(baseline.path(ANSWERS)).set_index("id").loc[list(ids)]

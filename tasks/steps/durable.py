@@ -1,8 +1,8 @@
-"""What makes a plain function a step that lasts: a Prefect task whose result is a store entry.
+"""Durable tasks: Prefect tasks whose results are store entries.
 
-Prefect's cache and ours must never disagree. So one function decides: the cache key is the step's
-key, the recorded result is only a reference, and where the store has no whole entry Prefect is told
-to refresh.
+Prefect's cache must never contradict the store. So Prefect's cache key is the step's key, its
+recorded result is only a reference, and if the store has no intact entry, the task runs with
+``refresh_cache``.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tasks.store.steps import Bound
 
 Work = Callable[..., Findings]
 
-_results: dict[str, dict[str, str]] = {}  # the very objects: Prefect knows them by their identity
+_results: dict[str, dict[str, str]] = {}  # {key: result}; Prefect tracks results by identity
 
 
 def durable(**options: Any) -> Callable[[Work], Task]:
     """Turn ``work(step: Bound, folder: Path, **extra) -> Findings`` into a Prefect task.
 
     Args:
-        **options: Passed on to Prefect's ``Task`` (retries…).
+        **options: Options of Prefect's ``Task``, such as retries.
     """
 
     def decorate(work: Work) -> Task:
@@ -81,7 +81,7 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
         say(f"{step.step.name}: {before.reason}")
     runner = durable_task.with_options(refresh_cache=isinstance(before, Missing))
     runner.version = step.preimage["code"][:12]
-    # Quoted: Prefect would look into every part of the step for futures, 5 s a quickstart.
+    # Quoted: otherwise Prefect searches the step for futures, which costs a quickstart 5 s.
     _results[key] = runner(quote(step), wait_for=results_of(*step.made_from.values()), **extra)
     after = store().find(kind, key)
     if isinstance(after, Missing):
@@ -94,16 +94,16 @@ def perform(durable_task: Task, step: Bound, **extra: Any) -> tuple[Artifact, st
 
 
 def results_of(*artifacts: Artifact) -> list[dict[str, str]]:
-    """What the tasks returned that made artifacts in this process, or found them made.
+    """Results of the tasks that made or reused the artifacts in this process.
 
-    Given to a task as ``wait_for`` they are the edges of the graph on the run's page.
+    Passed to a task as ``wait_for``, they become edges of the graph on the run's page.
     """
     return [_results[artifact.key] for artifact in artifacts if artifact.key in _results]
 
 
 @cache
 def this_process() -> str:
-    """Who made an entry: host and process."""
+    """Host and id of this process, recorded in the entries that it makes."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 

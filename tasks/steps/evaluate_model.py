@@ -1,4 +1,4 @@
-"""Score a fine-tuned model beside its rivals, on its split and on the rows the gate decides on."""
+"""Score a fine-tuned model and its baselines, on the evaluation split and on the gate's rows."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ GATE = (
     "metrics",
     "baseline",
     "slices",
-)  # what it reads of its rows' scores
+)  # fields of the scores that the gate reads
 
 
 @durable()
 def evaluate_model(step: Bound, folder: Path) -> Findings:
-    """Score the model beside the cheap baseline, and on the rows its gate will decide on.
+    """Score the model and the cheap baseline on the evaluation split and on the gate's split.
 
-    Where those have no rows, the gate decides on those of the scores.
+    If the gate's split has no rows, the gate uses the evaluation split.
     """
     from corpora.prepared import prepared_rows
     from corpora.shards import TokenisedRows
@@ -60,10 +60,11 @@ def evaluate_model(step: Bound, folder: Path) -> Findings:
 
 
 def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
-    """The scores of a split's rows; every answer is kept in a file.
+    """Score the rows of a split and write every answer to a file.
 
-    Answers hold ids and labels and no text, so that a later model can be compared with this one row
-    by row; ``text`` is one number for all rows of one text, whose answers are no independent ones.
+    The file allows a row-by-row comparison with a later model. It holds ids and labels, but no
+    text; ``text`` is a number shared by all rows of a text, since their answers are not
+    independent.
     """
     import pandas
 
@@ -113,7 +114,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
 
 
 def _unseen(dataset: Input, ids: Sequence[str]) -> np.ndarray:
-    """Numbers of the rows whose text stands in no training row."""
+    """Positions of the rows whose text is in no training row."""
     import pandas
 
     profile = pandas.read_parquet(dataset.path("profile.parquet")).set_index("id")
@@ -122,7 +123,7 @@ def _unseen(dataset: Input, ids: Sequence[str]) -> np.ndarray:
 
 
 def _latency(package: Input, rows: Sequence[Any]) -> dict[str, float]:
-    """Milliseconds of one row through the served model, one call at a time, in this process."""
+    """Latency in ms of the packaged model for one row per call, in this process: p50 and p95."""
     from models.interchange.saved_model import load_text_model
 
     model = load_text_model(package.folder)

@@ -1,4 +1,4 @@
-"""Fit the cheap rivals of a dataset, once for all recipes and seeds that are held against them."""
+"""Fit the baselines of a dataset, once for all recipes and seeds compared with them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from corpora.prepared import PreparedRow
     from models.evaluation.baseline import Texts
 
-ANSWERS = "answers.parquet"  # id, and what each rival says of the row
+ANSWERS = "answers.parquet"  # id, and each baseline's answer
 
 
 @durable()
 def fit_baseline(step: Bound, folder: Path) -> Findings:
-    """What the rivals say of every row they did not learn from, and which of them was chosen."""
+    """Fit the baselines, choose the best one and write their answers to all but the train rows."""
     import pandas
 
     from models.evaluation.baseline import cheap_baseline, majority

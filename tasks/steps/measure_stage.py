@@ -1,4 +1,4 @@
-"""Measure a network after each stage: held-out loss, and what it knows of the labels."""
+"""Measure a network after a stage: held-out loss and task metric."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tasks.store.steps import Bound
 
 @durable()
 def measure_stage(step: Bound, folder: Path) -> Findings:
-    """Held-out loss on every corpus of the recipe, and what the network knows of the labels.
+    """Measure held-out loss on every corpus of the recipe, and the task metric on the dev rows.
 
-    Before the finetune stage the task metric is a linear probe's on frozen features; after it, the
-    fine-tuned model's own, both on the dev rows.
+    Before the finetune stage, the task metric is that of a linear probe on frozen features; after
+    it, that of the fine-tuned model.
     """
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.catalogue import answers_of

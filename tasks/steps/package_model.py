@@ -1,4 +1,4 @@
-"""Turn a fine-tuned stage into the served model: raw text in, probabilities out."""
+"""Package a fine-tuned stage for serving: raw text in, probabilities out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tasks.store.steps import Bound
 
 @durable()
 def package_model(step: Bound, folder: Path) -> Findings:
-    """A SavedModel that holds tokenizer, network and head."""
+    """Export a SavedModel with tokenizer, network and head."""
     from models.interchange.saved_model import export_text_model
 
     stage = step.inputs["stage"]

@@ -1,4 +1,4 @@
-"""From files to documents or rows: read, clean, deduplicate, decontaminate, split, profile."""
+"""Prepare documents or rows from files: read, clean, deduplicate, decontaminate, split, profile."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tasks.steps.durable import durable
 from tasks.store.artifacts import Findings, Input
 from tasks.store.steps import Bound
 
-EVALUATION = "evaluation"  # role prefix of the datasets whose rows may be in no corpus
+EVALUATION = "evaluation"  # role prefix of the datasets that corpora are decontaminated against
 
 
 @durable()
 def prepare_corpus(step: Bound, folder: Path) -> Findings:
-    """Unlabelled text: one document a line of ``documents.arrow``."""
+    """Prepare unlabelled text; writes ``documents.arrow``, one document per line."""
     from corpora.preparation import prepare_corpus as prepare
 
     counts = prepare(
@@ -31,7 +31,7 @@ def prepare_corpus(step: Bound, folder: Path) -> Findings:
 
 @durable()
 def prepare_dataset(step: Bound, folder: Path) -> Findings:
-    """Labelled rows: one row a line of ``rows.arrow``."""
+    """Prepare labelled rows; writes ``rows.arrow``, one row per line."""
     from corpora.preparation import prepare_dataset as prepare
 
     counts = prepare(
@@ -55,7 +55,7 @@ def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:
 
 
 def _notes(step: Bound) -> dict[str, Any]:
-    """What lineage has to know of a source beside its digest."""
+    """Facts about the source for lineage: name, licence, language, origin."""
     source = step.step.given["source"]
     said = source.model_dump(mode="json", include={"name", "licence", "language", "origin"})
     return {"source": said}

@@ -1,4 +1,4 @@
-"""Ask a pre-trained network what it knows of a dataset, without training it on the labels."""
+"""Probe a pre-trained network on a dataset, without training the network on its labels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tasks.store.steps import Bound
 
 @durable()
 def probe_network(step: Bound, folder: Path) -> Findings:
-    """Score a linear model on the frozen network's vectors, beside the cheap baseline.
+    """Score a linear probe on the frozen network's vectors, and the baselines.
 
-    It learns from the train rows; every answer to the others is kept as `evaluate_model` keeps
-    them.
+    The probe is fitted on the train rows. Its answers to the scored split are written in the format
+    of `evaluate_model`.
     """
     import pandas
 

@@ -1,4 +1,4 @@
-"""One stage's training as people see it: how far in terminal and Prefect, curves in MLflow."""
+"""Progress of a stage's training in the terminal and Prefect, and its curves in MLflow."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ UPDATE_SECONDS = 3  # a request to Prefect's API costs about 20 ms
 
 
 class StageListener:
-    """What the training loop tells of a stage, sent where it is looked at.
+    """Sends a stage's progress and metrics to the terminal, Prefect and MLflow.
 
-    A context manager round one training; what it opens it closes, as KILLED or FAILED too.
+    A context manager around the training. It closes what it opened, also when the stage is killed
+    or fails.
 
     Args:
         step: The stage's step.
-        lifecycle_run: The lifecycle's MLflow run, parent of the stage's.
+        lifecycle_run: Lifecycle run in MLflow, parent of the stage's run.
     """
 
     def __init__(self, step: Bound, lifecycle_run: str | None):
@@ -49,7 +50,7 @@ class StageListener:
         self._sent = 0.0
 
     def __enter__(self) -> StageListener:
-        """Open the stage's run, or the one that a kill left."""
+        """Open the stage's MLflow run, or resume the one that a killed process left."""
         tracking = connect()
         self.tracking: Tracking = tracking
         self.run_id = stage_run(
@@ -70,14 +71,14 @@ class StageListener:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """A run that did not finish its stage is FAILED, or KILLED by a signal."""
+        """Mark the run of an unfinished stage as KILLED after a signal, otherwise as FAILED."""
         self._closing.close()
         if error is not None:
             killed = isinstance(error, Interrupted) or not isinstance(error, Exception)
             finish_run(self.tracking, self.run_id, "KILLED" if killed else "FAILED")
 
     def progress(self, step: int, total: int, scalars: Mapping[str, float]) -> None:
-        """Show how far training has come."""
+        """Show the progress of training."""
         shown = "  ".join(_shown(name, value) for name, value in scalars.items())
         progress(step, total, shown)
         now = time.monotonic()
@@ -88,8 +89,8 @@ class StageListener:
         try:
             self._show_in_prefect(percent, f"step {step:,} of {total:,}  {shown}")
         except httpx.TransportError:
-            # It has been tried for a minute. Training needs no server; the end of the task does.
-            say(f"{self._stage}: Prefect does not answer; training goes on unseen")
+            # The client has retried for a minute. Training needs no server; the task's end does.
+            say(f"{self._stage}: Prefect does not answer; training goes on without progress there")
             self._sent = math.inf
 
     def _show_in_prefect(self, percent: float, told: str) -> None:
@@ -102,7 +103,7 @@ class StageListener:
             update_progress_artifact(self._artifact, percent, description=told)
 
     def metrics(self, rows: Sequence[Mapping[str, float]]) -> None:
-        """Log metrics by step; at checkpoints only, so that a kill leaves no gap or double."""
+        """Log metrics by step; only at checkpoints, so a kill leaves no gaps or duplicates."""
         log_history(self.tracking, self.run_id, rows)
 
 

@@ -1,4 +1,4 @@
-"""The network that a recipe's first stage is, where ``init`` names one trained elsewhere."""
+"""Imported networks: a first stage whose ``init`` names a network trained elsewhere."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ READER = "models.interchange.pretrained_network"
 
 
 def has_start(step: Step) -> bool:
-    """Whether a step takes what it makes from there."""
+    """Whether a step imports its output from such a network."""
     return "start" in step.given
 
 
 def brought_tokenizer(step: Bound, texts: Iterable[str]) -> Any:
-    """The network's tokenizer, with as many words of the texts behind its pieces as are wanted."""
+    """The network's tokenizer, extended by the requested number of words from the texts."""
     return _reader().tokenizer_of(
         step.step.given["start"], texts, step.step.settings.get("add_words", 0)
     )
 
 
 def brought_network(step: Bound, tokenizer: Tokenizer) -> PretrainedNetwork:
-    """The network as a `PretrainedNetwork`, with a row for each piece of the tokenizer."""
+    """The network as a `PretrainedNetwork`, with an embedding for each piece of the tokenizer."""
     return _reader().with_tokenizer(_reader().read_start(step.step.given["start"]), tokenizer)
 
 
 def _reader() -> Any:
-    """What reads such a network, imported by name.
+    """The module that reads such a network.
 
-    So its code enters the keys of steps that have it among their parts, and of no others.
+    It is imported by name, so that its code is part of a step's key only if the step lists it among
+    its parts.
     """
     return import_module(READER)

@@ -1,4 +1,4 @@
-"""From text to memory-mapped token shards, and the profile the token contract is held against."""
+"""Tokenise text into memory-mapped shards, and profile them for the token contract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tasks.store.steps import Bound
 
 @durable()
 def tokenize_corpus(step: Bound, folder: Path) -> Findings:
-    """Tokenise a corpus by sentence; quarantined documents stay out, and those ``seen`` before."""
+    """Tokenise a corpus by sentence, without quarantined documents and those ``seen`` before."""
     corpus = step.inputs["data"]
     kept = kept_texts(corpus, step.inputs["contract"])
     if "seen" in step.inputs:
@@ -29,10 +29,10 @@ def tokenize_corpus(step: Bound, folder: Path) -> Findings:
 
 @durable()
 def tokenize_dataset(step: Bound, folder: Path) -> Findings:
-    """Tokenise labelled rows, and once more their distinct texts as a corpus for the task stage.
+    """Tokenise labelled rows, and their distinct texts as a corpus for the task stage.
 
-    Training rows' text becomes training documents, dev rows' text held-out ones, labels dropped;
-    test rows are in no corpus (Gururangan et al. 2020 adapt on the training text alone).
+    In the corpus, train rows become training documents and dev rows held-out documents, without
+    labels. Test rows are left out: Gururangan et al. 2020 adapt on the training text alone.
     """
     from corpora.shards import RowWriter
 
@@ -50,14 +50,14 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     markings = step.step.settings.get("markings", [])
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, _pieces(step, tokenizer), documents)
-    labels = dataset.facts["labels"]  # their order is that of a head's outputs
+    labels = dataset.facts["labels"]  # in the order of a head's outputs
     return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
 
 
 def _tokenised(
     folder: Path, pieces: Pieces, documents: Iterable[tuple[str, str, str]]
 ) -> dict[str, Any]:
-    """Write shards and profile; what was counted, and the loss of guessing by frequency."""
+    """Write shards and profile; returns the counts and the unigram loss."""
     from models.evaluation.unigram import unigram_loss
 
     facts, often = tokenize(folder / DOCUMENTS, folder / PROFILE, pieces, documents)
@@ -79,7 +79,7 @@ def _pieces(step: Bound, tokenizer: Any) -> Pieces:
 def _new_texts(
     texts: Iterable[tuple[str, str, str]], corpus: Input, seen: Input
 ) -> Iterator[tuple[str, str, str]]:
-    """Those whose text an earlier version of the corpus had not."""
+    """The texts that an earlier version of the corpus did not have."""
     import pandas
 
     def digests(artifact: Input) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Tokenised text as later steps read it: its files, its tokenizer, losses without a network."""
+"""Tokenised text for later steps: file names, the tokenizer, unigram loss and loss a character."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ HELDOUT = "heldout"
 
 
 def load_tokenizer(artifact: Input) -> Tokenizer:
-    """The tokenizer of an artifact."""
+    """Load a tokenizer artifact."""
     from models import saved_tokenizer
 
     return saved_tokenizer.load_tokenizer(artifact.folder)
 
 
 def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict[str, float]:
-    """By corpus, nats a held-out token by frequencies alone; not of what has no held-out text.
+    """Unigram loss of each corpus with held-out text, in nats per held-out token.
 
     Args:
         made: Artifacts by step name.
@@ -39,10 +39,10 @@ def unigram_losses(made: Mapping[str, Artifact], corpora: Iterable[str]) -> dict
 def a_character(
     losses: Mapping[str, float], made: Mapping[str, Artifact | Input]
 ) -> dict[str, float]:
-    """By corpus, nats a character: unlike those a token they compare over tokenizers.
+    """Loss of each corpus in nats per character, which is comparable across tokenizers.
 
     Args:
-        losses: Nats a held-out token.
+        losses: Nats per held-out token, by corpus.
         made: Tokenised corpora by name.
     """
     found = {}

@@ -1,4 +1,4 @@
-"""Train one stage: general, domain, task or finetune. The same task for all four."""
+"""Train a stage: one task for all four kinds (general, domain, task, finetune)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def train_stage(
     seconds_left: float | None = None,
     bytes_left: float | None = None,
 ) -> Findings:
-    """Train from the stage before, or from nothing; go on from a checkpoint, if there is one.
+    """Train a stage from the one before or from scratch, resuming from a checkpoint if possible.
 
-    A stage that starts from a network trained elsewhere is that network.
+    A stage that imports a network trained elsewhere is not trained.
     """
     stage = step.step.given["stage"]
     with StageListener(step, lifecycle_run) as report:
@@ -77,7 +77,7 @@ def _trained(job: TrainingJob, folder: Path, report: StageListener) -> Outcome:
 
 
 def _taken_over(step: Bound, folder: Path) -> Outcome:
-    """Write the network of ``init`` as a stage that no update has touched."""
+    """Write the network of ``init`` as an untrained stage."""
     from models.interchange.stage_folder import fill_stage
     from models.training.job import Outcome
 
@@ -88,10 +88,10 @@ def _taken_over(step: Bound, folder: Path) -> Outcome:
 
 
 def _die_of(signal_number: int) -> None:
-    """Let the signal have the process, now that the checkpoint is written.
+    """Kill this process with the signal, now that the checkpoint is written.
 
-    Prefect must see the signal itself: an exception would end the run as Failed instead of Crashed,
-    and retries would apply.
+    Prefect must see the signal itself: after an exception, the run would be Failed instead of
+    Crashed, and retries would apply.
     """
     os.kill(os.getpid(), signal_number)
     signal.pause()

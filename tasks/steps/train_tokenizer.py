@@ -1,4 +1,4 @@
-"""Learn a vocabulary from the text that kept their contract."""
+"""Train a tokenizer on text that was not quarantined."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tasks.store.steps import Bound
 
 @durable()
 def train_tokenizer(step: Bound, folder: Path) -> Findings:
-    """Learned from training documents only; held-out text has no say in the vocabulary.
+    """Learn a vocabulary from training documents only, never from held-out text.
 
-    A network that was trained elsewhere brings its own, which may be given more words.
+    An imported network brings its own tokenizer, which can be extended by more words.
     """
     texts = _TrainingTexts(step.inputs)
     make = brought_tokenizer if has_start(step.step) else _learned
@@ -39,7 +39,7 @@ def _learned(step: Bound, texts: Iterable[str]) -> Any:
 
 
 class _TrainingTexts:
-    """Every text a vocabulary may be learned from, as often as they are asked for."""
+    """The training texts of all inputs, iterable more than once."""
 
     def __init__(self, inputs: Mapping[str, Input]):
         self._inputs = inputs

@@ -1,6 +1,7 @@
-"""From a stage's step to the job of the training loop.
+"""Build the training loop's job from a stage's step.
 
-Apart from the task, which may change in what it says and records without training anything anew.
+This is separate from the task, so that changes in the task's messages and records do not invalidate
+trained stages.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def training_job(
     step: Bound, seconds_left: float | None = None, bytes_left: float | None = None
 ) -> TrainingJob:
-    """Everything the training loop needs, from a step, its inputs and what it may use up."""
+    """The training job of a step, with its inputs and its remaining seconds and bytes."""
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.training.job import TrainingJob
 

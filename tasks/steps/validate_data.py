@@ -15,10 +15,10 @@ from tasks.store.steps import Bound
 
 @durable()
 def validate_data(step: Bound, folder: Path) -> Findings:
-    """Check a profile against its suite; keep the report whatever it says.
+    """Check a profile against its suite and write the report, whatever the verdict.
 
-    The verdict is recorded, not raised: a report of broken data has to be readable after the run it
-    stopped. `raise_if_broken` is what stops the flow.
+    A red verdict is recorded, not raised, so that the report stays readable after the run has
+    stopped. `raise_if_broken` stops the flow.
     """
     import pandas
 
@@ -62,7 +62,7 @@ def validate_data(step: Bound, folder: Path) -> Findings:
 
 
 def _unread(data: Input) -> dict[str, str]:
-    """Why a record could not be read, by its location; a corpus of tokens has none."""
+    """Reason for each unreadable record, by location; empty for tokens."""
     if "rejected.jsonl" not in data.outputs:
         return {}
     with open(data.path("rejected.jsonl"), encoding="utf-8") as stream:
@@ -79,10 +79,10 @@ def _unread(data: Input) -> dict[str, str]:
 
 
 def _parameters(step: Bound) -> dict:
-    """What a suite leaves open: the label set, and what the recipe says of overlap.
+    """Parameters of the suite: the label set, and the recipe's rule on overlap.
 
     Raises:
-        ContractViolation: The labels are no set of names.
+        ContractViolation: The head needs classes, but the labels are not single values.
     """
     from corpora.labels import STRUCTURE
 
@@ -91,8 +91,8 @@ def _parameters(step: Bound) -> dict:
         return {}
     if not data.facts["labels"] and settings["classes"]:
         raise ContractViolation(
-            f"{settings['subject']}: expected one label a row, text or a number, got lists or "
-            "mappings, which this head does not learn; name another column in the source's "
+            f"{settings['subject']}: expected one label per row, text or a number, got lists or "
+            "mappings, which this head can't learn; name another column in the source's "
             "'fields', or give each row one label."
         )
     if not data.facts["labels"]:

@@ -150,7 +150,7 @@ def test_offsets_are_code_points_beyond_the_basic_plane_too(desk: Desk):
         for n, text in enumerate(texts)
     ]
     answer = desk.on_rows(lines(tagged[:100]), lines(tagged[100:]), language="zh")
-    desk.holds(answer, 3, "dataset rows: expected one label a row.*got lists or mappings")
+    desk.holds(answer, 3, "dataset rows: expected one label per row.*got lists or mappings")
     for row in table(desk.newest("dataset rows") / "rows.arrow"):
         (((first, last),),) = json.loads(row["label"])["company"].values()
         assert row["text"][first : last + 1] == "𠮷野家"

@@ -51,7 +51,7 @@ def test_general_stays_and_domain_goes_on_with_the_new_documents(story: Story):
     assert domain["weights_digest"] != before["domain"]["weights_digest"]
     # 80 documents came to 160: a third of the text gets a third of the recipe's 20 steps.
     assert 5 <= domain["steps"] <= 8
-    assert "stage domain: goes on with" in story.grown.err
+    assert "stage domain: continues with" in story.grown.err
 
 
 def test_later_stages_follow_as_their_data_demand(story: Story):
@@ -64,7 +64,7 @@ def test_later_stages_follow_as_their_data_demand(story: Story):
 
 def test_with_less_new_text_than_a_batch_the_domain_stage_stays(story: Story):
     before, after = story.stages(story.grown), story.stages(story.hardly)
-    assert "its last version stays" in story.hardly.err
+    assert "last version kept" in story.hardly.err
     for stage in ("general", "domain", "task", "finetune"):
         assert after[stage]["status"] == "reused", stage
         assert after[stage]["key"] == before[stage]["key"]
