@@ -1,1 +1,1 @@
-"""MLflow's registered models: versions, lineage and evidence, the gate, promotion, prediction."""
+"""The model registry: versions, lineage, evidence, the gate, promotion, prediction."""

@@ -1,6 +1,7 @@
-"""What the gate says of a version now, and what a refusal answers: without Prefect.
+"""Gate decisions without Prefect.
 
-So a promotion that is refused needs no server of a run's own, which takes seconds to start.
+A refused promotion therefore does not need an embedded Prefect server, which takes seconds to
+start.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from tasks.tracking.logged_files import verified
 def promotion_refused(
     model: str, version: int | None, force: bool, approved_by: str | None, approval_reason: str
 ) -> dict[str, Any] | None:
-    """The answer to a promotion that moves nothing, recorded; None where something is to be moved.
+    """Record and return the decision on a promotion that moves no alias; None if one will move.
 
-    Takes what the flow ``promote`` takes.
+    Takes the parameters of the flow ``promote``.
     """
     tracking = connect()
     try:
@@ -57,7 +58,7 @@ def promotion_refused(
 
 
 def rollback_refused(model: str) -> dict[str, Any] | None:
-    """The answer to a rollback that has nowhere to go; None where there is a version for it."""
+    """The decision on a rollback without a target; None if there is a target."""
     tracking = connect()
     try:
         rollback_target(tracking, model)
@@ -67,7 +68,7 @@ def rollback_refused(model: str) -> dict[str, Any] | None:
 
 
 def decision_of(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
-    """What became of a version at its gate, as plain JSON."""
+    """The outcome of a gate decision, as plain JSON."""
     match outcome:
         case ApprovalMissing():
             said = {"reason": str(outcome)}
@@ -80,12 +81,12 @@ def decision_of(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused
 
 
 def refusal_of(tracking: Tracking, model: str, refusal: GateRefused) -> dict[str, Any]:
-    """A refusal that is about no version, as plain JSON."""
+    """A refusal that concerns no particular version, as plain JSON."""
     return {"decision": "refuse", "reason": str(refusal), **standing(tracking, model)}
 
 
 def standing(tracking: Tracking, name: str, number: int | None = None) -> dict[str, Any]:
-    """The champion of a model as it is now, and a version with its aliases."""
+    """The current champion of a model, and a version with its aliases."""
     there = aliases(tracking, name)
     version = {}
     if number is not None:
@@ -95,11 +96,11 @@ def standing(tracking: Tracking, name: str, number: int | None = None) -> dict[s
 
 
 def challenger_of(tracking: Tracking, name: str) -> int:
-    """Number of the version that waits at the gate.
+    """Number of a model's challenger.
 
     Raises:
-        UnknownNameError: If there is no such model.
-        GateRefused: If none waits.
+        UnknownNameError: There is no such model.
+        GateRefused: The model has no challenger.
     """
     require_model(tracking, name)
     there = aliases(tracking, name)
@@ -113,7 +114,7 @@ def challenger_of(tracking: Tracking, name: str) -> int:
 
 
 def hold(tracking: Tracking, name: str, number: int) -> Gate:
-    """Compare a version with the champion of this moment and with what its recipe asks."""
+    """Evaluate the gate: compare a version with the current champion and its recipe's rules."""
     version = find_version_of(tracking, name, number)
     evidence, rules = read_evidence(tracking, version)
     champion, fault = find_champion(tracking, name)
@@ -138,14 +139,14 @@ def hold(tracking: Tracking, name: str, number: int) -> Gate:
 
 
 def _asks(tracking: Tracking, version: Version, approve: str | None) -> str:
-    """Why somebody has to agree to a promotion; empty where the gate alone decides."""
+    """Why a promotion needs approval; empty if it needs none."""
     if (previous := lost_champion(aliases(tracking, version.name))) is not None:
         return (
             f"{version.name} has no champion while version {previous} is the previous one: somebody"
             " took the alias away"
         )
     if when := version.tags.get(ROLLED_BACK):
-        # Its recipe, run again as it is, would bring it back unasked.
+        # Otherwise the next run of the unchanged recipe would promote it again.
         return f"somebody rolled version {version.number} back ({when})"
     return "its recipe wants it approved by hand" if approve else ""
 
@@ -153,21 +154,21 @@ def _asks(tracking: Tracking, version: Version, approve: str | None) -> str:
 def _on_the_same_rows(
     tracking: Tracking, champion: Version, ours: Evidence, rules: Mapping[str, Any]
 ) -> Evidence:
-    """The champion's evidence; where the gate's rows have changed since, it answers them anew."""
+    """The champion's evidence, with new predictions if the gate's rows have changed since."""
     theirs, _ = read_evidence(tracking, champion)
     assert ours.predictions is not None
     if theirs.predictions is not None and theirs.predictions.same_rows(ours.predictions):
         return theirs
     said = _answers(tracking, champion, ours.predictions.ids, rules)
     if said is None:
-        return theirs  # the gate says that the rows are not the same
+        return theirs  # the gate will refuse because the rows differ
     return replace(theirs, predictions=replace(ours.predictions, predicted=said))
 
 
 def _answers(
     tracking: Tracking, version: Version, ids: tuple[str, ...], rules: Mapping[str, Any]
 ) -> tuple[str, ...] | None:
-    """What a registered version says of rows of a dataset in the store, None where it is gone."""
+    """A version's predictions on rows of a dataset; None if the store lacks the rows."""
     import mlflow.pyfunc
 
     from corpora.prepared import prepared_rows

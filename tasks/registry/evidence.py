@@ -1,7 +1,7 @@
-"""What the gate knows of a version: its evaluation, kept beside it in MLflow.
+"""Evidence for the gate: a version's evaluation, stored in MLflow.
 
-A version may be promoted long after it was evaluated, from another machine, so its evidence
-(metrics, predictions by row id, latency) is an artifact of the run that registered it.
+A version may be promoted long after its evaluation and from another machine. Its evidence (metrics,
+predictions by row id, latency) is therefore an artifact of the run that registered it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVIDENCE = "fourstage.evidence"  # tag: sha256 of the file
 
 
 def evidence_of(evaluation: Artifact, version: int) -> Evidence:
-    """The evidence an evaluation holds."""
+    """The evidence in an evaluation artifact."""
     import pandas
 
     from tasks.store.predictions import GATE_PREDICTIONS
@@ -54,13 +54,13 @@ def evidence_of(evaluation: Artifact, version: int) -> Evidence:
 def keep_evidence(
     tracking: Tracking, version: Version, evidence: Evidence, rules: dict[str, Any]
 ) -> None:
-    """Store a version's evidence, and what its recipe asks of it, with the run that registered it.
+    """Store a version's evidence and its recipe's rules with the run that registered it.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         version: The version.
-        evidence: What is known of it.
-        rules: ``{"require": …, "bootstrap": …, "overlap": …, "contracts": …}`` of its recipe.
+        evidence: Its evidence.
+        rules: ``{"require": …, "overlap": …, "contracts": …, …}`` of its recipe.
     """
     assert version.run_id is not None
     kept = {"evidence": asdict(evidence), "rules": rules}
@@ -72,10 +72,10 @@ def keep_evidence(
 
 @answered
 def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[str, Any]]:
-    """A version's evidence and its recipe's rules.
+    """Read a version's evidence and its recipe's rules.
 
     Raises:
-        EnvironmentFault: If the run no longer has it.
+        EnvironmentFault: The run no longer has them, or they were altered.
     """
     import mlflow.artifacts
     from mlflow.exceptions import MlflowException
@@ -95,9 +95,9 @@ def read_evidence(tracking: Tracking, version: Version) -> tuple[Evidence, dict[
         except (MlflowException, OSError, ValueError) as error:
             raise EnvironmentFault(
                 f"{version.name} version {version.number}: its evaluation {_place(version)} can't"
-                f" be read from MLflow run {version.run_id}, or is not the one that was kept there"
-                f" ({type(error).__name__}); run its recipe again, which registers what is in the"
-                " store without training."
+                f" be read from MLflow run {version.run_id}, or was altered there"
+                f" ({type(error).__name__}); run its recipe again, which registers the artifacts in"
+                " the store again without training."
             ) from error
     facts = kept["evidence"]
     said, cheap = facts.pop("predictions"), tuple(facts.pop("baseline_predicted", ()))

@@ -1,4 +1,4 @@
-"""A process that knows nothing of this project, to try a registered model in."""
+"""Smoke test of a registered model in a fresh process, isolated from this project."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from typing import Any
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import OWNER, PRIVATE_ENVIRONMENT
 
-SECONDS = 300  # for an answer
+SECONDS = 300  # timeout of an answer
 KNOWN = (
     *("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "ONEDNN_MAX_CPU_ISA"),
-    *("FOURSTAGE_HOME", OWNER),  # by these whoever looks for leftovers knows whose it is
+    *("FOURSTAGE_HOME", OWNER),  # identify the owner of an orphaned process
     *PRIVATE_ENVIRONMENT,
 )
 SCRIPT = Path(__file__).with_name("smoke_test.py")
 
 
 class SmokeTestFailed(EnvironmentFault):
-    """A fresh process could not load a model or got a wrong answer from it."""
+    """A fresh process could not load the model or got an invalid answer."""
 
 
 class FreshProcess:
-    """Started with nothing but its imports; one question is put to it, then it ends.
+    """A process that imports its libraries, tests one model and exits.
 
-    It ends with this process too: its standard input closes then.
+    It also exits when this process ends, because its standard input closes.
     """
 
     def __init__(self):
@@ -47,16 +47,16 @@ class FreshProcess:
         )
 
     def ask(self, model: Path) -> Mapping[str, Any]:
-        """Load a model and ask it something.
+        """Load a model and predict with it.
 
         Args:
             model: The folder with its files.
 
         Returns:
-            Seconds to load and milliseconds a prediction.
+            Seconds to load and milliseconds per prediction.
 
         Raises:
-            SmokeTestFailed: With the last line of what it said.
+            SmokeTestFailed: The test failed or timed out; with the last line of its output.
         """
         question = json.dumps(str(model)) + "\n"
         try:
@@ -72,7 +72,7 @@ class FreshProcess:
         return json.loads(lines[-1])
 
     def end(self) -> None:
-        """End it, whatever it is doing."""
+        """Kill the process."""
         with self._process:  # closes the pipes and waits
             self._process.kill()
         self._elsewhere.cleanup()
@@ -82,21 +82,21 @@ _ready: list[FreshProcess] = []
 
 
 def get_ready() -> None:
-    """Start a process now that `try_in_a_fresh_process` will need soon: imports take seconds."""
+    """Start a process for `try_in_a_fresh_process` in advance, since imports take seconds."""
     if not _ready:
         _ready.append(FreshProcess())
 
 
 def try_in_a_fresh_process(model: Path) -> Mapping[str, Any]:
-    """Load a model in a new process, with nothing of this project; as `FreshProcess.ask`."""
+    """Test a model in a fresh process, without this project's code; as `FreshProcess.ask`."""
     process = _ready.pop() if _ready else FreshProcess()
     return process.ask(model)
 
 
 def _plain_environment(folder: str) -> dict[str, str]:
-    """What a model may know of where it runs: no credential, no server, no home of a user."""
+    """Environment of the test: no credentials, no server, no user's home folder."""
     known = {name: os.environ[name] for name in KNOWN if name in os.environ}
-    # Two predictions are asked for; a GPU another stage fills would only be in the way.
+    # No GPU: the test makes a few predictions, and another stage may be filling its memory.
     return {**known, "HOME": folder, "CUDA_VISIBLE_DEVICES": ""}
 
 

@@ -1,7 +1,7 @@
-"""What the store may lose: entries that no registered version and no recent run can reach.
+"""Garbage collection: removes store entries that are unreachable.
 
-Reached is what a version's package or evaluation was made from, what the last finished run of each
-recipe was made from, and what was made or reused lately; everything else can be made again.
+An entry is reachable from a version's package or evaluation, from the last finished run of a
+recipe, or from an entry made or used recently. Everything else can be made again.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Waste:
-    """Something that may go.
+    """A file or folder that may be removed.
 
     Attributes:
         kind: Kind of the entry, or ``checkpoints``, ``versions`` or ``logs``.
-        name: Its step's name, as far as it is known.
+        name: Name of its step, if known.
         path: The folder or file.
         size: Bytes on disk.
-        why: In a few words.
+        why: The reason, in a few words.
     """
 
     kind: str
@@ -46,12 +46,12 @@ class Waste:
 
 
 def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste]:
-    """Look for what may go; nothing is changed.
+    """Find removable files and folders. Changes nothing.
 
     Args:
         store: The store.
-        tracking: Where versions are registered.
-        keep_days: What was made or used within so many days stays, with all it was made from.
+        tracking: Connection to the registry of versions.
+        keep_days: Entries made or used within this many days are kept, with their ancestors.
     """
     since = time.time() - keep_days * DAY
     parents: dict[Path, list[Path]] = {}
@@ -78,10 +78,10 @@ def find_waste(store: Store, tracking: Tracking, keep_days: float) -> list[Waste
 
 
 def remove(store: Store, waste: Iterable[Waste]) -> list[Waste]:
-    """Delete, entry by entry; one that somebody is making or has just used stays.
+    """Remove items one by one, except entries whose lock is held.
 
     Returns:
-        What was deleted.
+        The removed items.
     """
     gone = []
     for item in waste:
@@ -96,9 +96,9 @@ def remove(store: Store, waste: Iterable[Waste]) -> list[Waste]:
 
 @answered
 def _roots(tracking: Tracking) -> list[tuple[str, str]]:
-    """Kind and key of what versions and last runs consist of.
+    """Kind and key of the artifacts of all versions and last runs.
 
-    Versions that the home remembers count too: MLflow's database may be lost, or be another one.
+    Versions in the home's own records count too, since MLflow's database may be lost or replaced.
     """
     roots = [(reference["kind"], reference["key"]) for reference in remembered()]
     for version in (
@@ -159,7 +159,7 @@ def _old_logs(folder: Path, since: float, keep_days: float) -> Iterator[Waste]:
 
 
 def _remove_alone(item: Waste) -> bool:
-    """Delete an entry, or its checkpoints, under the entry's lock; the manifest goes first."""
+    """Remove an entry, manifest first, or its checkpoints, under the entry's lock."""
     whole = item.kind != UNFINISHED
     folder = item.path if whole else item.path.parent
     lock = folder.with_name(f"{folder.name}.lock")
@@ -183,7 +183,7 @@ def _facts(manifest: Path) -> Mapping:
 
 
 def _last_used(folder: Path) -> float:
-    """Seconds since 1970: a finished entry's manifest is touched at each use."""
+    """Time of last use, in seconds since 1970. Each use touches a finished entry's manifest."""
     manifest = folder / MANIFEST
     if manifest.exists():
         return manifest.stat().st_mtime

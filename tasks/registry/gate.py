@@ -1,4 +1,7 @@
-"""The gate: may this version become the champion? A pure decision with a reason for every check."""
+"""The gate: decides whether a version may become the champion, with a reason for every check.
+
+The decision is a pure function.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ BASELINE = "cheap_baseline"
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a model said of the gate's rows, in the rows' order; no text.
+    """A model's predictions on the gate's rows, in order, without texts.
 
     Attributes:
         ids: Id of each row.
-        labels: What is right for each row.
-        predicted: What the model answered.
-        texts: A number that rows of one text share; empty where each has its own.
-        kind: Of answer; a file in ``models/answers``.
+        labels: Correct answer for each row.
+        predicted: The model's answer for each row.
+        texts: Number of each row's text, shared by rows of the same text; empty if all differ.
+        kind: Kind of answer; a file in ``models/answers``.
     """
 
     ids: tuple[str, ...]
@@ -37,25 +40,25 @@ class Predictions:
     kind: str = "label"
 
     def same_rows(self, other: Predictions) -> bool:
-        """Whether both answer the same questions, so that they can be compared in pairs."""
+        """Whether both cover the same rows, which a paired comparison requires."""
         return self.ids == other.ids and self.labels == other.labels
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one version.
+    """Evidence about one version.
 
     Attributes:
         version: Its number in the registry.
         metrics: Metrics on the gate's rows.
-        predictions: Its answers on them.
+        predictions: Predictions on the gate's rows.
         baseline: The cheap baseline's metrics on the same rows.
-        baseline_predicted: The label it gave each of them; empty where that was not kept.
+        baseline_predicted: The cheap baseline's labels for these rows; empty if not stored.
         slices: Metrics by slice.
         forgetting: Rise of held-out loss by corpus since the stage that learned it.
         latency_ms: ``p50`` and ``p95`` of one prediction.
         size_mb: Size of the packaged model.
-        split: Of the gate's rows: ``dev`` or ``test``.
+        split: Split of the gate's rows: ``dev`` or ``test``.
     """
 
     version: int
@@ -72,15 +75,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing the gate looked at.
+    """One check of the gate.
 
     Attributes:
-        name: What, such as ``micro_f1 at_least``.
-        passed: Whether it is as required.
-        expected: What was required.
-        observed: What was found.
-        says: Why, in a sentence, where the figures don't say it.
-        figures: What was found, as numbers by name: ``micro_f1/difference``.
+        name: Name, such as ``micro_f1 at_least``.
+        passed: Whether the requirement is met.
+        expected: The requirement.
+        observed: The observed value.
+        says: An explanation, where the figures need one.
+        figures: Observed numbers by name, such as ``micro_f1/difference``.
     """
 
     name: str
@@ -93,15 +96,15 @@ class Check:
 
 @dataclass(frozen=True)
 class Gate:
-    """A decision and its reasons.
+    """A gate decision and its reasons.
 
     Attributes:
         name: The registered model.
-        version: The version it is about.
-        champion_version: The champion it was compared with, None where there was none.
-        checks: Everything it looked at.
-        warnings: What a reader should know although it decides nothing.
-        asks: Why somebody has to agree even where every check passed; empty where nobody has to.
+        version: The version under decision.
+        champion_version: The champion it was compared with; None without one.
+        checks: All checks.
+        warnings: Notes that do not affect the decision.
+        asks: Why approval is needed even if every check passed; empty if it is not.
     """
 
     name: str
@@ -113,19 +116,19 @@ class Gate:
 
     @property
     def decision(self) -> str:
-        """``promote``, ``refuse``, or ``wait`` for somebody who approves."""
+        """``promote``, ``refuse``, or ``wait`` for approval."""
         if self.failed:
             return "refuse"
         return "wait" if self.asks else "promote"
 
     @property
     def failed(self) -> list[Check]:
-        """Why it refuses."""
+        """The failed checks."""
         return [check for check in self.checks if not check.passed]
 
     @property
     def reason(self) -> str:
-        """The decision's reason in a line."""
+        """The reason of the decision, in one line."""
         if not self.failed:
             passed = f"all {len(self.checks)} checks passed"
             return f"{passed}, but {self.asks}" if self.asks else passed
@@ -136,7 +139,7 @@ class Gate:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As reports and ``run --json`` hold it."""
+        """Plain JSON, for reports and ``run --json``."""
         return {
             "model": self.name,
             "version": self.version,
@@ -162,22 +165,22 @@ def decide(
     overlap: tuple[str, int] | None = None,
     asks: str = "",
 ) -> Gate:
-    """Hold a version against a recipe's requirements.
+    """Check a version against a recipe's requirements.
 
     Args:
         name: The registered model.
         requirements: ``promote.require`` of the recipe.
-        challenger: What is known of the version.
-        champion: What is known of the champion, None where there is none or it can't be read.
-        champion_version: Its number, where ``champion`` does not tell it.
-        champion_fault: Why the champion can't be read, if it can't.
-        contracts: Verdict (``green``, ``amber``, ``red``) of each contract on the version's way.
-        lineage_faults: What its lineage lacks.
-        overlap: Policy and number of evaluation rows that stand in the training text.
-        asks: Why somebody has to approve, if somebody has to.
+        challenger: Evidence about the version.
+        champion: Evidence about the champion; None if there is none or it can't be read.
+        champion_version: The champion's number, if ``champion`` is None.
+        champion_fault: Why the champion can't be read; empty if it can.
+        contracts: Verdict (``green``, ``amber``, ``red``) of each contract in the lineage.
+        lineage_faults: Faults of its lineage.
+        overlap: Policy, and number of evaluation rows that are also in the training text.
+        asks: Why approval is needed; empty if it is not.
 
     Raises:
-        RecipeError: For a requirement or rule that does not exist.
+        RecipeError: A requirement or rule does not exist.
     """
     if champion is not None:
         champion_version = champion.version
@@ -239,7 +242,7 @@ def _metric(
 
 
 def baseline_ahead(metrics: Mapping[str, float], baseline: Mapping[str, float], split: str) -> str:
-    """That a cheap model does better, with both figures; empty where it does not."""
+    """Warning that the cheap baseline is better, with both figures; empty if it is not."""
     behind = [
         f"{name} {baseline[name]:.4f} against {value:.4f}"
         for name, value in metrics.items()
@@ -250,7 +253,7 @@ def baseline_ahead(metrics: Mapping[str, float], baseline: Mapping[str, float], 
 
 
 def _above_baseline(metric: str, challenger: Evidence) -> Check:
-    """Whether chance alone would hardly put it so far ahead, by a paired bootstrap."""
+    """Check for a significant lead over the cheap baseline, by a paired bootstrap."""
     name = f"{metric} above {BASELINE}"
     floor = challenger.baseline.get(metric)
     expected = f"> {_figure(floor)}"
@@ -275,7 +278,7 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
 def _not_below(
     metric: str, asked: Any, challenger: Evidence, champion: Evidence | None
 ) -> tuple[Check, list[str]]:
-    """Paired-bootstrap non-inferiority on the same rows."""
+    """Check non-inferiority to the champion, by a paired bootstrap on the same rows."""
     settings = dict(asked) if isinstance(asked, Mapping) else {"margin": asked}
     margin = float(settings["margin"])
     name = f"{metric} not_below_champion_by"
@@ -312,7 +315,7 @@ def _not_below(
 
 
 def _rows(found: Comparison, evidence: Evidence) -> str:
-    """How many rows decided, which, and of how many texts where several have one."""
+    """Number and split of the compared rows, and of their texts if rows share texts."""
     assert evidence.predictions is not None
     texts = len(set(evidence.predictions.texts)) or found.rows
     of = f" of {texts:,} texts" if texts < found.rows else ""
@@ -354,7 +357,7 @@ def _compare(
 
 
 def _slices(rules: Mapping[str, Mapping[str, Any]], challenger: Evidence) -> Iterator[Check]:
-    """Floors a slice must reach: ``{slice: {metric: {at_least: 0.5}}}``."""
+    """Check bounds on slices: ``{slice: {metric: {at_least: 0.5}}}``."""
     for slice_name, metrics in rules.items():
         found = [name for name in challenger.slices if name.split("/")[0] == slice_name]
         for name in [slice_name] if slice_name in challenger.slices else found or [slice_name]:

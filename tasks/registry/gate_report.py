@@ -14,7 +14,7 @@ OUTCOMES = {
 
 
 def gate_report(gate: Gate, outcome: str = "", reason: str = "") -> str:
-    """A decision with every check, failed ones first."""
+    """A gate decision with all checks, failed ones first."""
     decision = outcome or OUTCOMES[gate.decision]
     match gate.champion_version:
         case None:

@@ -1,7 +1,7 @@
-"""Trace a version back to its texts, and texts forward to the versions that saw them.
+"""Lineage: trace a version back to its texts, and texts forward to the versions that saw them.
 
-A version's logged model keeps the manifests of everything it comes from, so MLflow alone can answer
-when the store is gone; where MLflow has lost the model, the store answers by the version's key.
+A version's logged model holds the manifests of its whole ancestry, so MLflow alone is enough. If
+MLflow has lost the model, the ancestry is read from the store, by the version's key.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from tasks.tracking.logged_files import AlteredFiles, FilesLost, check_files, ve
 from tasks.tracking.runs import experiment_ids
 from tasks.tracking.tags import DIGEST, KEY
 
-MODELS = ("stage", "package")  # kinds that are logged models of their own
+MODELS = ("stage", "package")  # kinds that are logged models
 SHORTEST_PREFIX = 6  # hex digits a digest may be shortened to
 URI = re.compile(r"^models:/(?P<name>[^/@]+)(?:@(?P<alias>[^/@]+)|/(?P<number>[1-9]\d*))$")
 
 
 @dataclass(frozen=True)
 class Hop:
-    """One thing on the way, with what is known of it.
+    """One artifact in a lineage.
 
     Attributes:
-        manifest: What the store said of it.
-        run_id: Its MLflow run, where it has one (stages).
-        model_id: Its logged model, where it has one (stages and packages).
-        held_by: Where it can be found now: ``mlflow``, ``store``, both, or neither.
+        manifest: Its manifest.
+        run_id: Its MLflow run; stages only.
+        model_id: Its logged model; stages and packages only.
+        held_by: Where it is available now: ``mlflow``, ``store``, both, or neither.
     """
 
     manifest: Manifest
@@ -54,11 +54,11 @@ class Hop:
 
     @property
     def commit(self) -> str | None:
-        """Commit of the code that made it, None where that was no git checkout."""
+        """Commit of the code that made it; None if that was not in a git checkout."""
         return self.manifest.notes.get("git", {}).get("commit")
 
     def to_json(self) -> dict[str, Any]:
-        """As ``trace --json`` prints it."""
+        """Plain JSON for ``trace --json``."""
         manifest = self.manifest
         facts: dict[str, Any] = {
             "kind": manifest.kind,
@@ -84,12 +84,12 @@ class Hop:
 
 @dataclass(frozen=True)
 class Trace:
-    """A version's whole way, texts first.
+    """The complete lineage of a version.
 
     Attributes:
         version: The version.
-        hops: Everything it comes from, parents before children, the package last.
-        told_by: ``mlflow`` or ``store``: who knew the way.
+        hops: All artifacts, parents before children, the package last.
+        told_by: Where the manifests were read from: ``mlflow`` or ``store``.
     """
 
     version: Version
@@ -97,7 +97,7 @@ class Trace:
     told_by: str
 
     def stages(self) -> list[Hop]:
-        """The stages whose network became the version's, first to last; no teacher is there."""
+        """The stages that trained the version's network, first to last, without teachers."""
         by_key = {hop.manifest.key: hop for hop in self.hops}
         stages: list[Hop] = []
         before = by_key[str(self.version.key)].manifest.inputs["stage"]
@@ -107,7 +107,7 @@ class Trace:
         return stages
 
     def to_json(self) -> dict[str, Any]:
-        """As ``trace --json`` prints it."""
+        """Plain JSON for ``trace --json``."""
         return {
             "model": {
                 **self.version.to_json(),
@@ -123,12 +123,12 @@ class Trace:
 
 @dataclass(frozen=True)
 class Impact:
-    """A version that comes from something.
+    """A version whose lineage contains a digest.
 
     Attributes:
         version: The version.
-        through: What of it matched: ``snapshot of corpus trials``.
-        digest: The whole digest that matched.
+        through: Description of the match, such as ``snapshot of corpus trials``.
+        digest: The full digest that matched.
     """
 
     version: Version
@@ -136,21 +136,21 @@ class Impact:
     digest: str
 
     def to_json(self) -> dict[str, Any]:
-        """As ``impact --json`` prints it."""
+        """Plain JSON for ``impact --json``."""
         return {**self.version.to_json(), "through": self.through, "digest": self.digest}
 
 
 @answered
 def find(tracking: Tracking, uri: str) -> Version:
-    """The version an address names.
+    """Find the version at an address.
 
     Args:
-        tracking: The server.
-        uri: ``models:/NAME@alias`` or ``models:/NAME/3``; the prefix may be left out.
+        tracking: The MLflow connection.
+        uri: ``models:/NAME@alias`` or ``models:/NAME/3``; the prefix is optional.
 
     Raises:
-        RecipeError: If it is no such address or the model has no such alias or version.
-        UnknownNameError: If there is no such model.
+        RecipeError: The address is invalid, or the model has no such version.
+        UnknownNameError: There is no such model or alias.
     """
     from mlflow.exceptions import MlflowException
 
@@ -167,7 +167,7 @@ def find(tracking: Tracking, uri: str) -> Version:
             if parts["alias"] in old.aliases or parts["number"] == str(old.number):
                 say(
                     f"MLflow has no model {name}; this home remembers its version {old.number}."
-                    " `fourstage run` with its recipe registers it again and trains nothing."
+                    " `fourstage run` with its recipe registers it again without training."
                 )
                 return old
         hint = "A model is registered by `fourstage run`."
@@ -189,17 +189,17 @@ def find(tracking: Tracking, uri: str) -> Version:
 def trace(
     tracking: Tracking, uri: str, store_root: Path | None = None, every_file: bool = True
 ) -> Trace:
-    """Walk from a version back to every stage, tokenizer, contract and text.
+    """Trace a version back to every stage, tokenizer, contract and text.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         uri: ``models:/NAME@alias`` or ``models:/NAME/3``.
-        store_root: ``$FOURSTAGE_HOME/store``, where there is one.
-        every_file: Whether to hold each file of each model on the way against its digest; a server
-            has to send them all for it.
+        store_root: ``$FOURSTAGE_HOME/store``, if there is one.
+        every_file: Whether to verify the digest of every file of every model, which a remote server
+            has to send.
 
     Raises:
-        BrokenLineage: If a hop is missing or is not what it claims to be; says which.
+        BrokenLineage: An artifact is missing or does not match its digest; the message names it.
     """
     found = find(tracking, uri)
     ancestry, told_by = _ancestry(tracking, found, store_root)
@@ -211,7 +211,7 @@ def trace(
     for manifest in ancestry.manifests.values():
         model_id, run_id = models.get((manifest.key, manifest.digest), (None, None))
         if manifest.key == found.key:
-            model_id = found.model_id  # the one that is loaded, should there be several
+            model_id = found.model_id  # the version's own, if there are several
         lost = f"MLflow has no model of {manifest.name}" if manifest.kind in MODELS else ""
         if model_id:
             lost, altered = _state(tracking, model_id) if every_file else ("", "")
@@ -238,18 +238,18 @@ def trace(
 
 @answered
 def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> list[Impact]:
-    """Versions that saw a text, tokenizer or weights; named by a digest or its beginning.
+    """Find the versions whose lineage contains a text, tokenizer or weights with a digest.
 
-    A version whose lineage is lost is said, since it may have seen it too; how many others have
-    registered is said as a number.
+    Versions with a lost lineage are reported, since they may be affected too; of versions that
+    Fourstage did not register, the number is reported.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         prefix: At least 6 hex digits of a key, digest, snapshot or origin.
-        store_root: ``$FOURSTAGE_HOME/store``, where there is one.
+        store_root: ``$FOURSTAGE_HOME/store``, if there is one.
 
     Raises:
-        RecipeError: If it is not the beginning of a digest.
+        RecipeError: The prefix is not the beginning of a digest.
     """
     prefix = prefix.lower().removeprefix("sha256:")
     if not re.fullmatch(rf"[0-9a-f]{{{SHORTEST_PREFIX},64}}", prefix):
@@ -267,28 +267,28 @@ def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> l
         try:
             known = _ancestry(tracking, facts, store_root)[0].digests()
         except BrokenLineage as error:
-            say(f"not known of {facts.name} version {facts.number}: {error}")
+            say(f"unknown for {facts.name} version {facts.number}: {error}")
             continue
         matches = [(whole, what) for whole, what in known.items() if whole.startswith(prefix)]
         found += [Impact(facts, what, whole) for whole, what in matches[:1]]
     if strangers:
-        say(f"not known of {strangers} versions that Fourstage did not register")
+        say(f"unknown for {strangers} versions that Fourstage did not register")
     return sorted(found, key=lambda each: (each.version.name, each.version.number))
 
 
 def kept_ancestry(tracking: Tracking, model_id: str | None) -> Ancestry:
-    """The ancestry that a logged model keeps.
+    """Read the ancestry stored with a logged model.
 
     Raises:
-        FilesLost: If MLflow has lost it.
-        AlteredFiles: If it is not the one that was logged.
+        FilesLost: MLflow has lost it.
+        AlteredFiles: It was altered after logging.
     """
     with verified(tracking, model_id, FILE) as folder:
         return from_json(json.loads((folder / FILE).read_text(encoding="utf-8")))
 
 
 def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tuple[Ancestry, str]:
-    """The way as the model tells it, else as the store does."""
+    """The ancestry from the logged model, or else from the store, and which of the two it was."""
     try:
         return kept_ancestry(tracking, found.model_id), "mlflow"
     except AlteredFiles as error:
@@ -306,17 +306,17 @@ def _ancestry(tracking: Tracking, found: Version, store_root: Path | None) -> tu
         evaluation = found.tags.get(EVALUATION_TAG)
         if evaluation is None:
             return package, "store"
-        # What only the evaluation read belongs to the way as well: measurements, their contracts.
+        # Inputs of the evaluation alone belong to the lineage too: measurements, their contracts.
         return join(package, gather(store_root, {"kind": "evaluation", "key": evaluation})), "store"
     except BrokenLineage as error:
         raise BrokenLineage(
             f"{found.name} version {found.number}: MLflow has lost its lineage ({lost})"
-            f" and the store has not got it: {error}"
+            f" and the store does not have it: {error}"
         ) from error
 
 
 def _state(tracking: Tracking, model_id: str) -> tuple[str, str]:
-    """Why a model's files are lost, and in what they are altered; empty where they are not."""
+    """Why a model's files are lost, and how they were altered; each empty if they are intact."""
     try:
         check_files(tracking, model_id)
     except FilesLost as error:
@@ -327,7 +327,7 @@ def _state(tracking: Tracking, model_id: str) -> tuple[str, str]:
 
 
 def _logged_models(tracking: Tracking) -> dict[tuple[str, str], tuple[str, str | None]]:
-    """Model and run of everything of ours this server holds, by key and digest."""
+    """Model id and run id of every logged model of Fourstage on this server, by (key, digest)."""
     models: dict[tuple[str, str], tuple[str, str | None]] = {}
     search = tracking.client.search_logged_models
     for model in every(search, experiment_ids(tracking), max_results=100):
