@@ -225,9 +225,9 @@ def trace(
             faults.append(f"{manifest.name}: neither MLflow nor the store has its weights ({lost})")
         hops.append(Hop(manifest, run_id, model_id, tuple(held_by)))
     if not ancestry.of_kind("stage"):
-        faults.append("no stage is on its way")
+        faults.append("it contains no stage")
     if not ancestry.of_kind("corpus", "dataset"):
-        faults.append("no text is on its way")
+        faults.append("it contains no text")
     if faults:
         more = "".join(f"\n  {fault}" for fault in faults[1:10])
         raise BrokenLineage(

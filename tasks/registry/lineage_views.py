@@ -1,4 +1,4 @@
-"""A trace as text, Mermaid and picture: the same way from texts to a version, three times."""
+"""Views of a version's lineage: text, Mermaid and picture."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tasks.registry.lineage import Hop, Trace
 from tasks.store.ancestry import Manifest
 
-SHAPES = {  # Mermaid: how a node's text is enclosed
+SHAPES = {  # Mermaid: delimiters of a node's label
     "corpus": ("[(", ")]"),
     "dataset": ("[(", ")]"),
     "stage": ("([", "])"),
@@ -16,11 +16,11 @@ SHAPES = {  # Mermaid: how a node's text is enclosed
 COLOURS = {"corpus": "#d9ead3", "dataset": "#d9ead3", "stage": "#cfe2f3", "package": "#fff2cc"}
 PLAIN = "#eeeeee"
 TRAINED = ("tokenizer", "stage", "package")
-EDGE = 0.3  # from the middle of a box in the picture to its edge, in levels
+EDGE = 0.3  # half the height of a box in the picture, in levels
 
 
 def text(trace: Trace) -> str:
-    """One line a hop, texts first, then what was made of them."""
+    """The lineage as text: one line per hop, parents before children."""
     found = trace.version
     pointing = f" ({', '.join(found.aliases)})" if found.aliases else ""
     lines = [f"{found.name} version {found.number}{pointing}, told by {trace.told_by}"]
@@ -38,7 +38,7 @@ def text(trace: Trace) -> str:
 
 
 def mermaid(trace: Trace) -> str:
-    """A Mermaid flow chart; contracts are left to the reports, so that it stays readable."""
+    """The lineage as a Mermaid flow chart, without contracts and scores, to keep it readable."""
     lines = ["flowchart TD"]
     names = {hop.manifest.key: f"n{i}" for i, hop in enumerate(_drawn(trace))}
     for hop in _drawn(trace):
@@ -55,7 +55,7 @@ def mermaid(trace: Trace) -> str:
 
 
 def picture(trace: Trace) -> bytes:
-    """The same chart as a PNG, for pages that draw no Mermaid."""
+    """The lineage as a PNG, for pages that do not render Mermaid."""
     from tasks.reports.plots import figure, png
 
     hops = _drawn(trace)
@@ -63,8 +63,8 @@ def picture(trace: Trace) -> bytes:
     levels: dict[int, list[Hop]] = {}
     for hop in hops:
         levels.setdefault(depth[hop.manifest.key], []).append(hop)
-    # From top to bottom, because pages are narrow. What is trained stands in one line at the left,
-    # texts and tokens beside it.
+    # From top to bottom, because pages are narrow. Trained artifacts form the leftmost column,
+    # texts and tokens are beside it.
     place: dict[str, tuple[int, int]] = {}
     for y, some in levels.items():
         beside = 1
@@ -111,9 +111,9 @@ def _drawn(trace: Trace) -> list[Hop]:
 
 
 def _edges(trace: Trace) -> Iterator[tuple[Manifest, Manifest]]:
-    """Parents and children, but not where a longer way leads from one to the other as well."""
+    """Pairs of parent and child, except those that a longer path connects too."""
     drawn = {hop.manifest.key: hop.manifest for hop in _drawn(trace)}
-    before: dict[str, set[str]] = {}  # everything drawn that a thing comes from
+    before: dict[str, set[str]] = {}  # drawn ancestors by key
     for child in drawn.values():
         parents = {reference["key"] for reference in child.inputs.values()} & drawn.keys()
         further = set().union(*(before.get(key, set()) for key in parents))
@@ -123,7 +123,7 @@ def _edges(trace: Trace) -> Iterator[tuple[Manifest, Manifest]]:
 
 
 def _depths(trace: Trace) -> dict[str, int]:
-    """How many hops each thing is from its furthest text."""
+    """Number of hops from each artifact to its furthest ancestor, by key."""
     depth: dict[str, int] = {}
     for hop in _drawn(trace):
         parents = [reference["key"] for reference in hop.manifest.inputs.values()]
@@ -147,7 +147,7 @@ def _safe(label: str) -> str:
 
 
 def lineage_diagram(trace: Trace) -> str:
-    """Where a version comes from: a picture for pages that draw no Mermaid, and the Mermaid."""
+    """The lineage as Markdown: a picture for pages that do not render Mermaid, and the Mermaid."""
     from tasks.reports.plots import data_address
 
     address = data_address(picture(trace))

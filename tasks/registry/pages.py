@@ -1,4 +1,4 @@
-"""What Prefect's pages show of the registry: decisions of the gate, rollbacks, lineages."""
+"""Registry reports on Prefect's pages: gate decisions, rollbacks, lineages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tasks.tracking.connection import Tracking
 
 
 def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) -> dict[str, Any]:
-    """Post the gate's report; the decision as plain JSON."""
+    """Post the gate's report and return the decision as plain JSON."""
     decision = decision_of(tracking, gate, outcome)
     forced = isinstance(outcome, Promotion) and outcome.forced
     word = "forced" if forced else OUTCOMES[decision["decision"]]
@@ -30,7 +30,7 @@ def show_gate(tracking: Tracking, gate: Gate, outcome: Promotion | GateRefused) 
 
 
 def show_no_challenger(tracking: Tracking, model: str, refusal: GateRefused) -> dict[str, Any]:
-    """Post that there is nothing to promote; the decision as plain JSON."""
+    """Post that there is nothing to promote and return the decision as plain JSON."""
     post(model, "gate", f"## Nothing to promote\n\n{refusal}", "The gate's decision")
     return refusal_of(tracking, model, refusal)
 
@@ -38,7 +38,7 @@ def show_no_challenger(tracking: Tracking, model: str, refusal: GateRefused) -> 
 def show_rollback(
     tracking: Tracking, model: str, outcome: Promotion | GateRefused
 ) -> dict[str, Any]:
-    """Post what a rollback did."""
+    """Post the outcome of a rollback and return it as plain JSON."""
     if isinstance(outcome, GateRefused):
         post(model, "rollback", f"## Not rolled back\n\n{outcome}", "Rollback")
         return refusal_of(tracking, model, outcome)
@@ -49,11 +49,11 @@ def show_rollback(
 
 
 def show_lineage(tracking: Tracking, model: str, number: int) -> None:
-    """Post where a version comes from, or what of that is not known, with a link to its page."""
+    """Post a version's lineage, or the fault in it, with a link to the version's page."""
     title, address = f"Where {model} version {number} comes from", f"models:/{model}/{number}"
     try:
         page = lineage_diagram(trace(tracking, address, store().root, every_file=False))
-    except BrokenLineage as fault:  # the gate has decided with it; a page changes no decision
+    except BrokenLineage as fault:  # already part of the gate's decision
         page = f"### {title}\n\n{fault}"
     post(model, "lineage", page, title)
     page = tracking.page(f"models/{model}/versions/{number}")

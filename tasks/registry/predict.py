@@ -1,4 +1,4 @@
-"""Ask a registered model, as anyone with MLflow would."""
+"""Predict with a registered model, loaded as any MLflow user would load it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tasks.tracking.connection import connect
 from tasks.tracking.logged_files import FilesLost, verified
 
 NOTHING = {"label": None, "score": None, "error": "empty text"}
-# Keras, which tensorflow-text imports, takes them along where they are there: a quarter of the time
-# in which one text is answered, and nothing here draws or fits.
+# Optional imports of Keras, which tensorflow-text imports. Nothing here plots or fits, and they
+# take a quarter of the time that one prediction needs.
 UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 
 
@@ -23,17 +23,17 @@ UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 def asking(
     model: str,
 ) -> Iterator[tuple[Version, Callable[[Sequence[str]], list[dict[str, Any]]]]]:
-    """A version, loaded, and what asks it: of each text label, score and probabilities.
+    """Load a version. Yields it and a function that predicts label, score and probabilities.
 
-    A text of nothing but blanks is not asked about; it has no label, and ``error`` says why.
+    Blank texts are not passed to the model: they get no label, and ``error`` gives the reason.
 
     Args:
         model: ``NAME@alias`` or ``NAME/VERSION``.
 
     Raises:
-        RecipeError: If there is no such model, alias or version.
-        EnvironmentFault: If its files are not where they were registered.
-        ContractViolation: If they are not those that were registered.
+        RecipeError: There is no such model, alias or version.
+        EnvironmentFault: Its files are missing from where they were registered.
+        ContractViolation: Its files were altered after registration.
     """
     import mlflow.pyfunc
 
@@ -47,9 +47,9 @@ def asking(
                 loaded = mlflow.pyfunc.load_model(str(folder))
             except FilesLost as error:
                 raise EnvironmentFault(
-                    f"{error}. Files are looked for where they were when the version was"
-                    " registered; put them back there (a backup of the home's mlflow/), or run its"
-                    " recipe again."
+                    f"{error}. Files must be where they were when the version was"
+                    " registered: restore them there (from a backup of the home's mlflow/), or run"
+                    " its recipe again."
                 ) from error
 
         def ask(texts: Sequence[str]) -> list[dict[str, Any]]:

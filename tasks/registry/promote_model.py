@@ -1,4 +1,7 @@
-"""Move the champion's alias: one at a time, from the champion compared with, and back again."""
+"""Promotion and rollback: move the champion alias, one process at a time.
+
+A promotion requires that the champion is still the one that the gate compared with.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +29,25 @@ from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.logged_files import AlteredFiles, FilesLost, check_files, verified
 from tasks.tracking.run_metrics import Figure, log_figures
 
-TESTED = "fourstage.smoke_tested"  # set on a version that a fresh process could load
-REPLACED = "fourstage.replaced"  # the champion a version took over from
+TESTED = "fourstage.smoke_tested"  # results of the smoke test in a fresh process
+REPLACED = "fourstage.replaced"  # number of the champion that a version replaced
 PROMOTED = "fourstage.promoted_at"
-ROLLED_BACK = "fourstage.rolled_back_at"  # when somebody went back from a version
-OUTCOME = "fourstage.gate"  # of the last time a version was held against its gate
-COMPARED = "fourstage.gate_champion"  # the champion of that moment, or ``none``
+ROLLED_BACK = "fourstage.rolled_back_at"  # time of the last rollback from a version
+OUTCOME = "fourstage.gate"  # last outcome of the gate for a version
+COMPARED = "fourstage.gate_champion"  # number of the champion at that time, or ``none``
 AWAITING = "awaiting approval"
 
 
 @dataclass(frozen=True)
 class Approval:
-    """Somebody's word that a version may become the champion.
+    """Approval of a promotion by a person.
 
     Attributes:
-        by: Who.
+        by: Who approves.
         reason: Why.
 
     Raises:
-        RecipeError: If no reason is given.
+        RecipeError: The reason is blank.
     """
 
     by: str
@@ -53,26 +56,26 @@ class Approval:
     def __post_init__(self) -> None:
         if not self.reason.strip():
             raise RecipeError(
-                "approval_reason: expected why the version may become the champion, got an empty"
-                " text"
+                "approval_reason: expected a reason why the version may become the champion, got an"
+                " empty text"
             )
 
 
 class ApprovalMissing(GateRefused):
-    """Every check passed; somebody has to agree."""
+    """Every check passed, but the promotion still needs approval."""
 
 
 @dataclass(frozen=True)
 class Promotion:
-    """What a promotion or a rollback did.
+    """Result of a promotion or rollback.
 
     Attributes:
-        champion: The champion now.
-        replaced: Number of the champion before, None where there was none.
+        champion: The new champion.
+        replaced: Number of the previous champion; None if there was none.
         changed: Whether an alias moved.
-        smoke: What the fresh process found (seconds to load, ms a prediction).
-        reason: Why it was done.
-        forced: Whether it was done in spite of the gate.
+        smoke: Results of the smoke test: seconds to load, ms per prediction.
+        reason: The reason.
+        forced: Whether it was forced against the gate's decision.
     """
 
     champion: Version
@@ -85,10 +88,11 @@ class Promotion:
 
 @answered
 def find_champion(tracking: Tracking, name: str) -> tuple[Version | None, str]:
-    """The champion of a model, and why it can't be read if it can't.
+    """Find the champion of a model and check that its files are readable.
 
     Returns:
-        None where there is no champion or no such model, and an empty reason where all is well.
+        The champion, None if there is none or no such model; and why it can't be read, empty if it
+        can.
     """
     if name not in registered_names(tracking):
         return None, ""
@@ -102,11 +106,11 @@ def find_champion(tracking: Tracking, name: str) -> tuple[Version | None, str]:
 
 @answered
 def find_version_of(tracking: Tracking, name: str, number: int) -> Version:
-    """A version that a user named.
+    """Find a version that a user named.
 
     Raises:
-        UnknownNameError: If there is no such model.
-        RecipeError: If it has no such version.
+        UnknownNameError: There is no such model.
+        RecipeError: The model has no such version.
     """
     from mlflow.exceptions import MlflowException
 
@@ -122,10 +126,10 @@ def find_version_of(tracking: Tracking, name: str, number: int) -> Version:
 
 
 def require_model(tracking: Tracking, name: str) -> None:
-    """Pass where a model of a name is registered.
+    """Check that a model is registered.
 
     Raises:
-        UnknownNameError: If there is none; suggests the nearest name.
+        UnknownNameError: There is no such model; the message suggests the nearest name.
     """
     known = registered_names(tracking)
     if name not in known:
@@ -134,7 +138,7 @@ def require_model(tracking: Tracking, name: str) -> None:
 
 
 def unreadable(tracking: Tracking, candidate: Version) -> str:
-    """Why a version's files can't be read or believed, or an empty text."""
+    """Why a version's files are lost or altered; empty if they are intact."""
     try:
         check_files(tracking, candidate.model_id)
     except (FilesLost, AlteredFiles) as error:
@@ -152,23 +156,25 @@ def promote(
     approval: Approval | None = None,
     smoke_test: bool = True,
 ) -> Promotion:
-    """Make a version the champion, if the gate says so and the champion is still the one it saw.
+    """Make a version the champion if the gate allows it and its comparison is up to date.
 
-    A fresh process loads the version first; then ``previous`` and ``champion`` are moved. Killed at
-    any moment and run again, it ends the same.
+    The version is smoke-tested in a fresh process first; then the aliases ``previous`` and
+    ``champion`` move. The operation is idempotent: if it is killed at any moment and run again, the
+    result is the same.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         gate: The decision, from `tasks.registry.gate.decide`.
-        run_id: Run that keeps the report; default the one that registered the version.
-        force: Promote in spite of the gate's refusal; recorded as such.
-        approval: Of a gate that asks for one. It is of the comparison that waited for it.
-        smoke_test: Whether a fresh process tries the new champion.
+        run_id: Run that stores the report; default: the run that registered the version.
+        force: Promote against the gate's decision; recorded as forced.
+        approval: Approval, if the gate asks for one. It is valid only for the comparison that asked
+            for it.
+        smoke_test: Whether to smoke-test the new champion in a fresh process.
 
     Raises:
-        GateRefused: If the gate refuses, its comparison is out of date or the smoke test fails.
-        ApprovalMissing: If somebody has to agree and nobody has.
-        UnknownNameError: If there is no such model.
+        GateRefused: The gate refuses, its comparison is out of date, or the smoke test fails.
+        ApprovalMissing: An approval is needed but not given.
+        UnknownNameError: There is no such model.
     """
     name = gate.name
     challenger = find_version_of(tracking, name, gate.version)
@@ -186,14 +192,14 @@ def promote(
     with tracking.alone(f"promote-{name}"):
         before = aliases(tracking, name)
         current = before.get(CHAMPION)
-        # Who forces a refused version asks for no comparison.
+        # A forced promotion needs no comparison.
         forced = force and gate.decision != "promote"
         if current not in (gate.version, gate.champion_version) and not forced:
             reason = _out_of_date(gate, current)
             record(tracking, gate, "refused", reason, run_id)
             raise GateRefused(reason)
         if current == gate.version:
-            # Where the champion was promoted, there is nothing to do; else a kill came in the move.
+            # If the promotion was recorded, nothing is left to do; else it was killed in between.
             _end_challenge(tracking, challenger, before)
             if challenger.tags.get(PROMOTED):
                 return Promotion(challenger, None, False, {}, "there was nothing to decide")
@@ -222,14 +228,14 @@ def promote(
 
 
 def approving(gate: Gate) -> str:
-    """The command that approves a version that waits."""
+    """The command that approves a waiting version."""
     return f"fourstage promote {gate.name} --version {gate.version} --approve 'WHY'"
 
 
 def _approve(
     tracking: Tracking, gate: Gate, waiting: Version, approval: Approval, run_id: str | None
 ) -> None:
-    """Write down who agreed, if the champion is the one that was shown to be compared with."""
+    """Record the approval, if the champion is still the one of the comparison that asked for it."""
     compared = waiting.tags.get(COMPARED) if waiting.tags.get(OUTCOME) == AWAITING else None
     if compared is not None and compared != str(gate.champion_version or "none"):
         then = int(compared) if compared.isdigit() else None
@@ -249,8 +255,8 @@ def rollback_target(tracking: Tracking, name: str) -> Version:
     """The version that a rollback would make the champion.
 
     Raises:
-        UnknownNameError: If there is no such model.
-        GateRefused: If there is nothing to go back to, or its files are gone.
+        UnknownNameError: There is no such model.
+        GateRefused: There is no previous champion, or its files are lost or altered.
     """
     require_model(tracking, name)
     there = aliases(tracking, name)
@@ -294,7 +300,7 @@ def rollback(tracking: Tracking, name: str) -> Promotion:
 
 
 def _taken_over_from(tracking: Tracking, champion: Version) -> int | None:
-    """The champion before one, where there still is such a version."""
+    """Number of the version that a champion replaced, if that version still exists."""
     number = int(champion.tags.get(REPLACED, champion.number))
     there = tracking.client.search_model_versions(f"name = '{champion.name}'")
     others = {int(each.version) for each in there} - {champion.number}
@@ -305,14 +311,14 @@ def _taken_over_from(tracking: Tracking, champion: Version) -> int | None:
 def record(
     tracking: Tracking, gate: Gate, outcome: str, reason: str, run_id: str | None = None
 ) -> None:
-    """Keep a decision with its reasons: as tags of the version and as a report of the run.
+    """Record a decision with its reasons, in tags of the version and a report of the run.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         gate: The decision.
         outcome: ``promoted``, ``refused``, ``forced`` or ``awaiting approval``.
-        reason: Why, in a sentence.
-        run_id: The lifecycle's run.
+        reason: The reason, in a sentence.
+        run_id: The lifecycle run.
     """
     from tasks.registry.gate_report import gate_report
 
@@ -368,7 +374,7 @@ def _out_of_date(gate: Gate, current: int | None) -> str:
 
 
 def gate_figures(gate: Gate) -> Iterator[Figure]:
-    """How far a version was from its champion and from what was asked."""
+    """The figures of a gate's checks, as metrics."""
     for check in gate.checks:
         for name, value in check.figures.items():
             yield Figure(f"gate/{name}", value)

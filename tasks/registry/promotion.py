@@ -1,4 +1,4 @@
-"""Hold a version against the gate, promote it, roll back: as Prefect tasks."""
+"""Prefect tasks: evaluate the gate, promote a version, roll back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tasks.tracking.connection import Tracking
     cache_policy=NO_CACHE,
 )
 def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
-    """Compare a version with the champion of this moment and with what its recipe asks."""
+    """Evaluate the gate: compare a version with the current champion and its recipe's rules."""
     with activity(f"{name} version {number}: holding the gate"):
         return hold(tracking, name, number)
 
@@ -37,7 +37,7 @@ def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
 def promote_model(
     tracking: Tracking, gate: Gate, force: bool = False, approval: Approval | None = None
 ) -> Promotion | GateRefused:
-    """Move the aliases if the gate lets it through; a refusal is an answer, not a failure."""
+    """Move the aliases if the gate allows it. A refusal is returned, not raised."""
     with activity(f"{gate.name} version {gate.version}: trying it in a process of its own"):
         try:
             with turn(gate.name):
@@ -52,7 +52,7 @@ def promote_model(
 
 @task(name="roll_back", task_run_name="roll-back-{name}", cache_policy=NO_CACHE)
 def roll_back(tracking: Tracking, name: str) -> Promotion | GateRefused:
-    """Make the previous champion the champion again, where there is one."""
+    """Make the previous champion the champion again. A refusal is returned, not raised."""
     try:
         with turn(name):
             promotion = rollback(tracking, name)

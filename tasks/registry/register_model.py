@@ -1,4 +1,4 @@
-"""Register a packaged model as a version that can be traced, loaded and promoted."""
+"""Register a packaged model as a version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MODEL_CODE = Path(__file__).with_name("text_model.py")
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
-EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # nobody's text
+EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # not from any data
 
 
 @answered
@@ -45,23 +45,23 @@ def register(
     smoke: bool = False,
     tags: Mapping[str, str] | None = None,
 ) -> Version:
-    """Make a version of a package, or find the one there is; it becomes ``challenger``.
+    """Register a package as a version, or find its existing version; it becomes ``challenger``.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         package: The package's ancestry, from `tasks.store.ancestry.gather`.
-        name: What the recipe calls the model; see `registered_name`.
-        run_id: The lifecycle's run.
+        name: The model's name in the recipe; see `registered_name`.
+        run_id: The lifecycle run.
         evaluation: The evaluation's ancestry; its metrics become tags.
         smoke: Whether this is a smoke run.
         tags: More tags, such as ``prefect.flow_run_id`` and ``prefect.flow_run_url``.
 
     Returns:
-        The version; the same key gives the same one, however often it is registered.
+        The version. A key that is registered again gives the same version.
 
     Raises:
-        BrokenLineage: If the package's ancestry is not complete.
-        RecipeError: If the name belongs to smoke runs.
+        BrokenLineage: The package's ancestry is not complete.
+        RecipeError: The name is reserved for smoke runs.
     """
     name = registered_name(name, smoke)
     whole = join(package, evaluation) if evaluation else package
@@ -82,7 +82,7 @@ def register(
             _ensure_registered_model(tracking, name)
             found = _create_version(tracking, name, model, run_id, marks)
         if evaluation:
-            # The same package may have been evaluated anew: on other rows, or on more metrics.
+            # The same package may have a new evaluation, with other rows or more metrics.
             for tag in (METRICS_TAG, EVALUATION_TAG):
                 client.set_model_version_tag(name, found.version, tag, marks[tag])
         if aliases(tracking, name).get(CHAMPION) != int(found.version):
@@ -99,8 +99,8 @@ def save_text_model(
     Args:
         package: Folder with ``saved_model/`` and ``labels.json``.
         folder: The model's new folder.
-        model: The logged model whose files these will be.
-        language: Of the texts it is asked about, for its example.
+        model: The logged model that will own the files.
+        language: Language of the model's texts, for its input example.
     """
     import mlflow.pyfunc
     from mlflow.models import Model
@@ -121,16 +121,16 @@ def save_text_model(
             "saved_model": str(package / "saved_model"),
             "labels": str(package / "labels.json"),
         },
-        # Given by name: working them out imports TensorFlow in a process of its own (16 s).
+        # Explicit: inferring them imports TensorFlow in a separate process (16 s).
         pip_requirements=[f"{name}=={installed(name)}" for name in REQUIREMENTS],
         mlflow_model=described,
     )
-    # MLflow notes where the files came from on this machine; loading uses only their names.
+    # MLflow records the files' paths on this machine; loading uses only their names.
     facts = described.flavors["python_function"]
     facts["model_code_path"] = MODEL_CODE.name
     for artifact in facts["artifacts"].values():
         artifact["uri"] = artifact["path"]
-    # `save_model` would ask the model about it, which loads TensorFlow into this process.
+    # Not by `save_model`, which would predict on it and load TensorFlow into this process.
     _save_example(described, [EXAMPLES.get(language, EXAMPLES["en"])], str(folder))
     described.save(str(folder / "MLmodel"))
 
@@ -192,7 +192,7 @@ def _create_version(
     run_id: str,
     tags: Mapping[str, str],
 ) -> ModelVersion:
-    """Create a version; where another machine was a moment faster, theirs is the one."""
+    """Create a version. If another machine registers the key at the same time, the first wins."""
     with tracking.as_default():
         made = made_once(
             lambda: tracking.client.create_model_version(

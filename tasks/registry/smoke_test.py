@@ -1,8 +1,8 @@
-"""Loads a model the way its users do, in a process of its own, and asks it about two sentences.
+"""Smoke test: load a model as its users do and predict two sentences, in a separate process.
 
-Run as ``python -I tasks/registry/smoke_test.py``: isolated, so that nothing of this project can
-help. What it needs is imported at once; then it waits for a folder with a model's files, a line of
-JSON on standard input. It is told of no server. Prints one line of JSON.
+Run as ``python -I tasks/registry/smoke_test.py``: isolated, so that no code of this project is
+importable. It imports its libraries, then reads the model's folder from standard input, one line of
+JSON. It knows no server. Prints one line of JSON.
 """
 
 import json
@@ -13,13 +13,13 @@ SENTENCES = ["This is a sentence.", "这是一个句子。"]
 
 
 def main() -> None:
-    """Load, predict, and hold the answers against what a text model promises."""
+    """Load the model, predict, and check the format of the answers."""
     import mlflow.pyfunc
     import tensorflow_text  # noqa: F401  every packaged model needs it
 
     asked = sys.stdin.readline()
     if not asked:
-        return  # nobody asks any more
+        return  # the parent process has ended
     began = time.monotonic()
     model = mlflow.pyfunc.load_model(json.loads(asked))
     loaded = time.monotonic()

@@ -1,4 +1,4 @@
-"""The files of a stage behind a registered version: from the store, else from MLflow."""
+"""Files of the stages of a registered version, from the store or else from MLflow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tasks.tracking.logged_files import verified
 if TYPE_CHECKING:
     from fourstage.recipe.schema import Recipe
 
-COPIES = "versions"  # folder of the home; whatever lies there can be made again
+COPIES = "versions"  # folder of the home; its contents can be copied again
 
 
 @contextmanager
@@ -40,10 +40,7 @@ def stage_files(uri: str) -> Iterator[tuple[Path, Path]]:
 
 
 def pretrained_stage(uri: str) -> tuple[str, Path]:
-    """The version an address names, and a copy of what it was pre-trained to.
-
-    That is its last stage before the fine-tuning, whose network still knows the language at large,
-    with its tokenizer beside it.
+    """Find a version and copy its last pre-training stage, with its tokenizer.
 
     Args:
         uri: ``models:/NAME@alias`` or ``models:/NAME/3``.
@@ -52,9 +49,9 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
         ``models:/NAME/3``, and a folder under ``$FOURSTAGE_HOME/versions``.
 
     Raises:
-        RecipeError: There is no such version, or nothing of it was pre-trained.
+        RecipeError: There is no such version, or it has no pre-training stage.
         EnvironmentFault: Neither the store nor MLflow has its weights.
-        ContractViolation: MLflow holds others than the stage had.
+        ContractViolation: The weights in MLflow are not those of the stage.
     """
     from models.interchange.new_folder import written_whole
 
@@ -63,7 +60,7 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
     address = f"models:/{found.version.name}/{found.version.number}"
     stages = [each for each in found.stages() if each.manifest.settings["stage"] != "finetune"]
     if not stages:
-        raise RecipeError(f"{address}: nothing of it was pre-trained, it has a finetune stage only")
+        raise RecipeError(f"{address}: no pre-training stage, it has only a finetune stage")
     stage = stages[-1].manifest
     key = stage.inputs["tokenizer"]["key"]
     made = next(hop.manifest for hop in found.hops if hop.manifest.key == key)
@@ -85,7 +82,7 @@ def pretrained_stage(uri: str) -> tuple[str, Path]:
 
 
 def _deciding(outputs: Mapping[str, str]) -> dict[str, str]:
-    """An artifact's files with their digests, without what only tells of its making."""
+    """An artifact's files with their digests, without notes."""
     return {name: digest for name, digest in outputs.items() if not name.startswith("notes/")}
 
 
@@ -97,7 +94,7 @@ def _is_whole(folder: Path, files: Mapping[str, str]) -> bool:
 
 
 def _in_store(store: Store, kind: str, key: str, digest: str) -> Artifact | None:
-    """What a version was made of; this machine may have made other outputs under the key."""
+    """The artifact with this digest; None if the store has none or other outputs under its key."""
     found = store.find(kind, key)
     return found if isinstance(found, Artifact) and found.digest == digest else None
 
@@ -118,18 +115,18 @@ def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[t
 
 
 def by_number(recipe: Recipe) -> tuple[Recipe, dict[str, Path]]:
-    """The registered version that a recipe starts from, looked up where it names one.
+    """Resolve the registered version that a recipe starts from, if it names one.
 
     Args:
         recipe: As `load_recipe` returns it.
 
     Returns:
-        The recipe, which names the version by its number instead of an alias, so that what it made
-        says which it was; and where the version's files lie, by that address.
+        The recipe, with the version's number in place of an alias, so that its artifacts record
+        which version it was; and the folder of the version's files, by its address.
 
     Raises:
-        RecipeError: There is no such version, or nothing of it was pre-trained.
-        EnvironmentFault: Its weights are nowhere, or MLflow does not answer.
+        RecipeError: There is no such version, or it has no pre-training stage.
+        EnvironmentFault: Its weights are lost, or MLflow does not answer.
     """
     first, *later = recipe.stages
     if first.init is None or not first.init.startswith("models:/"):

@@ -1,7 +1,7 @@
-"""The model people get: raw text in; label, score and the probability of every label out.
+"""The registered model: raw text in; label, score and the probability of every label out.
 
-MLflow copies this file beside the model and runs it there ("models from code"), so it may import
-nothing of this project: tensorflow, tensorflow-text and mlflow are all that it needs.
+MLflow copies this file into the model and runs it there ("models from code"). It must therefore not
+import this project: it needs only tensorflow, tensorflow-text and mlflow.
 """
 
 import json
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 
 class Prediction(BaseModel):
-    """What the model says of one text.
+    """The prediction for one text.
 
     Attributes:
         label: The likeliest label.
@@ -27,7 +27,7 @@ class Prediction(BaseModel):
 
 
 class TextModel(PythonModel):
-    """A SavedModel that holds tokenizer and network, and the names of its labels."""
+    """A SavedModel with tokenizer and network, and the names of its labels."""
 
     def load_context(self, context: PythonModelContext) -> None:
         """Load the graph once; its variables live only as long as the loaded object does."""
@@ -54,7 +54,7 @@ class TextModel(PythonModel):
         return [self._prediction(row) for row in rows]  # type: ignore[misc]
 
     def _prediction(self, row: list[float]) -> dict:
-        """One row as a plain dictionary, which the scoring server can write as JSON."""
+        """One prediction as a plain dictionary, which the scoring server can write as JSON."""
         score = max(row)
         return {
             "label": self.labels[row.index(score)],

@@ -1,4 +1,4 @@
-"""Puts the model card on the pages of a version and its logged model, and beside it as a file."""
+"""The model card in MLflow: description of a version and its logged model, and a file of it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.tags import NOTE
 
 CARD = "model_card.md"
-VERSIONS = "mlflow.modelVersions"  # where a logged model's page finds its versions
-LONGEST = 5000  # characters of a version's description in MLflow's database
+VERSIONS = "mlflow.modelVersions"  # tag that a logged model's page reads its versions from
+LONGEST = 5000  # most characters of a version's description in MLflow's database
 
 
 @answered
 def keep_card(
     tracking: Tracking, version: Version, facts: ModelFacts, evaluation: Artifact
 ) -> None:
-    """Write a version's card; the same facts give the same card, however often.
+    """Write a version's model card. The card depends only on the arguments.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         version: The version.
-        facts: What is known of it.
-        evaluation: Its evaluation in the store, with the stored answers.
+        facts: Its facts.
+        evaluation: Its evaluation in the store, with the stored predictions.
     """
     import pandas
 
@@ -45,7 +45,7 @@ def keep_card(
     if version.model_id is None:
         return
     model = client.get_logged_model(version.model_id)
-    # Without a server MLflow does not let a model know its versions, and its page denies them.
+    # Without a server, MLflow does not set this tag, and the model's page shows no versions.
     versions = json.loads(model.tags.get(VERSIONS, "[]"))
     if all((v["name"], str(v["version"])) != (version.name, number) for v in versions):
         versions.append({"name": version.name, "version": number})
@@ -59,10 +59,10 @@ def keep_card(
 
 @answered
 def read_card(tracking: Tracking, uri: str, store_root: Path) -> tuple[ModelFacts, str]:
-    """What is known of a registered version, and its card as its page shows it.
+    """The facts of a registered version, and its model card as shown on its page.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         uri: ``models:/NAME@alias`` or ``models:/NAME/3``.
         store_root: ``$FOURSTAGE_HOME/store``.
     """
@@ -70,7 +70,7 @@ def read_card(tracking: Tracking, uri: str, store_root: Path) -> tuple[ModelFact
     version = way.version
     facts = facts_of(Ancestry(version.key, {hop.manifest.key: hop.manifest for hop in way.hops}))
     assert facts is not None, "a traced version has a stage"
-    # From the database, which is trusted, and not from the file, which anybody may have altered.
+    # From the database, which is trusted, not from the file, which may have been altered.
     registered = tracking.client.get_model_version(version.name, str(version.number))
     return facts, registered.description or model_card(facts, _title(version))
 
@@ -80,7 +80,7 @@ def _title(version: Version) -> str:
 
 
 def fitting(card: str) -> str:
-    """A card as a description; one that is too long is cut before a section, and that is said."""
+    """A card as a description. If it is too long, it is cut before a section, with a note."""
     if len(card) <= LONGEST:
         return card
     more = f"\n\nThe whole card is `{CARD}` among the files of its logged model.\n"

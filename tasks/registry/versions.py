@@ -1,4 +1,4 @@
-"""Versions in MLflow's registry: found, named, pointed to by aliases."""
+"""Versions in MLflow's registry: names, lookup, aliases."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ EVALUATION_TAG = "fourstage.evaluation_key"
 
 
 def registered_name(name: str, smoke: bool) -> str:
-    """Name a version is registered under; no smoke run can reach the real one.
+    """Name of the registered model. Smoke runs get a name of their own.
 
     Raises:
-        RecipeError: If a real run asks for a name that belongs to smoke runs.
+        RecipeError: A real run uses a name that is reserved for smoke runs.
     """
     if smoke:
         return name if name.endswith(SMOKE) else name + SMOKE
     if name.endswith(SMOKE):
         raise RecipeError(
-            f"promote.model: {name!r} ends in {SMOKE!r}, which belongs to --smoke runs;"
+            f"promote.model: {name!r} ends in {SMOKE!r}, which is reserved for --smoke runs;"
             " choose another name."
         )
     return name
@@ -39,7 +39,7 @@ def registered_name(name: str, smoke: bool) -> str:
 
 @answered
 def find_version(tracking: Tracking, name: str, key: str) -> ModelVersion | None:
-    """The first version of a model that holds a package's key and has a listing of its files."""
+    """The first version of a model with a package's key and a listing of its files."""
     found = tracking.client.search_model_versions(f"tags.`{KEY}` = '{key}'")
     ours = [each for each in found if each.name == name and FILES in each.tags]
     return min(ours, key=lambda candidate: int(candidate.version), default=None)
@@ -54,7 +54,7 @@ def version(tracking: Tracking, name: str, number: int) -> Version:
         name=name,
         number=int(found.version),
         key=found.tags.get(KEY, ""),
-        # Open-source MLflow does not keep the model a version was made of.
+        # Open-source MLflow does not store the logged model of a version.
         model_id=found.tags.get(MODEL_TAG),
         run_id=found.run_id,
         aliases=tuple(sorted(pointing)),
@@ -64,7 +64,7 @@ def version(tracking: Tracking, name: str, number: int) -> Version:
 
 @answered
 def aliases(tracking: Tracking, name: str) -> dict[str, int]:
-    """Version each alias of a model points to."""
+    """Version number of each alias of a model."""
     found = tracking.client.get_registered_model(name).aliases
     return {alias: int(number) for alias, number in found.items()}
 
@@ -76,13 +76,13 @@ def registered_names(tracking: Tracking) -> list[str]:
 
 
 def lost_champion(pointing: Mapping[str, int]) -> int | None:
-    """The previous champion's number where the champion's alias was taken away."""
+    """The previous champion's number if the champion alias was removed."""
     return None if CHAMPION in pointing else pointing.get(PREVIOUS)
 
 
 @answered
 def without_champion(tracking: Tracking) -> dict[str, int]:
-    """The previous champion's number of each model whose champion was taken away, by its name."""
+    """The previous champion's number for each model whose champion alias was removed."""
     found = {
         model.name: lost_champion(model.aliases)
         for model in every(tracking.client.search_registered_models)
@@ -92,6 +92,6 @@ def without_champion(tracking: Tracking) -> dict[str, int]:
 
 @answered
 def remember_versions(tracking: Tracking, name: str) -> None:
-    """Let the home remember a model's versions with their aliases, as they are now."""
+    """Save a model's versions and current aliases in the home."""
     found = tracking.client.search_model_versions(f"name = '{name}'")
     remember(tracking.folder, name, (version(tracking, name, int(each.version)) for each in found))
