@@ -1,1 +1,1 @@
-"""Recipes, runs and versions held against each other."""
+"""Comparisons of recipes, runs and versions."""

@@ -1,4 +1,4 @@
-"""The recipes of a comparison, run at their seeds with budgets that make them equal."""
+"""Run the recipes of a comparison at their seeds, with equalised budgets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tasks.store.steps import look_ahead
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
-TRIAL_STEPS = 20  # updates of each stage by which a recipe's speed is measured
+TRIAL_STEPS = 20  # updates of each stage to measure a recipe's speed
 
 
 def run_entry(entry: Entry, seed: int) -> SeedRun:
-    """Finish a recipe at a seed; one that is finished costs only look-ups."""
+    """Run a recipe at a seed, or reuse its finished artifacts."""
     plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, seed)
     found = _finished(plan, seed)
     if found is None:
@@ -35,13 +35,13 @@ def run_entry(entry: Entry, seed: int) -> SeedRun:
 
 
 def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:
-    """The entry with pre-training that uses as much as the first recipe's did.
+    """Scale an entry's pre-training budgets to the cost of the first recipe's pre-training.
 
-    Each stage keeps its share of the recipe's own budget. Budgets are counted in the tokens that
-    are really read. For equal time a few updates of each stage measure the recipe's speed first.
+    Each stage keeps its share of the recipe's total budget. Budgets are counted in tokens actually
+    read. For equal time, a few updates of each stage measure the recipe's speed first.
 
     Args:
-        entry: Any but the first.
+        entry: Any entry but the first.
         first: The first recipe, finished.
         equal: ``tokens``, ``time`` or None for budgets as written.
     """
@@ -80,13 +80,13 @@ def _finished(plan: Plan, seed: int) -> SeedRun | None:
 
 
 def _tokens_as_written(stage: ResolvedStage, made: Mapping[str, Artifact]) -> float:
-    """About what a stage's own budget reads; exact enough to share a total out."""
+    """Estimated tokens of a stage's own budget, exact enough to divide a total."""
     amount = stage.budget.amount
     if stage.budget.unit == "tokens":
         return amount
     if stage.budget.unit == "steps":
         return amount * stage.tokens_a_step
-    # A pass lasts until the corpus that takes longest has been read once.
+    # An epoch ends when the slowest corpus has been read once.
     return amount * max(
         made[tokens_step(name)].facts["tokens"]["train"] / share
         for name, share in stage.corpora.items()
@@ -94,7 +94,7 @@ def _tokens_as_written(stage: ResolvedStage, made: Mapping[str, Artifact]) -> fl
 
 
 def _speeds(entry: Entry, stages: Sequence[str]) -> dict[str, float]:
-    """Tokens a second of each pre-training stage, from a few updates that the store remembers."""
+    """Tokens per second of each pre-training stage, from a short trial kept in the store."""
     short = tuple(f"stages.{name}.budget.steps={TRIAL_STEPS}" for name in stages)
     plan = plan_recipe(entry.recipe, entry.overrides + short, entry.smoke, entry.seeds[0])
     with open_run(plan) as run:

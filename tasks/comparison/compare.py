@@ -1,4 +1,4 @@
-"""Keep a comparison: in a folder of the home, as one MLflow run, on a Prefect page."""
+"""Save a comparison in the home, in one MLflow run and on a Prefect page."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def compare_runs(
     equal: str | None,
     contrasts: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
-    """Judge finished runs, keep table and plot, show them.
+    """Compare finished runs, then save and show the table and the plot.
 
     Returns:
-        The table as plain JSON, with the folder it is kept in.
+        The table as plain JSON, with the folder it is saved in.
     """
     with activity("judging the differences"):
         table = judge(entries, runs, equal, contrasts)
@@ -59,7 +59,7 @@ def _keep(folder: Path, table: Mapping[str, Any], picture: bytes) -> None:
 
 @answered
 def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None:
-    """One MLflow run a comparison, however often it is made."""
+    """Log a comparison to MLflow, always to the same run."""
     from tasks.tracking.runs import metric_name
     from tasks.tracking.tags import KEY, KIND
 
@@ -85,6 +85,6 @@ def _publish(tracking: Tracking, folder: Path, table: Mapping[str, Any]) -> None
 
 
 def _show(table: Mapping[str, Any], picture: bytes) -> None:
-    """Post who is better than whom."""
+    """Post the comparison to Prefect."""
     recipes = "-".join(recipe["name"] for recipe in table["recipes"])
     post(recipes, "comparison", markdown(table, data_address(picture)), "Recipes over seeds")

@@ -1,4 +1,4 @@
-"""A comparison as people read it: a table, the differences that are real, a plot."""
+"""Report of a comparison: headline, score table, differences, plot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tasks.comparison.contests import PROBE_MEAN
 from tasks.reports.tables import markdown_table
 
 Table = Mapping[str, Any]
-FEW = 2  # trainings whose spread says nothing: Student's t with one degree of freedom
+FEW = 2  # trainings too few for an interval: Student's t with one degree of freedom
 COSTS = {
     "teachers": ("its teacher", "C2"),
     "pretraining": ("pre-training", "C0"),
@@ -18,7 +18,7 @@ COSTS = {
 
 
 def headline(table: Table) -> str:
-    """The first sentence: does the best recipe beat the cheap baseline?"""
+    """The headline: whether the best recipe beats the cheap baseline."""
     metric = table["metrics"][0]
     scored = [recipe for recipe in table["recipes"] if metric in recipe["metrics"]]
     best = max(scored, key=lambda recipe: recipe["metrics"][metric]["mean"])
@@ -46,7 +46,7 @@ def headline(table: Table) -> str:
 
 
 def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of the table of scores and costs, baselines last."""
+    """Header and rows of the table of scores and costs, baselines last."""
     metrics = table["metrics"]
     corpora = list(dict.fromkeys(c for r in table["recipes"] for c in r["heldout_loss"]))
     head = (
@@ -81,7 +81,7 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of the probes: the mean of each pre-training, the score on each data set."""
+    """Header and rows of the probes: mean per pre-training, score per dataset."""
     probes = table["probes"]
     head = ("recipe", "each pre-training", *(f"{name} {probes[name]['metric']}" for name in probes))
     body = []
@@ -98,7 +98,7 @@ def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 
 
 def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and rows of the contrasts on one metric."""
+    """Header and rows of the contrasts on one metric."""
     percent = f"{table['confidence']:.0%}"
     head = ("is", "than", "difference", f"{percent} interval", "p", "detectable", "verdict")
     body = [
@@ -115,7 +115,7 @@ def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[t
 
 
 def _inference(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Interval, p and detectable difference; of two trainings nothing but p says anything."""
+    """Interval, p and detectable difference; for two trainings, only p is meaningful."""
     p = "< .0001" if found["p"] < 0.0001 else f"{found['p']:.4f}"
     if found["trainings"] == FEW:
         return "two are too few", p, "–"
@@ -124,7 +124,7 @@ def _inference(found: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def explanation(table: Table) -> str:
-    """What the numbers are, for one who meets them the first time."""
+    """Explanation of the numbers for first-time readers."""
     equal = {"tokens": "equal tokens", "time": "equal time"}.get(table["equal"], "as written")
     parts = []
     if probes := table["probes"]:
@@ -166,10 +166,10 @@ def _contrasts(table: Table) -> str:
 
 
 def markdown(table: Table, picture: str | None = None) -> str:
-    """The whole comparison.
+    """The complete report as Markdown.
 
     Args:
-        table: As `tasks.comparison.comparison_table.judge` makes it.
+        table: As returned by `tasks.comparison.comparison_table.judge`.
         picture: Address of the plot.
     """
     parts = ["## Comparison", headline(table)]
@@ -183,7 +183,7 @@ def markdown(table: Table, picture: str | None = None) -> str:
 
 
 def plot(table: Table) -> bytes:
-    """PNG: each run's first score with mean and interval; what each recipe cost."""
+    """The plot as a PNG: first score of each run with mean and interval, and each recipe's cost."""
     from tasks.reports.plots import figure, png
 
     metric = table["metrics"][0]
@@ -236,7 +236,7 @@ def _score(score: Mapping[str, Any] | None) -> str:
 
 
 def cells_for(table: Table) -> Sequence[tuple[str, tuple[tuple[str, ...], list[tuple[str, ...]]]]]:
-    """Titles and cells of every table, for a terminal."""
+    """Title, header and rows of every table."""
     found = [("", score_cells(table))]
     if table["probes"]:
         found.append(("probes", probe_cells(table)))

@@ -1,4 +1,4 @@
-"""From finished runs to the table of a comparison: scores over seeds, costs, real differences."""
+"""The table of a comparison: scores over seeds, costs, tested differences."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def judge(
     equal: str | None,
     contrasts: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
-    """Everything a comparison has to say, as plain JSON.
+    """Build the table of a comparison, as plain JSON.
 
     Args:
         entries: The recipes in order.
-        runs: Those of each entry, by its name, in the order of its seeds.
+        runs: Runs of each entry, by its name, in the order of its seeds.
         equal: ``tokens``, ``time`` or None.
-        contrasts: What is judged, from `tasks.comparison.entries.contrasts_of`.
+        contrasts: Contrasts to test, from `tasks.comparison.entries.contrasts_of`.
 
     Raises:
-        RecipeError: If the runs were not evaluated on the same rows.
+        RecipeError: The runs were not evaluated on the same rows.
     """
     from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES
 
@@ -95,7 +95,7 @@ def comparison_digest(
     equal: str | None,
     contrasts: Sequence[tuple[str, str]],
 ) -> str:
-    """Names a comparison: equal ones share it."""
+    """Digest that identifies a comparison."""
     from tasks.store.code import closure_digest, module_file
 
     evaluations = [
@@ -122,7 +122,7 @@ def comparison_digest(
 def _baselines(
     entries: Sequence[Entry], runs: Mapping[str, Sequence[SeedRun]], contests: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The cheap rivals' scores; they are the same beside every recipe that has them."""
+    """Scores of the baselines, which are the same for every recipe that has them."""
     found = []
     for rival, told in ((CHEAP, "baseline"), (MAJORITY, "majority")):
         parts = {}
@@ -184,7 +184,7 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
 
 
 def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | None) -> list[str]:
-    of: dict[str, list[str]] = {}  # recipes that share a note share its line
+    of: dict[str, list[str]] = {}  # {note: recipes}
     for metric, (_, found) in contests.items():
         what = "pre-training" if metric == PROBE_MEAN else "seed"
         for name in found.one_seed:
@@ -201,7 +201,7 @@ def _notes(entries: Sequence[Entry], contests: Mapping[str, Any], equal: str | N
 
 
 def _shared(entry: Entry) -> str:
-    """What sharing the stages before `entry.seeds_from` means for deviations and intervals."""
+    """Note on how sharing stages before `entry.seeds_from` affects deviations and intervals."""
     said = f"seeds differ from stage {entry.seeds_from} on; "
     if entry.together >= len(entry.seeds):
         return said + "what the stages before it owe to chance is in no deviation and no interval"
@@ -209,7 +209,7 @@ def _shared(entry: Entry) -> str:
 
 
 def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Whose losses are not of the end of pre-training."""
+    """Notes on recipes whose losses are not from the end of pre-training."""
     return [
         f"{recipe['name']}: losses are of the end of stage {recipe['heldout_loss_after']}, the last"
         " that guessed hidden tokens"
@@ -219,7 +219,7 @@ def _guessed_before(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def unlike_windows(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Whose losses cannot be held against whose: a longer window has more to guess from."""
+    """Note on incomparable losses: a longer window gives more context."""
     of: dict[int, list[str]] = {}
     for recipe in recipes:
         if recipe["heldout_loss"]:
@@ -231,9 +231,9 @@ def unlike_windows(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Whose pre-training is too short for what it says about an objective.
+    """Notes on recipes whose pre-training is too short to judge their objectives.
 
-    It is judged by the text it read; of other text it need not know more than frequencies.
+    Only the loss on text that the pre-training read counts.
     """
     notes = []
     for recipe in recipes:

@@ -1,7 +1,7 @@
-"""By which scores recipes are compared, and what each contest is held on: finished runs' answers.
+"""Scores by which recipes are compared, and their statistical tests on stored predictions.
 
-A fine-tuned model's metrics are scores of its runs. What a network knows after pre-training is one
-score, the mean of its probes over their data sets, and runs that share a pre-training share it.
+Each metric of a fine-tuned model is a score of its run. A pre-trained network has one score, the
+mean of its probes over their datasets; runs that share a pre-training share it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Runs = Mapping[str, Sequence[SeedRun]]
 
 @dataclass(frozen=True)
 class DataSet:
-    """The rows of a data set that finished runs have answered.
+    """A dataset with stored predictions of finished runs.
 
     Attributes:
-        name: Of the source.
-        answers: What its rows ask for.
-        metric: By which answers are scored.
-        step: Whose answers.
+        name: Name of the source.
+        answers: Kind of answer.
+        metric: Metric of the score.
+        step: Step that stored the predictions.
     """
 
     name: str
@@ -48,14 +48,15 @@ class DataSet:
 def contests_of(
     runs: Runs, contrasts: Sequence[tuple[str, str]]
 ) -> dict[str, tuple[list[DataSet], Contest]]:
-    """By score, the most telling one first, what it is measured on and who is better.
+    """Test each score: its datasets and its contest, by the score's name, main score first.
 
     Args:
-        runs: Of each recipe, by its name.
-        contrasts: (candidate, reference) by name; of a score that one of them has not, none.
+        runs: Runs of each recipe, by its name.
+        contrasts: (candidate, reference) by name. A contrast is skipped for scores that one of the
+            two lacks.
 
     Raises:
-        RecipeError: If the runs were not evaluated on the same rows.
+        RecipeError: The runs were not evaluated on the same rows.
     """
     found = {}
     probed = {name: _pretrainings(of) for name, of in runs.items() if of[0].probes}
@@ -101,9 +102,9 @@ def _contest(on: Sequence[DataSet], runs: Runs, contrasts: Sequence[tuple[str, s
 
 
 def _starts(runs: Sequence[SeedRun]) -> tuple[str, ...]:
-    """What tells a recipe's runs apart: the first stage of the network that is not the same in all.
+    """Key of each run's first stage that differs between the recipe's runs; empty if none differs.
 
-    Runs that share it share their luck; recipes that share it are compared start by start.
+    Runs with the same key are not independent. Recipes that share keys are compared in pairs.
     """
     for stage in runs[0].plan.recipe.last_network:
         keys = tuple(run.made[stage_step(stage.name)].key for run in runs)
@@ -113,7 +114,7 @@ def _starts(runs: Sequence[SeedRun]) -> tuple[str, ...]:
 
 
 def _answers(on: DataSet, runs: Runs) -> tuple[AnsweredRows, dict[str, list[list[str]]]]:
-    """The rows, and by contender what its runs answer, (runs, rows)."""
+    """The rows, and the predictions of each contender, (runs, rows)."""
     from models.evaluation.comparison import AnsweredRows
 
     tables = {name: [_table(run, on) for run in of] for name, of in runs.items()}

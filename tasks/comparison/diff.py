@@ -1,4 +1,4 @@
-"""What differs between two versions, two runs or two recipes: settings, data, code, scores."""
+"""Differences between two versions, runs or recipes: settings, data, code, scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tasks.tracking.tags import KIND
 
 SECTIONS = ("settings", "data", "code", "scores")
 TEXTS = ("corpus", "dataset")
-OWN = ("stage ", "tokenizer", "evaluation", "probe ")  # steps that are a recipe's own decisions
+OWN = ("stage ", "tokenizer", "evaluation", "probe ")  # steps with settings of the recipe
 DECIDING = ("contract", "tokenizer", "tokens", "rows", "stage", "evaluation", "probe")
 COUNTS = ("read", "kept", "quarantined", "removed")
 VERSION = re.compile(r"models:/.+|[^/@]+@[^/@]+|[^/@]+/[1-9]\d*")
@@ -34,14 +34,14 @@ RUN = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two.
+    """One side of a diff.
 
     Attributes:
-        name: What it is, for people.
-        settings: Of each step that decides anything.
-        data: Snapshot, reading and counts of each text.
-        code: Commit, digests of the code by step, versions of packages.
-        scores: What was measured, by the metric's name.
+        name: Display name.
+        settings: Settings by step.
+        data: Snapshot, source settings and counts of each text.
+        code: Commit, code digest by step, package versions.
+        scores: Measured scores by metric.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Diff:
-    """What differs from one to the other.
+    """Differences between two sides.
 
     Attributes:
-        before: The first.
-        after: The second.
+        before: The first side.
+        after: The second side.
     """
 
     before: Side
@@ -69,11 +69,11 @@ class Diff:
         return [change for change in found if _tells(name, change)]
 
     def unknown(self, name: str) -> list[str]:
-        """Which of the two has nothing in a section, so that it can't be compared."""
+        """Names of the sides without data in a section, which can't be compared then."""
         return [side.name for side in (self.before, self.after) if not getattr(side, name)]
 
     def to_json(self) -> dict[str, Any]:
-        """As ``diff --json`` prints it."""
+        """Plain JSON for ``diff --json``."""
         return {
             "from": self.before.name,
             "to": self.after.name,
@@ -89,34 +89,34 @@ def diff(tracking: Tracking, store: Store, before: str, after: str) -> Diff:
     """Compare two versions, runs or recipes.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         store: The store.
         before: ``NAME/2``, ``NAME@champion``, the id of a run, or a recipe.
         after: The same.
 
     Raises:
-        RecipeError: If there is no such thing.
+        RecipeError: There is no such version, run or recipe.
     """
     return Diff(*(_side(tracking, store, word) for word in (before, after)))
 
 
 def _tells(section: str, change: Change) -> bool:
-    """Whether a change says something that another one does not say already."""
+    """Whether a change is not implied by another one."""
     if None not in (change.before, change.after):
         return True
     nested = isinstance(change.before, Mapping) or isinstance(change.after, Mapping)
     match section:
-        case "settings":  # a text that one side lacks has its tokens and contracts there alone
+        case "settings":  # a missing text implies its missing tokens and contracts
             return not nested or change.at.startswith(OWN)
-        case "data":  # what a text comes to is known once it is prepared
+        case "data":  # counts are known only after preparation
             return nested
-        case "code":  # whole steps that one side lacks are among the settings
+        case "code":  # missing steps are reported under settings
             return False
     return True
 
 
 def text(found: Diff) -> str:
-    """The difference for people: a line a change."""
+    """The diff as text, one line per change."""
     lines = [f"{found.before.name} → {found.after.name}"]
     for name in SECTIONS:
         if unknown := found.unknown(name):
@@ -169,7 +169,7 @@ def _of_run(tracking: Tracking, run_id: str) -> Side:
             f"{run_id}: expected the run of a lifecycle or of a stage that was finished, got one"
             f" of kind {kind!r} without a stage."
         )
-    # The last stage comes from all the others.
+    # The last stage has the most ancestors.
     whole = max((kept_ancestry(tracking, m) for m in models), key=lambda a: len(a.manifests))
     side = _of_ancestry(f"run {run.info.run_name}", whole)
     return Side(side.name, side.settings, side.data, side.code, run.data.metrics)
@@ -183,7 +183,7 @@ def _of_ancestry(name: str, whole: Ancestry) -> Side:
 
 
 def _of_recipe(tracking: Tracking, store: Store, word: str) -> Side:
-    """A recipe as it would run now, with the scores of its last run where nothing changed since."""
+    """A recipe as it would run now, with the scores of its last run if nothing has changed."""
     try:
         plan = plan_recipe(word)
     except UnknownNameError as error:
@@ -211,7 +211,7 @@ def _of_steps(
     git: Mapping[str, Any],
     scores: Mapping[str, float],
 ) -> Side:
-    """A side from its steps: name, preimage, and what their makers wrote down."""
+    """Build a side from the name, preimage and facts of its steps."""
     settings: dict[str, Any] = {}
     data: dict[str, Any] = {}
     code: dict[str, Any] = {"commit": git.get("commit"), "edited": git.get("dirty")}

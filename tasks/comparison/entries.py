@@ -1,4 +1,4 @@
-"""Who takes part in a comparison, and which contrasts it judges."""
+"""Entries and contrasts of a comparison."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def entries_of(
     smoke: bool = False,
     seeds: Sequence[int] | None = None,
 ) -> list[Entry]:
-    """The recipes as entries, refused before any work where they can't be compared.
+    """Turn recipes into entries, and check before any work that they can be compared.
 
     Args:
         recipes: Names or paths.
-        overrides: ``a.b=c`` settings laid over all of them.
+        overrides: ``a.b=c`` settings that override those of all recipes.
         smoke: Whether to keep only their structure, at size tiny, on embedded data.
-        seeds: In place of the recipes' own.
+        seeds: Seeds that replace the recipes' own.
 
     Raises:
-        RecipeError: If two have one name, one has no labelled stage, or they have different rows
-            or probes.
+        RecipeError: Two recipes share a name, one has no labelled stage, or they have different
+            rows or probes.
     """
     entries: list[Entry] = []
     asked: dict[tuple[str, str], str] = {}
@@ -36,12 +36,12 @@ def entries_of(
         if resolved.finetune is None and not resolved.probes:
             raise RecipeError(
                 f"{resolved.where}: compare needs a stage finetune in every recipe, or"
-                " evaluate.probes: what is compared are predictions for labelled rows"
+                " evaluate.probes, because it compares predictions for labelled rows"
             )
         if resolved.name in [entry.name for entry in entries]:
             raise RecipeError(
-                f"{resolved.where}: name: {resolved.name!r} is compared already; give each recipe"
-                " its own name"
+                f"{resolved.where}: name: another recipe is called {resolved.name!r} too; give each"
+                " recipe its own name"
             )
         if resolved.pretrained is not None:
             probed.setdefault(tuple(sorted(resolved.probes.items())), resolved.name)
@@ -76,18 +76,19 @@ def entries_of(
 def contrasts_of(
     entries: Sequence[Entry], declared: Sequence[str] | None = None
 ) -> list[tuple[str, str]]:
-    """The contrasts that a comparison judges, (candidate, reference) by name.
+    """The contrasts that a comparison tests, as (candidate, reference) names.
 
-    Each one more makes all the others harder to show: the verdicts are corrected for their number.
+    Verdicts are corrected for the number of contrasts, so each additional one reduces the power of
+    all others.
 
     Args:
         entries: The recipes in order.
-        declared: ``CANDIDATE:REFERENCE`` each; every recipe against the first one and against the
-            cheap baseline where None.
+        declared: Contrasts ``CANDIDATE:REFERENCE``. Default: every recipe against the first one
+            and against the cheap baseline.
 
     Raises:
-        UnknownNameError: If one names no recipe of the comparison.
-        RecipeError: If one is no contrast of two.
+        UnknownNameError: A contrast names no recipe of the comparison.
+        RecipeError: A contrast does not name two different recipes.
     """
     names = [entry.name for entry in entries]
     if not declared:
@@ -111,10 +112,10 @@ def contrasts_of(
 
 
 def check_equal(entries: Sequence[Entry], equal: str | None) -> None:
-    """Refuse to equalise where the first recipe gives nothing to go by.
+    """Check that budgets can be equalised to the first recipe.
 
     Raises:
-        RecipeError: If it has no pre-training.
+        RecipeError: The first recipe has no pre-training.
     """
     if equal is None:
         return

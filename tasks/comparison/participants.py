@@ -1,4 +1,4 @@
-"""A recipe that takes part in a comparison, and what it made at a seed."""
+"""A recipe in a comparison, and its artifacts at a seed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Entry:
-    """A recipe that takes part.
+    """A recipe in a comparison.
 
     Attributes:
         name: The recipe's own name; unique in the comparison.
         recipe: Name or path, as given.
-        overrides: ``a.b=c`` settings, those that equalise its budgets among them.
+        overrides: ``a.b=c`` settings, including those that equalise its budgets.
         smoke: Whether it is run at size tiny on embedded data.
-        seeds: It is run at each.
+        seeds: Seeds to run it at.
         seeds_from: Name of the first stage that differs between seeds.
-        together: How many seeds share the stages before it.
+        together: Number of seeds that share the stages before it.
     """
 
     name: str
@@ -56,13 +56,13 @@ class SeedRun:
 
     @property
     def scores(self) -> Mapping[str, Any]:
-        """Of the fine-tuned model; empty where there is none."""
+        """Scores of the fine-tuned model; empty without one."""
         evaluation = self.made.get("evaluation")
         return evaluation.facts if evaluation else {}
 
     @property
     def probes(self) -> dict[str, Artifact]:
-        """By dataset, what the pre-trained network knew of it."""
+        """Probe of the pre-trained network on each dataset, by dataset."""
         steps = [step.name for step in self.plan.of_kind("probe")]
         return {subject_of(name): self.made[name] for name in steps}
 
@@ -76,10 +76,10 @@ class SeedRun:
 
     @property
     def last_guess(self) -> tuple[str, dict[str, float]]:
-        """The last pre-training stage that learned what is measured and, by corpus, its loss.
+        """The last pre-training stage with the measured objective, and its loss by corpus.
 
-        A stage that learns something else (replaced tokens) leaves a head behind that no longer
-        fits the network. Empty where there is none.
+        After a stage with another objective (replaced tokens), the head for the measured one no
+        longer fits the network. Empty if there is no such stage.
         """
         guessed = [
             (stage.name, dict(found.facts["heldout_loss"]))
@@ -94,7 +94,7 @@ class SeedRun:
 
         Args:
             what: One of the three.
-            stages: All of the recipe where None, the teachers' among them.
+            stages: The stages; default: all of the recipe, including teachers.
         """
         counted = self.plan.recipe.stages if stages is None else stages
         made = (self.made[stage_step(stage.name)] for stage in counted)
@@ -102,5 +102,5 @@ class SeedRun:
 
 
 def pretraining_stages(recipe: ResolvedRecipe) -> list[ResolvedStage]:
-    """The stages before the labels that trained the last network."""
+    """The trained stages of the last network before finetune."""
     return [s for s in recipe.last_network if s.kind != "finetune" and s.init is None]

@@ -226,7 +226,7 @@ def _write(folder: Path, name: str, text: str) -> str:
 def test_recipes_that_cannot_be_compared_are_refused_before_any_work(home: Path) -> None:
     one = _write(home, "one", LABELLED.format(name="one", dataset="python_libraries"))
     same = _write(home, "same", LABELLED.format(name="one", dataset="python_libraries"))
-    with pytest.raises(RecipeError, match="'one' is compared already"):
+    with pytest.raises(RecipeError, match="another recipe is called 'one' too"):
         entries_of([one, same])
     unlabelled = _write(home, "unlabelled", UNLABELLED)
     with pytest.raises(RecipeError, match="needs a stage finetune"):

@@ -657,5 +657,5 @@ def test_a_database_that_goes_away_is_an_environment_fault(
     # Not that its files are lost, for which the gate offers --force.
     with pytest.raises(EnvironmentFault, match="file is not a database"):
         unreadable(tracking, version)
-    with pytest.raises(EnvironmentFault, match=r"file is not a database.*Bring back a copy"):
+    with pytest.raises(EnvironmentFault, match=r"file is not a database.*Restore it from a backup"):
         start_lifecycle(tracking, "demo")
