@@ -1,7 +1,7 @@
-"""MLflow: the server or database, reached before any work, and its faults said in a sentence.
+"""Connection to MLflow: reach the server or database before any work, and report its faults.
 
-MLflow's own tracking address belongs to the process, which Prefect's threads share; it is named in
-every call instead.
+MLflow's own tracking address is global to the process, which Prefect's threads share. Calls
+therefore name the address explicitly.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from tasks.tracking.database_lock import PUT_RIGHT, locked, wait_until_free
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
-HOME_ID = "home.id"  # file of the home
-# MLflow's pages open as those of prompts and agents unless a link says that they are of training.
+HOME_ID = "home.id"  # file in the home
+# Makes MLflow's pages open in the view for training instead of that for prompts and agents.
 TRAINING = "workflowType=machine_learning"
-CONNECT_SECONDS = 10  # how long a silent server may hold us up before any work
+CONNECT_SECONDS = 10  # timeout of a silent server at the start
 
-# Half a minute of trouble is waited for: 0, 2, 4, 8 and 16 s between tries. Left alone, MLflow
-# retries for minutes before it admits that its server is gone.
+# Retries for half a minute: 0, 2, 4, 8 and 16 s between tries. By default, MLflow retries for
+# minutes before it reports that its server is gone.
 MANNERS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "5",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-    # Standard output belongs to `--json`; addresses of runs are in the reports.
+    # Standard output is reserved for `--json`; reports contain the addresses of runs.
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
-# What a server, a database or a disk does wrong; every other code of MLflow's is a mistake of ours.
+# Error codes for faults of a server, database or disk. All other codes of MLflow indicate bugs.
 FAULTS = {
     "INTERNAL_ERROR",
     "TEMPORARILY_UNAVAILABLE",
@@ -56,7 +56,7 @@ FAULTS = {
     "IO_ERROR",
 }
 
-PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between tries of what may be done only once
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between tries of `made_once` and `connect`
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,14 +64,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Tracking:
-    """A tracking server, or database, that has answered.
+    """Connection to a tracking server or database that has responded.
 
     Attributes:
-        client: MLflow's client of it, for tracking and registry.
-        uri: Its address, with credentials if it has any: for MLflow, never for a message.
-        folder: The home, where local artifacts and locks lie.
-        home: The home's own random id: several homes may share a server.
-        logged: Last step logged by run and metric name, as far as this process has looked.
+        client: MLflow's client for tracking and registry.
+        uri: The address, including credentials: for MLflow, never for messages.
+        folder: The home, which holds local artifacts and locks.
+        home: The home's random id, since several homes may share a server.
+        logged: Cache of the last logged step by run and metric name.
     """
 
     client: MlflowClient
@@ -87,11 +87,11 @@ class Tracking:
 
     @property
     def local(self) -> bool:
-        """Whether it is a database this process writes itself."""
+        """Whether it is a database that this process writes directly."""
         return not self.uri.startswith(("http://", "https://", "databricks"))
 
     def page(self, path: str) -> str | None:
-        """Address of a page for people, or None where no server shows it.
+        """Address of a page in MLflow's UI, or None if no server is known.
 
         Args:
             path: Such as ``experiments/3/runs/0f1f…`` or ``models/NAME/versions/2``.
@@ -100,7 +100,7 @@ class Tracking:
         return f"{shown.rstrip('/')}/#/{path}?{TRAINING}" if shown else None
 
     def _pages_of_database(self) -> str:
-        """Where this home's pages are, or were last; empty where there never were any."""
+        """Current or last address of this home's MLflow UI; empty if there never was one."""
         if said := os.environ.get("FOURSTAGE_MLFLOW_UI"):
             return said
         file = self.folder / PAGES
@@ -118,9 +118,10 @@ class Tracking:
 
     @contextmanager
     def as_default(self) -> Iterator[None]:
-        """Make it the process's tracking address for MLflow's calls that know no other way.
+        """Make it the process's tracking address, for MLflow calls that don't take an address.
 
-        ``models:/`` addresses are resolved against it: to load a model or make a version of one.
+        MLflow resolves ``models:/`` addresses against it when it loads a model or creates a
+        version.
         """
         import mlflow
 
@@ -139,7 +140,7 @@ class Tracking:
 
     @contextmanager
     def alone(self, what: str) -> Iterator[None]:
-        """Be the only process of this home that does something, such as promoting a model."""
+        """Hold a lock of this home, so that only one process does `what`."""
         name = re.sub(r"[^\w.-]", "_", what)
         path = self.folder / "locks" / f"{name}.lock"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +152,7 @@ class Tracking:
 def answered(
     function: Callable[Concatenate[Tracking, P], R],
 ) -> Callable[Concatenate[Tracking, P], R]:
-    """Turn a server's silence or refusal into an `EnvironmentFault` that names its address."""
+    """Decorator: turn faults of the server into an `EnvironmentFault` that names its address."""
 
     @wraps(function)
     def call(tracking: Tracking, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -162,14 +163,15 @@ def answered(
 
 
 def made_once(create: Callable[[], R], find: Callable[[], R | None]) -> R:
-    """Create something of which there could be two, though answers get lost on the way.
+    """Create a run, model or version exactly once, even if the server's response is lost.
 
-    MLflow's client sends a request again whose answer was lost, and the server would create another
-    run or version. So it is sent once, and what it made is looked for before it is sent again.
+    MLflow's client repeats a request whose response is lost, and the server would create a
+    duplicate. So the request is sent without retries, and before each new try the result of an
+    earlier one is looked up.
 
     Args:
-        create: Asks the server for it.
-        find: What an earlier request made, or None.
+        create: Sends the request.
+        find: Finds the result of an earlier request; None if there is none.
     """
     from mlflow.exceptions import MlflowException
 
@@ -187,7 +189,7 @@ def made_once(create: Callable[[], R], find: Callable[[], R | None]) -> R:
 
 
 def every(search: Callable[..., Any], *args: Any, **settings: Any) -> Iterator[Any]:
-    """All that one of MLflow's searches finds, page after page."""
+    """All results of an MLflow search, from all pages."""
     token = None
     while True:
         page = search(*args, **settings, page_token=token)
@@ -198,14 +200,15 @@ def every(search: Callable[..., Any], *args: Any, **settings: Any) -> Iterator[A
 
 
 def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
-    """Reach the tracking server or make the database, before any work.
+    """Connect to the tracking server, or create the database, before any work.
 
     Args:
         uri: Its address; default ``$MLFLOW_TRACKING_URI``, else SQLite under the home.
         folder: The home; default ``$FOURSTAGE_HOME``.
 
     Raises:
-        EnvironmentFault: If it refuses, stays silent (10 s) or can't be written.
+        EnvironmentFault: The server refuses or does not answer within 10 s, or the database can't
+            be written.
     """
     uri = uri or mlflow_uri()
     folder = folder or home()
@@ -222,7 +225,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
         urlsplit(uri)
     except ValueError as error:
         said = without_credentials(uri)
-        raise EnvironmentFault(f"MLFLOW_TRACKING_URI={said} is no address: {error}") from error
+        raise EnvironmentFault(f"MLFLOW_TRACKING_URI={said} is invalid: {error}") from error
     place = folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -230,7 +233,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
         if scheme.startswith("sqlite"):
             place = database_file(uri).parent
             place.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=place):  # MLflow would try for minutes
+            with tempfile.TemporaryFile(dir=place):  # MLflow would retry for minutes
                 pass
     except OSError as error:
         raise EnvironmentFault(
@@ -242,10 +245,10 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
 
     for noisy in ("mlflow.system_metrics", "mlflow.store.model_registry", "alembic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    # It prints the stack of an error that it raises as well.
+    # It logs the traceback of errors that it also raises.
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     with lock:
-        # Two first visitors would both make the tables.
+        # Otherwise two first processes would both create the tables.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if scheme.startswith("sqlite"):
             wait_until_free(database_file(uri))
@@ -258,7 +261,7 @@ def connect(uri: str | None = None, folder: Path | None = None) -> Tracking:
 
 
 def _ask(client: MlflowClient) -> None:
-    """Ask tracking and registry something, again and again where the server has trouble."""
+    """Query tracking and registry, with retries."""
     from mlflow.exceptions import MlflowException
 
     began = time.monotonic()
@@ -267,7 +270,7 @@ def _ask(client: MlflowClient) -> None:
             client.search_experiments(max_results=1)
             client.search_registered_models(max_results=1)
         except MlflowException:
-            if time.monotonic() + pause > began + CONNECT_SECONDS:  # silence took all of it
+            if time.monotonic() + pause > began + CONNECT_SECONDS:  # no time for another try
                 raise
             time.sleep(pause)
         else:
@@ -275,7 +278,7 @@ def _ask(client: MlflowClient) -> None:
 
 
 def _home_id(folder: Path) -> str:
-    """The home's id, made once; whoever asks holds the lock."""
+    """The home's id, created once. The caller holds the lock."""
     path = folder / HOME_ID
     if not path.exists():
         write_atomically(path, uuid4().hex + "\n")
@@ -283,10 +286,10 @@ def _home_id(folder: Path) -> str:
 
 
 def _make_database(uri: str, folder: Path) -> None:
-    """Make a database that is not there: all of its tables first, then its name.
+    """Create a missing database: all tables under a temporary name, then rename the file.
 
-    MLflow makes its tables in dozens of migrations, and where it was killed in one of them it
-    stumbles over what that left, ever after.
+    MLflow creates its tables in dozens of migrations. If it is killed in one of them, it can never
+    use the database again.
     """
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
     from sqlalchemy.engine import make_url
@@ -305,7 +308,7 @@ def _make_database(uri: str, folder: Path) -> None:
 
 @contextmanager
 def _answering(uri: str) -> Iterator[None]:
-    """Say in one sentence that, and where, MLflow is out of reach."""
+    """Turn faults of MLflow's server, database or disk into an `EnvironmentFault`."""
     from mlflow.exceptions import MlflowException
     from requests.exceptions import RequestException
     from sqlalchemy.exc import SQLAlchemyError
@@ -321,15 +324,15 @@ def _answering(uri: str) -> Iterator[None]:
         raise _unreachable(uri, error) from error
     except ModuleNotFoundError as error:
         raise EnvironmentFault(
-            f"MLflow at {without_credentials(uri)} (MLFLOW_TRACKING_URI): the package {error.name}"
-            " that speaks to this database is not installed here. Install it (for PostgreSQL:"
+            f"MLflow at {without_credentials(uri)} (MLFLOW_TRACKING_URI): the database driver"
+            f" {error.name} is not installed. Install it (for PostgreSQL:"
             " psycopg2-binary), or give the address of an MLflow server; then run the same command"
             " again."
         ) from error
 
 
 def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
-    # The first cause says it in three words; what was raised from it says it in three lines.
+    # The root cause has the shortest message.
     cause = error
     while (further := cause.__cause__ or cause.__context__) is not None:
         cause = further
@@ -357,13 +360,13 @@ def _unreachable(uri: str, error: BaseException) -> EnvironmentFault:
 
 
 def database_file(uri: str) -> Path:
-    """The file of a SQLite address."""
+    """File of a SQLite address."""
     return Path(uri.split("///", 1)[-1].partition("?")[0])
 
 
 @contextmanager
 def _with_retries(number: int, seconds: int | None = None) -> Iterator[None]:
-    """Other patience of MLflow's client: so many retries, and so long for an answer."""
+    """Temporarily set the number of retries and the timeout of MLflow's client."""
     brief = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": str(number)}
     if seconds is not None:
         brief["MLFLOW_HTTP_REQUEST_TIMEOUT"] = str(seconds)

@@ -1,4 +1,4 @@
-"""MLflow's SQLite file: whether it opens, and in whose hands it is; a locked one is waited for."""
+"""The lock of MLflow's SQLite file: wait for it, and report which process holds it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from fourstage.terminal import say
 
 SECONDS = 60.0
 PUT_RIGHT = (
-    "Bring back a copy of it, or move it away: then the next run of each recipe publishes anew what"
-    " the store has."
+    "Restore it from a backup, or move it away: then the next run of each recipe publishes the"
+    " artifacts in the store again."
 )
 
 
 def wait_until_free(database: Path) -> None:
-    """Wait until a database can be written, saying so once; one that is not there is free.
+    """Wait until a database can be written, with one message. A missing file is free.
 
     Raises:
-        EnvironmentFault: If another process still holds its lock then, or it is no database.
+        EnvironmentFault: Another process still holds its lock after 60 s, or the file is not a
+            database.
     """
     deadline = time.monotonic() + SECONDS
     told = False
@@ -35,21 +36,21 @@ def wait_until_free(database: Path) -> None:
 
 
 def locked(database: Path) -> str:
-    """That a database is locked, by whom as far as that can be seen, and what to do."""
+    """Message that a database is locked, with the holders that this user may see."""
     holders = _open_in(database)
     who = (
         f"It is open in {', '.join(holders)}."
         if holders
-        else f"Nothing of this user has it open; `lsof {database}` as root shows who has."
+        else f"No process of this user has it open; `lsof {database}` as root shows the process."
     )
     return (
-        f"MLflow's database {database} is locked by another process. {who} Let that finish, or end"
-        " it, then run the same command again; what is finished is kept."
+        f"MLflow's database {database} is locked by another process. {who} Wait until it finishes,"
+        " or end it, then run the same command again; what is finished is kept."
     )
 
 
 def _is_locked(database: Path) -> bool:
-    """Whether nobody else may write."""
+    """Whether another process holds the database's write lock."""
     try:
         with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -64,7 +65,7 @@ def _is_locked(database: Path) -> bool:
 
 
 def _open_in(database: Path) -> list[str]:
-    """Other processes that have a file open, as far as this user may see."""
+    """Other processes that have a file open, among those visible to this user."""
     import psutil
 
     found = []

@@ -1,4 +1,4 @@
-"""Corpora and datasets as MLflow knows them: name, digest, where they are published; no text."""
+"""Corpora and datasets as inputs of MLflow runs: name, digest, published address; no text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tasks.store.ancestry import Manifest
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
-DIGEST_LENGTH = 36  # characters of a data set's digest, MLflow's limit
-NAME_LENGTH = 500  # characters of a data set's name and of an input's tag, MLflow's limits
+DIGEST_LENGTH = 36  # characters of a dataset's digest, MLflow's limit
+NAME_LENGTH = 500  # characters of a dataset's name and of an input's tag, MLflow's limits
 
 
 def dataset_input(text: Manifest, context: str) -> DatasetInput:
@@ -20,7 +20,7 @@ def dataset_input(text: Manifest, context: str) -> DatasetInput:
 
     Args:
         text: The corpus or dataset.
-        context: What it was read for: ``training`` or ``evaluation``.
+        context: Its use: ``training`` or ``evaluation``.
     """
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -46,15 +46,14 @@ def dataset_input(text: Manifest, context: str) -> DatasetInput:
 
 
 def name_and_digest(text: Manifest) -> tuple[str, str]:
-    """What MLflow calls a corpus or dataset, by which metrics and models are found."""
+    """Name and digest of a corpus or dataset in MLflow, which link it to metrics and models."""
     return str(text.source.get("name", text.name))[:NAME_LENGTH], text.digest[:DIGEST_LENGTH]
 
 
 def _source(text: Manifest) -> tuple[str, dict[str, Any]]:
-    """Type and facts of a source, so that `mlflow.data.get_source` reads it back anywhere.
+    """Type and facts of a source, readable by `mlflow.data.get_source` on any machine.
 
-    One that is published has an address, which MLflow's pages open; of files of one's own there
-    are facts.
+    A published source has an address, which MLflow's pages link to; a private one has only facts.
     """
     source = text.source
     facts = {
@@ -70,6 +69,6 @@ def _source(text: Manifest) -> tuple[str, dict[str, Any]]:
 
 
 def _address(origin: Mapping[str, Any]) -> str:
-    """The page of an origin, at its commit where it is a repository."""
+    """Address of an origin's page; for a GitHub repository, at its commit."""
     url, commit = str(origin["url"]), origin.get("commit")
     return f"{url}/tree/{commit}" if commit and url.startswith("https://github.com/") else url

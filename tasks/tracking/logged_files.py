@@ -1,8 +1,8 @@
-"""The files of a logged model, each held against the digest it was logged with.
+"""Integrity of logged models: every file is verified against the digest it was logged with.
 
-Beside a model's files lies their listing, and the listing's digest is a tag: MLflow's database is
-trusted, the folder or bucket with its files is not. Nothing of a model is loaded or believed before
-it was checked, and what is loaded is the copy that was checked.
+A listing with the digest of every file is logged with the model, and the listing's own digest is a
+tag. So MLflow's database is trusted, but the folder or bucket of files is not. Files are verified
+before they are used, and the verified copy is what is loaded.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ LISTING = "lineage/files.json"
 
 
 class FilesLost(EnvironmentFault):
-    """A logged model's files are not where they were logged."""
+    """Files of a logged model are missing."""
 
 
 class AlteredFiles(ContractViolation):
-    """A logged model's files are not those that were logged."""
+    """Files of a logged model differ from those that were logged."""
 
 
 def list_files(folder: Path) -> str:
-    """Write the listing of a folder that is about to be logged; the listing's digest."""
+    """Write the listing of a folder before it is logged, and return the listing's digest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     listing = {path.relative_to(folder).as_posix(): hash_file(path) for path in files}
     path = folder / LISTING
@@ -45,16 +45,16 @@ def list_files(folder: Path) -> str:
 
 @contextmanager
 def verified(tracking: Tracking, model_id: str | None, *names: str) -> Iterator[Path]:
-    """A copy of a model's files that holds what was logged, and nothing else.
+    """A verified temporary copy of a model's files, with the logged files only.
 
     Args:
-        tracking: The server.
-        model_id: ``m-…``, or None where a version has lost it.
-        *names: Files that are wanted; all of them unless given.
+        tracking: The MLflow connection.
+        model_id: ``m-…``, or None if the version has no logged model.
+        *names: Names of the files; default: all.
 
     Raises:
-        FilesLost: One of them is not there.
-        AlteredFiles: One of them is another than was logged; says which.
+        FilesLost: A file is missing.
+        AlteredFiles: A file differs from the one that was logged; the message names it.
     """
     model = _model(tracking, model_id)
     with TemporaryDirectory() as temporary:
@@ -68,12 +68,12 @@ def verified(tracking: Tracking, model_id: str | None, *names: str) -> Iterator[
         _compare(model, folder, {name: listing.get(name, "") for name in names or listing})
         for path in [path for path in folder.rglob("*") if path.is_file()]:
             if path.relative_to(folder).as_posix() not in listing:
-                path.unlink()  # MLflow leaves a note beside a model it has loaded, Python a cache
+                path.unlink()  # added by loading: a file of MLflow's, Python's cache
         yield folder
 
 
 def check_files(tracking: Tracking, model_id: str | None) -> None:
-    """As `verified`, of files that nobody is going to read: those on this machine stay in place."""
+    """Verify a model's files as `verified` does, without copying files on this machine."""
     from mlflow.utils.file_utils import local_file_uri_to_path
 
     model = _model(tracking, model_id)
@@ -96,7 +96,7 @@ def _model(tracking: Tracking, model_id: str | None) -> LoggedModel:
         return tracking.client.get_logged_model(model_id)
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
-            raise  # whether it has it, nobody knows now
+            raise  # the server failed, so the model may still exist
         raise FilesLost(f"MLflow has no {model_id}: {_first_line(error)}") from error
 
 
@@ -105,7 +105,7 @@ def _download(tracking: Tracking, model: LoggedModel, into: Path, name: str = ""
     from mlflow.exceptions import MlflowException
 
     into.mkdir(parents=True, exist_ok=True)
-    # `models:/m-…/file` does not resolve, so a file is named where it lies.
+    # `models:/m-…/file` does not resolve, so use the artifact location.
     place = f"{model.artifact_location}/{name}" if name else model.artifact_location
     try:
         return Path(
@@ -120,11 +120,11 @@ def _download(tracking: Tracking, model: LoggedModel, into: Path, name: str = ""
 
 
 def _listing(model: LoggedModel, folder: Path) -> Mapping[str, str]:
-    """The listing as it was logged, itself included."""
+    """The verified listing, including the listing file itself."""
     if FILES not in model.tags:
         raise AlteredFiles(
-            f"MLflow has no digest of the files of {model.model_id}, which an older Fourstage"
-            " logged. Run its recipe again: what is in the store is logged anew."
+            f"MLflow has no digest of the files of {model.model_id}, which an older version of"
+            " Fourstage logged. Run its recipe again to log the artifacts in the store again."
         )
     path = folder / LISTING
     if not path.is_file():

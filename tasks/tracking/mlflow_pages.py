@@ -1,8 +1,8 @@
-"""MLflow's pages behind a login, as ``fourstage up`` starts them.
+"""MLflow's UI behind a login, as ``fourstage up`` starts it.
 
-Whoever may write to the registry chooses what code the next `predict` loads, so that pages without
-a login would let every user of the machine run code as this one. MLflow's own login wants a package
-more, and tables of users.
+Write access to the registry determines what code the next `predict` loads. Without a login, every
+user of the machine could therefore run code as this user. MLflow's own login needs another package
+and a user database.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 from fourstage.settings import home, mlflow_uri
 
 LOGIN = "FOURSTAGE_LOGIN"
-OPEN = ("/health", "/version")  # what asks these has no login and learns nothing
+OPEN = ("/health", "/version")  # paths without a login; they reveal nothing
 
 
 class Guarded:
-    """An ASGI application that answers only who knows the login, and no other site's page.
+    """ASGI middleware that requires a login and rejects cross-site requests.
 
     Args:
         app: The application.
         login: ``user:password``.
-        addresses: Where it is looked at; a browser names the page a request comes from.
+        addresses: Allowed origins; a browser sends the origin of the page that makes a request.
     """
 
     def __init__(self, app: Any, login: str, addresses: set[str]):
@@ -33,14 +33,14 @@ class Guarded:
         self.addresses = {address.encode() for address in addresses}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass a request on, or refuse it."""
+        """Forward a request or refuse it."""
         headers = dict(scope.get("headers", ()))
         if scope["type"] == "lifespan" or scope.get("path") in OPEN:
             await self.app(scope, receive, send)
         elif headers.get(b"origin", b"") not in self.addresses | {b""}:
-            await _refuse(send, 403, b"This request comes from a page of another site.\n")
+            await _refuse(send, 403, b"This request comes from a page on another site.\n")
         elif not hmac.compare_digest(headers.get(b"authorization", b""), self.wanted):
-            await _refuse(send, 401, b"A login is wanted; `fourstage up` says which.\n")
+            await _refuse(send, 401, b"A login is required; `fourstage up` prints it.\n")
         else:
             await self.app(scope, receive, send)
 
@@ -54,10 +54,9 @@ async def _refuse(send: Any, status: int, reason: bytes) -> None:
 
 
 def pages() -> Guarded:
-    """MLflow's server on the tracking database of this home; for ``uvicorn --factory``.
+    """MLflow's server on the tracking database of this home, for ``uvicorn --factory``.
 
-    What MLflow's own command would take from its command line, which every user can read, goes
-    through the environment.
+    Its settings are passed in the environment, because every user can read a command line.
     """
     from mlflow.server import constants
 

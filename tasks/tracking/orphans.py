@@ -1,4 +1,4 @@
-"""Runs of MLflow that stay RUNNING though their process is gone: the next start closes them."""
+"""Orphans: MLflow runs that are still RUNNING although their process is gone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tasks.tracking.runs import experiment_ids, finish_run
 
 
 def close_orphans(tracking: Tracking) -> list[str]:
-    """Close the RUNNING runs whose process is gone, MLflow's and Prefect's.
+    """Close RUNNING runs whose process is gone, in MLflow and Prefect.
 
-    Whether a process of this machine is gone, the machine knows; of another one, such as a
-    container that is no more, Prefect's server does, where there is one.
+    Processes of this machine are looked up directly. For those of other machines, such as a removed
+    container, Prefect's server is asked, if there is one.
 
     Returns:
-        Ids of the MLflow runs that became KILLED.
+        Ids of the MLflow runs that were marked KILLED.
     """
     running = list(
         every(
@@ -39,8 +39,8 @@ def close_orphans(tracking: Tracking) -> list[str]:
     for run in left:
         finish_run(tracking, run.info.run_id, "KILLED")
     crash(run.data.tags[FLOW_RUN] for run in left if FLOW_RUN in run.data.tags)
-    # One that was killed before it had a run in MLflow is known to Prefect alone. Where a server
-    # stays, its automations look after the silent ones.
+    # A run that was killed before it had an MLflow run is known only to Prefect. A permanent
+    # server's automations handle it.
     if os.environ.get(EMBEDDED):
         crash_unrecorded()
     return [run.info.run_id for run in left]

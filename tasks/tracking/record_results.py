@@ -34,17 +34,17 @@ def record_results(
     made: Mapping[str, Artifact],
     model_id: str | None = None,
 ) -> ModelFacts | None:
-    """Give a lifecycle's run, and the model it registered, what was set and measured.
+    """Log parameters, metrics and pictures to a lifecycle run and its registered model.
 
     Args:
-        tracking: The server.
-        run_id: The lifecycle's run.
-        recipe: Resolved.
-        made: Artifacts by step name, as far as the run came.
-        model_id: The logged model of the version it registered.
+        tracking: The MLflow connection.
+        run_id: The lifecycle run.
+        recipe: The resolved recipe.
+        made: Artifacts by step name, possibly of an incomplete run.
+        model_id: The logged model of the registered version.
 
     Returns:
-        What is known of the last stage; None where nothing was measured.
+        Facts of the last stage; None if nothing was measured.
     """
     from mlflow.entities import LoggedModelOutput
 
@@ -56,7 +56,7 @@ def record_results(
     log_parameters(tracking, run_id, parameters(recipe), model_id)
     made_here = {output.model_id for output in run.outputs.model_outputs} if run.outputs else set()
     if model_id and model_id not in made_here:
-        # The same package again is the same model: the run's page leads to it as well.
+        # The same package is the same model, so link an existing model from this run too.
         client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
     facts = _known(made)
     if facts is None:
@@ -77,7 +77,7 @@ def record_results(
 
 
 def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
-    """The facts of the last measured stage, with its evaluation where there is one."""
+    """Facts of the last measured stage, with its evaluation if there is one."""
     measured = [artifact for artifact in made.values() if artifact.kind == "measurement"]
     probes = [artifact for artifact in made.values() if artifact.kind == "probe"]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]

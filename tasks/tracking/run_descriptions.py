@@ -1,4 +1,4 @@
-"""The description on a run's page in MLflow: its recipe, what it was made from, and links."""
+"""Descriptions of runs in MLflow: recipe, inputs and links."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def lifecycle_note(tags: Mapping[str, str], stages: Mapping[str, Run]) -> str:
-    """The description of a lifecycle's run.
+    """The description of a lifecycle run.
 
     Args:
         tags: Its tags.
-        stages: The run of each stage, by the stage's name.
+        stages: Run of each stage, by the stage's name.
     """
     lines = [f"Recipe **{tags[RECIPE]}**"]
     for name, run in stages.items():
@@ -31,9 +31,9 @@ def stage_note(ancestry: Ancestry, tags: Mapping[str, str], before: LoggedModel 
     """The description of a stage's run.
 
     Args:
-        ancestry: The stage with all that it was made from.
+        ancestry: The stage's ancestry.
         tags: The run's tags.
-        before: The model that it went on from.
+        before: The logged model of the stage before.
     """
     stage = ancestry.artifact
     of = f" of recipe **{tags[RECIPE]}**" if RECIPE in tags else ""

@@ -1,9 +1,8 @@
-"""The metrics of a finished run, as MLflow's tables, charts and searches show them.
+"""Metrics of a finished run, for MLflow's tables, charts and searches.
 
-A score on the evaluation's rows has its plain name (``accuracy``), so that it is found and sorted
-by; what stands beside it has the same name below a word (``baseline/accuracy``). What is measured
-again after every stage is one metric with a step a stage (``heldout_loss/CORPUS``), where step 0
-is guessing by frequency.
+A score of the evaluation has its plain name (``accuracy``), for searching and sorting. Related
+scores have a prefix (``baseline/accuracy``). A figure measured after every stage is one metric with
+a step per stage (``heldout_loss/CORPUS``); step 0 is the unigram loss.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Figure:
-    """One number.
+    """One value of a metric.
 
     Attributes:
-        name: The metric's.
-        value: Its value.
-        step: Number of the stage after which it was measured, 0 for a single figure.
-        text: The rows or the corpus it was measured on.
-        stage: Key of the stage it is about, None where it is about the whole.
+        name: Name of the metric.
+        value: The value.
+        step: Number of the stage after which it was measured; 0 for a single figure.
+        text: The dataset or corpus it was measured on.
+        stage: Key of the measured stage; None for the whole model.
     """
 
     name: str
@@ -45,7 +44,7 @@ class Figure:
 
 
 def figures(facts: ModelFacts) -> Iterator[Figure]:
-    """Every figure of a model, scores first: MLflow lists them as they come."""
+    """All figures of a model. Scores come first, since MLflow keeps the order."""
     yield from _scores(facts)
     yield from _by_stage(facts)
 
@@ -55,7 +54,7 @@ def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
     met: Counter[str | None] = Counter()
     for number, stage in enumerate(facts.stages, 1):
         of, key = stage.stage, stage.key
-        again = met[of]  # a refreshed stage goes on with an older one of its name
+        again = met[of]  # a refreshed stage continues an older one of the same name
         met[of] += 1
         yield Figure(f"tokens/{of}", stage.facts.get("tokens", 0), again, stage=key)
         yield Figure(f"seconds/{of}", stage.notes.get("seconds", 0), again, stage=key)
@@ -77,7 +76,7 @@ def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
 
 
 def _scores(facts: ModelFacts) -> Iterator[Figure]:
-    """The evaluation: scores beside their cheap rivals', forgetting, latency, size."""
+    """Figures of the evaluation: scores, baselines, forgetting, latency, size."""
     found = facts.scores
     for place, table in (
         ("", "metrics"),
@@ -110,26 +109,26 @@ def log_figures(
     stage_models: Mapping[str, str] | None = None,
     timestamp: int,
 ) -> None:
-    """Log figures of a run, and of the models they are about; doing it again adds nothing.
+    """Log figures to a run and to the models they describe. Idempotent.
 
     Args:
-        tracking: The server.
-        run_id: The lifecycle's run.
+        tracking: The MLflow connection.
+        run_id: The lifecycle run.
         found: The figures.
-        model_id: The logged model that figures of the whole are about, where there is one.
-        stage_models: The logged model of each stage, by the stage's key.
-        timestamp: Their time in milliseconds; the same figure at the same time is one.
+        model_id: The logged model for figures of the whole model, if there is one.
+        stage_models: Logged model of each stage, by the stage's key.
+        timestamp: Time in ms; MLflow stores the same figure at the same time once.
     """
     some = [figure for figure in found if math.isfinite(figure.value)]
     last = {figure.name: figure.step for figure in some}
     about: dict[str | None, list[Figure]] = {None: some}
     if model_id:
-        # A model has no curves: of what was measured after every stage it has the last.
+        # A model has no curves: of a metric with steps, it gets the last value.
         about[model_id] = [figure for figure in some if figure.step == last[figure.name]]
     for key, identity in (stage_models or {}).items():
         about[identity] = [figure for figure in some if figure.stage == key]
     for identity, its in about.items():
-        # A stage that many runs use again keeps what was measured of it once.
+        # A stage that many runs reuse must not get duplicates.
         known = {_measured(metric) for metric in _metrics_of(tracking, identity)}
         metrics = [_metric(figure, identity, timestamp) for figure in its]
         fresh = [metric for metric in metrics if _measured(metric) not in known]

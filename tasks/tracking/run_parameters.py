@@ -1,6 +1,6 @@
-"""The parameters of a run in MLflow: the few settings by which one compares runs, flat.
+"""Parameters of a run in MLflow: the few settings that runs are compared by, flat.
 
-The whole recipe is the run's ``recipe.yaml``; every setting of a stage is on the stage's own run.
+The full recipe is the run's ``recipe.yaml``. All settings of a stage are on the stage's own run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parameters(recipe: ResolvedRecipe) -> dict[str, str]:
 def log_parameters(
     tracking: Tracking, run_id: str, found: Mapping[str, str], model_id: str | None = None
 ) -> None:
-    """Log the parameters that a run, and a logged model, lack; those they have can't change."""
+    """Log the parameters that a run and a logged model lack; existing ones can't change."""
     from mlflow.entities import Param
 
     client = tracking.client
@@ -68,6 +68,6 @@ def _of_stage(stage: Any) -> dict[str, Any]:
 
 
 def _size(network: Mapping[str, Any]) -> str:
-    """A network that has no size's name, by its layers and width."""
+    """Description of a network without a named size, by its layers and width."""
     layers, width = network.get("num_layers"), network.get("hidden_dim")
     return f"{layers} layers of {width}" if layers and width else str(dict(network))

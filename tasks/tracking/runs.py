@@ -1,7 +1,7 @@
-"""Runs in MLflow: one experiment a model, one run a lifecycle, one below it a trained stage.
+"""Runs in MLflow: an experiment per model, a run per lifecycle, a child run per trained stage.
 
-Every function names its run: MLflow's own "active run" belongs to a thread, so with Prefect's
-threads it leads to phantom runs.
+Every function names its run explicitly. MLflow's "active run" is local to a thread, so with
+Prefect's threads it creates phantom runs.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ PARAM_LENGTH = 6000  # characters of a parameter's value, MLflow's limit
 
 
 def experiment_of(recipe: ResolvedRecipe) -> str:
-    """Name of a recipe's experiment: the model it registers, else its own.
+    """Name of a recipe's experiment: the model it registers, else the recipe's name.
 
-    So all runs that competed for a model stand in one table and one chart, whichever recipe they
-    are of.
+    All runs that compete for a model are therefore in one table and one chart, whatever their
+    recipe.
     """
     return recipe.model or recipe.name
 
 
 @answered
 def ensure_experiment(tracking: Tracking, name: str) -> str:
-    """Id of an experiment, made where it is missing; safe in several processes at once."""
+    """Id of an experiment, created if missing. Safe with concurrent processes."""
     from mlflow.exceptions import MlflowException
 
     client = tracking.client
@@ -48,13 +48,13 @@ def ensure_experiment(tracking: Tracking, name: str) -> str:
         if found.lifecycle_stage == "deleted":
             client.restore_experiment(found.experiment_id)
         return found.experiment_id
-    # Left alone, MLflow puts artifacts of a local database into the current folder.
+    # By default, MLflow writes artifacts of a local database into the current folder.
     place = (tracking.folder / "mlflow").as_uri() if tracking.local else None
     try:
         return client.create_experiment(
             name,
             place,
-            # MLflow's pages open as those of training, not of prompts and agents.
+            # Opens MLflow's pages in the view for training, not that for prompts and agents.
             tags={"mlflow.experimentKind": "custom_model_development"},
         )
     except MlflowException as error:
@@ -74,13 +74,13 @@ def start_lifecycle(
     resolved: str = "",
     tags: Mapping[str, str] | None = None,
 ) -> str:
-    """Start the run of one lifecycle, the parent of its stages' runs.
+    """Start a lifecycle run, the parent of its stages' runs.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         recipe_name: Name of the recipe.
-        experiment: Name of its experiment, see `experiment_of`; the recipe's unless given.
-        resolved: The resolved recipe as YAML, kept as ``recipe.yaml``.
+        experiment: Name of its experiment, see `experiment_of`; default: the recipe's name.
+        resolved: The resolved recipe as YAML, logged as ``recipe.yaml``.
         tags: More tags, such as ``prefect.flow_run_id`` and ``prefect.flow_run_url``.
 
     Returns:
@@ -113,15 +113,15 @@ def stage_run(
     settings: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> str:
-    """Start this home's run of a stage, or go on with it where a kill left it.
+    """Start this home's run of a stage, or resume the one that a killed process left.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         experiment_id: Its experiment.
         key: The stage artifact's key.
         stage: The stage's name.
-        parent_run_id: The lifecycle's run.
-        settings: The resolved stage, logged flat as parameters and whole as ``stage.yaml``.
+        parent_run_id: The lifecycle run.
+        settings: The resolved stage, logged as flat parameters and as ``stage.yaml``.
         tags: More tags.
 
     Returns:
@@ -148,16 +148,17 @@ def stage_run(
 
 @answered
 def open_run(tracking: Tracking, key: str) -> Run | None:
-    """This home's unfinished run of a stage's key; another home's is none of ours."""
+    """This home's unfinished run of a stage, by key. Runs of other homes are ignored."""
     ours = f"tags.`{HOME}` = '{tracking.home}' AND attributes.status != 'FINISHED'"
     return find_run(tracking, key, ours)
 
 
 @answered
 def finished_run(tracking: Tracking, key: str, digest: str) -> Run | None:
-    """A finished run whose outputs have a digest.
+    """A finished run with a key and an output digest.
 
-    The key leaves out what machines differ in, so runs of one key may end with other weights.
+    The key does not cover differences between machines, so runs with the same key may have
+    different weights.
     """
     done = f"tags.`{DIGEST}` = '{digest}' AND attributes.status = 'FINISHED'"
     return find_run(tracking, key, done)
@@ -165,12 +166,12 @@ def finished_run(tracking: Tracking, key: str, digest: str) -> Run | None:
 
 @answered
 def find_run(tracking: Tracking, key: str, more: str = "") -> Run | None:
-    """The first run of a key, in whichever recipe's experiment it is.
+    """The first run with a key, in any experiment.
 
     Args:
-        tracking: The server.
-        key: Of a stage or a comparison.
-        more: A further condition, in MLflow's words.
+        tracking: The MLflow connection.
+        key: Key of a stage or a comparison.
+        more: Another condition, in MLflow's filter syntax.
     """
     found = tracking.client.search_runs(
         experiment_ids(tracking),
@@ -183,22 +184,22 @@ def find_run(tracking: Tracking, key: str, more: str = "") -> Run | None:
 
 @answered
 def experiment_ids(tracking: Tracking) -> list[str]:
-    """Ids of all experiments, for searches across recipes."""
+    """Ids of all experiments, for searches across experiments."""
     found = every(tracking.client.search_experiments, max_results=1000)
     return [experiment.experiment_id for experiment in found]
 
 
 @answered
 def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Log metrics by step, each (name, step) once however often it is offered.
+    """Log metrics by step. A repeated (name, step) is logged once.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         run_id: The stage's run.
-        rows: ``{"step": s, name: value, …}`` in the order of the steps.
+        rows: ``{"step": s, name: value, …}``, ordered by step.
 
     Returns:
-        How many values were new.
+        Number of new values.
     """
     from mlflow.entities import Metric
 
@@ -213,7 +214,7 @@ def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, Any
                 continue
             name = metric_name(said)
             if name not in last:
-                # What an earlier process logged before it was killed.
+                # Steps that an earlier process logged before it was killed.
                 last[name] = max(
                     (old.step for old in tracking.client.get_metric_history(run_id, name)),
                     default=-1,
@@ -224,7 +225,7 @@ def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, Any
     for start in range(0, len(fresh), BATCH):
         batch = fresh[start : start + BATCH]
         tracking.client.log_batch(run_id, metrics=batch)
-        last.update((metric.key, metric.step) for metric in batch)  # what failed is tried again
+        last.update((metric.key, metric.step) for metric in batch)  # a failed batch is retried
     return len(fresh)
 
 
@@ -232,7 +233,7 @@ def log_history(tracking: Tracking, run_id: str, rows: Iterable[Mapping[str, Any
 def finish_run(tracking: Tracking, run_id: str, status: str = "FINISHED") -> None:
     """Close a run as ``FINISHED``, ``FAILED`` or ``KILLED``.
 
-    One that is closed stays as it is, unless it was killed and has been completed since.
+    The status of a closed run can change only to ``FINISHED``.
     """
     now = tracking.client.get_run(run_id).info.status
     if now in ("RUNNING", "SCHEDULED") or (status == "FINISHED" and now != status):
@@ -241,7 +242,7 @@ def finish_run(tracking: Tracking, run_id: str, status: str = "FINISHED") -> Non
 
 @answered
 def set_tags(tracking: Tracking, run_id: str, tags: Mapping[str, str]) -> None:
-    """Set tags of a run, all in one request."""
+    """Set tags of a run, in one request."""
     from mlflow.entities import RunTag
 
     marks = [RunTag(name, value) for name, value in tags.items()]
@@ -253,9 +254,9 @@ def system_metrics(tracking: Tracking, run_id: str, seconds: int = 5) -> Iterato
     """Log processor, memory, disk and network use of this machine while the block runs.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         run_id: The stage's run.
-        seconds: Time between two samples; ``MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL`` overrides it.
+        seconds: Time between samples; ``MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL`` overrides it.
     """
     from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
@@ -270,7 +271,7 @@ def system_metrics(tracking: Tracking, run_id: str, seconds: int = 5) -> Iterato
 
 
 def metric_name(name: str) -> str:
-    """A name as MLflow takes it: letters, digits, ``_-. /`` and nothing else, and not too long."""
+    """A name that MLflow accepts: letters, digits and ``_-. /:``, at most 250 characters."""
     return re.sub(r"[^\w\-. /:]", "_", name)[:NAME_LENGTH]
 
 
@@ -289,7 +290,7 @@ def flat(settings: Mapping[str, Any], at: str = "") -> dict[str, str]:
 
 
 def _log_settings(tracking: Tracking, run: Run, settings: Mapping[str, Any]) -> None:
-    """Log the parameters a run lacks; those it has can't change and are the same by the key."""
+    """Log the parameters that a run lacks. Existing ones are equal, since the key is."""
     import yaml
     from mlflow.entities import Param
 
@@ -307,7 +308,7 @@ def _log_settings(tracking: Tracking, run: Run, settings: Mapping[str, Any]) -> 
 
 
 def _circumstances() -> dict[str, str]:
-    """Tags that say which code and which process made a run."""
+    """Tags with the code and process of a run."""
     git = git_state()
     commit = str(git["commit"] or "none")
     return {

@@ -1,4 +1,4 @@
-"""Stages as MLflow keeps them: a run with its inputs, a logged model with its whole ancestry."""
+"""Stages in MLflow: a run with its inputs, and a logged model with its ancestry."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Published:
-    """Where MLflow keeps a stage.
+    """Location of a stage in MLflow.
 
     Attributes:
         key: Key of the stage's artifact.
-        run_id: The run that trained it.
+        run_id: Run that trained it.
         model_id: Its logged model, ``m-…``.
     """
 
@@ -52,10 +52,10 @@ class Published:
 
 @answered
 def find_published(tracking: Tracking, stage: Manifest) -> Published | None:
-    """A stage's finished model and finished run, or None where this server lacks either."""
+    """A stage's finished model and finished run; None if this server lacks either."""
     model = find_model(tracking, stage)
     run = finished_run(tracking, stage.key, stage.digest)
-    # A kill may come between the two; publishing again adds what is missing.
+    # A kill may have come between the two; publishing again adds the missing one.
     if model is None or run is None:
         return None
     return Published(stage.key, run.info.run_id, model.model_id)
@@ -63,11 +63,11 @@ def find_published(tracking: Tracking, stage: Manifest) -> Published | None:
 
 @answered
 def find_model(tracking: Tracking, made: Manifest) -> LoggedModel | None:
-    """The finished logged model of what was made, with a listing: of its key and its digest.
+    """The finished logged model of an artifact, with a file listing.
 
-    Another machine may have made other weights under the same key.
+    Both key and digest must match: another machine may have made other weights under the same key.
     """
-    # The status is an attribute that can't be filtered by.
+    # MLflow can't filter by status.
     for model in _models(tracking, {KEY: made.key, DIGEST: made.digest}):
         if str(model.status) == "READY" and FILES in model.tags:
             return model
@@ -82,12 +82,12 @@ def publish_stage(
     *,
     tags: Mapping[str, str] | None = None,
 ) -> Published:
-    """Give a stage's run its inputs, files and model, and finish it; doing it again adds nothing.
+    """Log a stage's inputs, files and model to its run, and finish the run. Idempotent.
 
     Args:
-        tracking: The server.
+        tracking: The MLflow connection.
         run_id: The stage's run, from `stage_run`.
-        ancestry: The stage with all it was made from, gathered from the store.
+        ancestry: The stage's ancestry, gathered from the store.
         tags: More tags for run and model, such as ``prefect.flow_run_id``.
     """
     from mlflow.entities import LoggedModelOutput
@@ -131,18 +131,18 @@ def ensure_published(
     parent_run_id: str | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Published:
-    """Where this server keeps a stage: its run is finished, or it is published from the store.
+    """Find a stage on this server; finish its open run, or publish it from the store, if needed.
 
     Args:
-        tracking: The server.
-        ancestry: The stage with all it was made from, gathered from the store.
-        experiment: Name of the experiment a newly published run belongs to.
-        parent_run_id: The lifecycle's run, parent of a newly published one.
+        tracking: The MLflow connection.
+        ancestry: The stage's ancestry, gathered from the store.
+        experiment: Name of the experiment for a newly published run.
+        parent_run_id: The lifecycle run, parent of a newly published run.
         tags: More tags of a newly published run and model.
     """
     stage = ancestry.artifact
     with tracking.alone(f"publish-{stage.key[:16]}"):
-        if run := open_run(tracking, stage.key):  # it was trained here, now or before a kill
+        if run := open_run(tracking, stage.key):  # trained here, now or before a kill
             return publish_stage(tracking, run.info.run_id, ancestry, tags=tags)
         if found := find_published(tracking, stage):
             return found
@@ -155,7 +155,7 @@ def ensure_published(
             settings=stage.settings,
             tags={
                 "fourstage.published_from": "store",
-                # Not those of this process, which trained nothing.
+                # The commit that trained it, not that of this process.
                 "git.commit": str(stage.notes.get("git", {}).get("commit") or "none"),
                 **(tags or {}),
             },
@@ -165,7 +165,7 @@ def ensure_published(
 
 @answered
 def point_to(tracking: Tracking, lifecycle_run_id: str, name: str, stage: Published) -> None:
-    """Let a lifecycle's run point to the run of a stage it trained or used again."""
+    """Link a lifecycle run to the run of a stage that it trained or reused."""
     place = f"{STAGE}.{name}"
     set_tags(
         tracking,
@@ -179,7 +179,7 @@ def point_to(tracking: Tracking, lifecycle_run_id: str, name: str, stage: Publis
 
 
 def stages_of(tags: Mapping[str, str]) -> dict[str, Published]:
-    """The stages that a lifecycle's run points to, by name."""
+    """The stages that a lifecycle run links to, by name."""
     names = [
         tag.removeprefix(f"{STAGE}.").removesuffix(".run_id")
         for tag in tags
@@ -192,7 +192,7 @@ def stages_of(tags: Mapping[str, str]) -> dict[str, Published]:
 
 
 def model_tags(ancestry: Ancestry) -> dict[str, str]:
-    """What a model says of itself: keys, digests, licences and the commit, never a text."""
+    """Tags of a model: keys, digests, licences and commit, never a text."""
     artifact = ancestry.artifact
     git = artifact.notes.get("git", {})
     tags = {
@@ -216,14 +216,14 @@ def model_tags(ancestry: Ancestry) -> dict[str, str]:
 
 
 def write_ancestry(ancestry: Ancestry, folder: Path) -> None:
-    """Write the manifests of a whole ancestry into a model's folder."""
+    """Write an ancestry's manifests into a model's folder."""
     path = folder / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(ancestry.to_json(), ensure_ascii=False), encoding="utf-8")
 
 
 def link_files(folder: Path, names: Iterable[str], into: Path) -> None:
-    """Lay files of the store together without a copy; MLflow does not enter linked folders."""
+    """Link files of the store into a folder, one by one: MLflow does not follow linked folders."""
     for name in names:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
         (into / name).symlink_to(folder / name)
@@ -238,21 +238,21 @@ def upload(
     name: str,
     tags: Mapping[str, str],
 ) -> LoggedModel:
-    """Log a folder as a model; it is found only once it is whole.
+    """Log a folder as a model, which becomes visible only when it is complete.
 
     Args:
-        tracking: The server.
-        experiment_id: Where the model is listed.
-        run_id: The run it comes from.
+        tracking: The MLflow connection.
+        experiment_id: Experiment that lists the model.
+        run_id: Run that produced it.
         fill: Writes the model's files into a folder.
-        name: What people call it.
-        tags: Its tags; ``fourstage.key`` is one.
+        name: Its display name.
+        tags: Its tags, including ``fourstage.key``.
     """
     client = tracking.client
     tags = {**tags, HOME: tracking.home}
 
     def half_made() -> list[LoggedModel]:
-        # Another home may be at work on its own.
+        # Only this home's: another home may be uploading its own.
         found = _models(tracking, {name: tags[name] for name in (KEY, HOME)})
         return [model for model in found if str(model.status) != "READY"]
 
@@ -261,7 +261,7 @@ def upload(
     model = made_once(
         lambda: client.create_logged_model(
             experiment_id,
-            name=re.sub(r"[/:.%\"']", "_", name),  # what MLflow refuses in a model's name
+            name=re.sub(r"[/:.%\"']", "_", name),  # characters that MLflow rejects
             source_run_id=run_id,
             tags=tags,
             model_type="fourstage",
@@ -289,7 +289,7 @@ def _log_model(
     def fill(model: LoggedModel, place: Path) -> None:
         weights = [name for name in stage.outputs if not name.startswith(NOTES)]
         link_files(ancestry.folders[stage.key], weights, place)
-        # Its own: text that was tokenised before by an equal one names another of the same bytes.
+        # The stage's direct input: its tokens may name another tokenizer with equal bytes.
         if tokenizer := ancestry.manifests.get(stage.inputs.get("tokenizer", {}).get("key", "")):
             link_files(ancestry.folders[tokenizer.key], tokenizer.outputs, place / TOKENIZER)
         write_ancestry(ancestry, place)

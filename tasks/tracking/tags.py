@@ -1,13 +1,13 @@
-"""Tags by which runs, models and versions are found again."""
+"""Tags that identify runs, models and versions."""
 
 from __future__ import annotations
 
-KEY = "fourstage.key"  # of the artifact a run, model or version holds
-KIND = "fourstage.kind"  # "lifecycle" or "stage"
-DIGEST = "fourstage.digest"  # of the outputs; with the key it says which weights a thing holds
-HOME = "fourstage.home"  # the home that opened a run or began to upload a model
+KEY = "fourstage.key"  # key of the artifact in a run, model or version
+KIND = "fourstage.kind"  # "lifecycle", "stage", "package" or "comparison"
+DIGEST = "fourstage.digest"  # digest of the outputs; key and digest together identify the weights
+HOME = "fourstage.home"  # id of the home that opened a run or began to upload a model
 STAGE = "fourstage.stage"
 RECIPE = "fourstage.recipe"
-NOTE = "mlflow.note.content"  # what a run's page shows as its description
-REQUEST = "fourstage.request"  # told from all others where its answer is lost
+NOTE = "mlflow.note.content"  # description on a run's page
+REQUEST = "fourstage.request"  # identifies a request, to find its run if the response is lost
 FILES = "fourstage.files"  # digest of the listing of a model's files

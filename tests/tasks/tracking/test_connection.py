@@ -90,7 +90,7 @@ def test_a_database_of_another_version_is_named_with_what_to_do(home: Path, empt
 
 
 def test_an_address_that_is_none_is_named(home: Path):
-    with pytest.raises(EnvironmentFault, match=r"MLFLOW_TRACKING_URI=http://\[::1 is not a valid address"):
+    with pytest.raises(EnvironmentFault, match=r"MLFLOW_TRACKING_URI=http://\[::1 is invalid"):
         connect("http://[::1")
 
 
