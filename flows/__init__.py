@@ -1,4 +1,4 @@
-"""The flows: what happens, in which order. No tensors, no files."""
+"""The Prefect flows: the order of the steps. They touch no tensors and no files."""
 
 from fourstage.settings import make_home, refuse_optimised, refuse_shadowed
 

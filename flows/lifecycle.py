@@ -43,7 +43,7 @@ def lifecycle(
         smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
         new_data: Whether to continue from the last run, by each stage's refresh policy.
         accept_code_change: Stages to reuse although the code that made them has changed since.
-        plan: Of the same recipe, where the caller has made one.
+        plan: Plan of the same recipe, if the caller has made one.
 
     Returns:
         The run's summary; a refused promotion is a Completed state named ``Refused``, one that
@@ -77,5 +77,5 @@ def lifecycle(
 
 
 def _after(before: Any, flow: Flow[..., Any], *given: Any, **more: Any) -> Any:
-    """Call a flow that depends on another one's result; Prefect's page draws an arrow."""
+    """Call a flow that depends on an earlier result; Prefect's page shows the dependency."""
     return flow(*given, **more, wait_for=[before])

@@ -24,7 +24,7 @@ def refresh(recipe: str, overrides: list[str] | None = None) -> State:
         overrides: ``a.b=c`` settings that override the recipe's.
 
     Returns:
-        The run's summary, as of the flow ``lifecycle``.
+        The run's summary, as returned by the flow ``lifecycle``.
     """
     state = lifecycle(recipe, overrides, new_data=True, return_state=True)
     # If returned as it is, Prefect would summarise this state as "1/1 states failed".

@@ -1,4 +1,4 @@
-"""The stages of a recipe: pretrain, adapt and finetune, three flows that do the same."""
+"""The stage flows: pretrain, adapt and finetune, three names of the same flow."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Prefect beside the tasks: names, logs, states, events, deployments, runs whose process died."""
+"""Prefect infrastructure: names, logs, states, events, deployments, orphaned runs."""

@@ -1,8 +1,8 @@
-"""The automations of a file on a Prefect server, each of them once and as the file says.
+"""Synchronise a Prefect server's automations with a file.
 
-``python -m tasks.orchestration.automations automations.yaml`` puts them on the server of
-``PREFECT_API_URL``; Prefect's own command would add a second one of each name. Where the file's
-actions call a webhook, ``FOURSTAGE_WEBHOOK`` is its address, kept by the server in a block.
+``python -m tasks.orchestration.automations automations.yaml`` writes them to the server at
+``PREFECT_API_URL``. Prefect's own command would create duplicates. If the file's actions call a
+webhook, ``FOURSTAGE_WEBHOOK`` is its address, which the server stores in a block.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from fourstage.errors import EnvironmentFault
 from fourstage.settings import WEBHOOK
 from fourstage.strict_yaml import read_document
 
-BLOCK = "fourstage"  # the webhook's name on the server
+BLOCK = "fourstage"  # name of the webhook's block on the server
 
 
 def put_automations(file: Path) -> list[str]:
-    """Update the automations of the same names where they are, and make those that are missing.
-
-    One that somebody has paused stays paused.
+    """Create or update the automations of a file, by name. Paused ones stay paused.
 
     Returns:
         Their names.
 
     Raises:
-        EnvironmentFault: If a webhook is to be called whose address nobody has given.
+        EnvironmentFault: An action calls a webhook, but no address is set.
     """
     from prefect.client.orchestration import get_client
     from prefect.events.schemas.automations import AutomationCore
@@ -52,7 +50,7 @@ def put_automations(file: Path) -> list[str]:
             if not there:
                 client.create_automation(automation)
                 continue
-            # Several are of `prefect automation create`; a paused one is the one somebody touched.
+            # `prefect automation create` makes duplicates. Keep a paused one: a user paused it.
             kept, *twins = sorted(there, key=lambda each: each.enabled)
             client.update_automation(kept.id, automation)
             for twin in twins:
@@ -61,7 +59,7 @@ def put_automations(file: Path) -> list[str]:
 
 
 def _webhook() -> Any:
-    """Id of the block with the address, which is a secret: who knows it may write there."""
+    """Id of the block with the webhook's address, which is a secret."""
     from prefect.blocks.webhook import Webhook
     from prefect.client.orchestration import get_client
     from prefect.exceptions import ObjectNotFound
@@ -77,8 +75,8 @@ def _webhook() -> Any:
             return client.read_block_document_by_name(BLOCK, "webhook").id
     except ObjectNotFound as error:
         raise EnvironmentFault(
-            f"the server has no webhook named {BLOCK}: set {WEBHOOK} to the address that messages"
-            " are to go to, once"
+            f"the server has no webhook named {BLOCK}: set {WEBHOOK} once to the address for"
+            " messages"
         ) from error
 
 

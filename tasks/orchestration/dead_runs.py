@@ -1,4 +1,4 @@
-"""Runs of our deployments that died: let them go on, with no hand, and not for ever."""
+"""Resume crashed runs of Fourstage's deployments automatically, with a limit on restarts."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from prefect.states import AwaitingRetry
 from fourstage.settings import TAG
 from tasks.orchestration.orphans import crash
 
-RESUMABLE = "resumable"  # tag of deployments whose dead runs go on
-OLDEST = timedelta(days=1)  # what died earlier has been overtaken by the next night's run
+RESUMABLE = "resumable"  # tag of deployments whose crashed runs are resumed
+OLDEST = timedelta(days=1)  # older runs have been superseded by the next night's run
 
 
 def resume_dead_runs(most_starts: int) -> list[str]:
-    """Schedule anew the crashed runs of our resumable deployments.
+    """Reschedule the crashed runs of resumable deployments.
 
-    The same run starts again; finished stages are reused, the stage it died in goes on from its
-    checkpoint. One that was started so often already, or that a later run of its deployment has
-    overtaken, stays crashed. What dead runs had called is closed.
+    The same flow run starts again: finished stages are reused, and the interrupted stage resumes
+    from its checkpoint. A run stays crashed if it has been started too often or a later run of its
+    deployment has started. Subflow runs of crashed runs are closed.
 
     Args:
-        most_starts: Starts a run may have in all.
+        most_starts: Most starts of a run, including the first.
 
     Returns:
-        Names of the runs that go on.
+        Names of the resumed runs.
     """
     resumed = []
     now = datetime.now(UTC)

@@ -1,7 +1,7 @@
-"""The deployments on a Prefect server that a project's ``prefect.yaml`` no longer names.
+"""Remove deployments that a project's ``prefect.yaml`` no longer contains.
 
-``python -m tasks.orchestration.deployments [prefect.yaml]`` removes those that bear our tag from
-the server of ``PREFECT_API_URL``, which has to be the project's own, and prints what they were.
+``python -m tasks.orchestration.deployments [prefect.yaml]`` removes those with Fourstage's tag from
+the server at ``PREFECT_API_URL`` and prints their names. The server must belong to the project.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fourstage.strict_yaml import read_document
 
 
 def remove_left_over(file: Path | None) -> list[str]:
-    """Remove our deployments that are not in a file: their schedules would go on for ever.
+    """Remove Fourstage's deployments that are not in a file, since their schedules never end.
 
     Args:
-        file: None where the project has none.
+        file: The project's ``prefect.yaml``; None if it has none.
 
     Returns:
-        What was removed, by entrypoint and name.
+        Entrypoint and name of each removed deployment.
     """
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags

@@ -1,6 +1,6 @@
-"""What Prefect's server is told beyond the states of runs, so that an automation can pass it on.
+"""Prefect events, which automations can react to.
 
-An event holds names, numbers and, by the run it belongs to, links; never text of the data.
+An event contains names and numbers, and links through its run; never text of the data.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from fourstage.settings import EMBEDDED
 
 
 def announce(event: str, kind: str, name: str, **payload: str | int | float | None) -> None:
-    """Send an event; where the server is the run's own there is nobody to hear it.
+    """Emit an event, unless the server is embedded in the run and has no automations.
 
     Args:
-        event: Such as ``fourstage.drift``.
-        kind: What it is about: ``model``, ``contract``, ``source``.
-        name: That one's name.
+        event: Name of the event, such as ``fourstage.drift``.
+        kind: Kind of its resource: ``model``, ``contract`` or ``source``.
+        name: Name of its resource.
         **payload: Names and numbers.
     """
     from prefect.events import emit_event

@@ -1,4 +1,4 @@
-"""What Prefect's page says of a run that failed or was refused: cause and next command."""
+"""Final states of failed and refused flow runs, with the cause and the next command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fourstage.errors import (
 from tasks.orchestration.orphans import marked_in_a_file
 from tasks.orchestration.run_log import told_in_its_log
 
-OPTIONS = {  # of the command, by the flow's parameter
+OPTIONS = {  # command-line option by flow parameter
     "overrides": "--set",
     "accept_code_change": "--accept-code-change",
     "version": "--version",
@@ -37,13 +37,13 @@ R = TypeVar("R")
 
 
 def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a flow end in a Failed state whose message somebody who was woken can act on.
+    """Decorator: let a flow fail with a message that names the command to run next.
 
-    Prefect's own message is the exception's text, which says "run the same command": who reads it
-    on a page has typed none. The exception is the state's data, so a caller sees it raised.
+    Prefect's default message is the exception's text, "run the same command"; the reader of a page
+    does not know that command. The exception is the state's data, so callers see it raised.
 
     Args:
-        verb: The command that starts the same work by hand.
+        verb: The command that does the same work as the flow.
     """
 
     def decorate(flow: Callable[P, R]) -> Callable[P, R]:
@@ -59,7 +59,7 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 told = f"{error}\nExit code {error.exit_code}. Next: {_next(error, verb, given)}"
                 return cast(R, Failed(message=told, data=error))
 
-        # Prefect would look up the names of the flow's types in this module.
+        # Otherwise Prefect would resolve the flow's type names in this module.
         cast(Any, run).__signature__ = signature
         return run
 
@@ -67,11 +67,11 @@ def says_what_next(verb: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def ended(decision: Mapping[str, Any], result: Any = None) -> Any:
-    """How a flow ends that decided about a version: a state whose name says it, or its result.
+    """Final state or result of a flow that decided about a version.
 
     Args:
-        decision: With its reason, the model, and the champion, None where there is none.
-        result: The flow's; the decision unless given.
+        decision: The decision, with reason, model and champion (None if there is none).
+        result: The flow's result; default: the decision.
     """
     result = result or decision
     match decision.get("decision"):
@@ -84,11 +84,11 @@ def ended(decision: Mapping[str, Any], result: Any = None) -> Any:
 
 
 def refused(decision: Mapping[str, Any], data: Any = None) -> State:
-    """The state of a run that moved no alias: Completed, so nobody is woken.
+    """State of a run that moved no alias: Completed, so that no alarm is raised.
 
     Args:
-        decision: With its reason, the model, and the champion, None where there is none.
-        data: The flow's result; the decision unless given.
+        decision: The decision, with reason, model and champion (None if there is none).
+        data: The flow's result; default: the decision.
     """
     address = shlex.quote(f"models:/{decision['model']['name']}@champion")
     champion = decision["champion"]
@@ -115,7 +115,7 @@ def _next(error: Exception, verb: str, given: Mapping[str, Any]) -> str:
 
 
 def _typed(verb: str, given: Mapping[str, Any]) -> str:
-    """The command, with what the flow was given."""
+    """The command line for a flow's arguments."""
     if verb == "refresh" or given.get("new_data"):
         return _typed_refresh(given["recipe"], given.get("overrides") or [])
     words = ["fourstage", verb, *given.get("recipes", ())]
@@ -131,7 +131,7 @@ def _typed(verb: str, given: Mapping[str, Any]) -> str:
 
 
 def _typed_refresh(recipe: str, overrides: list[str]) -> str:
-    """The verb that the command has not: of a deployment, or in Python."""
+    """How to run a refresh, which has no command: by its deployment, or in Python."""
     if name := _deployment():
         words = ["prefect", "deployment", "run", f"refresh/{name}", "-p", f"recipe={recipe}"]
         if overrides:
@@ -142,7 +142,7 @@ def _typed_refresh(recipe: str, overrides: list[str]) -> str:
 
 
 def _deployment() -> str | None:
-    """Name of the deployment that is run; None where none is, or no server answers any more."""
+    """Name of the running deployment; None without one, or if the server no longer answers."""
     from prefect.runtime import deployment
 
     try:

@@ -1,9 +1,8 @@
-"""What a flow hands to a flow or task that it calls, and Prefect passes on unread.
+"""In-memory arguments of flows and tasks, which Prefect neither inspects nor stores.
 
-Prefect looks into every argument for results of other tasks, and its server stores those of a flow
-as JSON. One that is `handed` is not looked into, and the run's page shows ``<InMemory>`` for it. A
-parameter of type `Handed` is not on a deployment's form: whoever starts the flow by itself gives
-plain JSON.
+Prefect searches every argument for results of other tasks, and its server stores a flow's arguments
+as JSON. An argument wrapped by `handed` is not searched, and the run's page shows ``<InMemory>``
+for it. A parameter of type `Handed` is not on a deployment's form, which takes plain JSON only.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ Handed = SkipJsonSchema[InstanceOf[T] | None]
 
 
 class InMemory(quote[Any]):
-    """Quotes an object for Prefect, and refuses to be turned into JSON."""
+    """An object quoted for Prefect that refuses serialisation to JSON."""
 
     def __iter__(self) -> Iterator[Never]:
-        """Refuse.
+        """Refuse serialisation.
 
         Raises:
             TypeError: Always; Prefect then stores this class's name.
@@ -33,5 +32,5 @@ class InMemory(quote[Any]):
 
 
 def handed(it: T) -> T:
-    """An object as an argument of a flow or task; what is called gets the object itself."""
+    """Wrap an object as an argument of a flow or task, which receives the object itself."""
     return cast(T, InMemory(it))

@@ -1,4 +1,4 @@
-"""Names on Prefect's pages, of flow runs and of cards; how MLflow leads to a run."""
+"""Names of flow runs and cards in Prefect, and MLflow tags that link to flow runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ FLOW_PAGE = "prefect.flow_run_url"
 
 
 def named(verb: str, *parameters: str) -> Callable[[], str]:
-    """A name such as ``adapt-domain-quickstart-2026-11-23-0330``, in UTC.
+    """Flow run names such as ``adapt-domain-quickstart-2026-11-23-0330``, in UTC.
 
     Args:
-        verb: What the flow does.
-        parameters: Those of the flow that say what with; a recipe without its folder, of several
-            the first.
+        verb: First word of the name.
+        parameters: Flow parameters whose values follow; of a path, the stem; of a list, the first.
     """
 
     def name() -> str:
@@ -35,32 +34,32 @@ def named(verb: str, *parameters: str) -> Callable[[], str]:
 
 
 def card_key(about: str, card: str) -> str:
-    """Key of a card such as ``quickstart-stage-domain``, under which Prefect keeps its history.
+    """Key of a card, such as ``quickstart-stage-domain``. Prefect keeps the history of a key.
 
     Args:
         about: Name of the recipe or model.
-        card: What the card shows.
+        card: Name of the card.
     """
     return f"{_plain(about)}-{_plain(card)}"
 
 
 def _plain(name: str) -> str:
-    """The name where a key may hold it, else what is left of it and a short digest.
+    """A name reduced to lowercase letters, digits and dashes, as keys require.
 
-    Keys are lowercase letters, digits and dashes; two names that lose the rest stay two.
+    If that changes the name, a short digest is appended to keep different names apart.
     """
     left = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     return left if left == name else f"{left}-{digest(name)[:6]}".lstrip("-")
 
 
 def flow_tags() -> dict[str, str]:
-    """Tags that lead from an MLflow run to the Prefect run it belongs to."""
+    """Tags that link an MLflow run to its Prefect flow run."""
     from prefect.runtime import flow_run
 
     tags = {}
     if flow_run.id:
         tags[FLOW_RUN] = str(flow_run.id)
-    if flow_run.ui_url and not os.environ.get(EMBEDDED):  # that one is gone after the run
-        # Prefect's own property leads to the pages before those of its version 3.8.
+    if flow_run.ui_url and not os.environ.get(EMBEDDED):  # an embedded server ends with the run
+        # Prefect's property still has the address of the UI before version 3.8.
         tags[FLOW_PAGE] = str(flow_run.ui_url).replace("/flow-runs/flow-run/", "/v2/runs/flow-run/")
     return tags

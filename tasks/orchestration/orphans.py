@@ -1,7 +1,7 @@
-"""What a kill leaves behind in Prefect, and the next start closes.
+"""Orphans in Prefect after a killed process, which the next start cleans up.
 
-Flow runs that stay RUNNING though their process is gone, and the server that Prefect embeds in a
-run where no other is asked for.
+These are flow runs that are still RUNNING although their process is gone, and embedded servers,
+which Prefect starts for a run if no other server is configured.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tasks.orchestration.processes import HOST, MARK, PROCESS, STARTED, alive
 
 @contextmanager
 def marked_in_a_file() -> Iterator[None]:
-    """Within a flow: its run's mark, and so its process, stands in a file and no longer in a tag.
+    """Within a flow: move the run's process mark from its tag to a file. Does nothing elsewhere.
 
-    The tag was there from the run's first moment, but people see it. And for each tag of a task
-    Prefect's server looks for a limit of concurrency, in a transaction that SQLite refuses beside
-    another write; its client tries again 2 s later, at every stage. Outside a flow there is none.
+    The tag exists from the creation of the run, but it is visible to users. It also slows runs: for
+    each tag of a task, Prefect's server looks up a concurrency limit, in a transaction that SQLite
+    refuses during another write, and the client retries after 2 s, at every stage.
     """
     from prefect.client.orchestration import get_client
     from prefect.context import FlowRunContext, TagsContext
@@ -43,15 +43,15 @@ def marked_in_a_file() -> Iterator[None]:
 
 
 def _marks() -> Path:
-    """Marks of flow runs by their ids; beside the database that has the runs."""
+    """Folder of process marks by flow run id, next to Prefect's database."""
     return Path(os.environ["PREFECT_HOME"]) / "fourstage-runs"
 
 
 def end_embedded_servers() -> list[int]:
-    """End Prefect's embedded servers of this user whose run is gone.
+    """Stop this user's embedded Prefect servers whose run is gone.
 
     Returns:
-        Ids of the processes that were ended.
+        Ids of the stopped processes.
     """
     import psutil
 
@@ -65,12 +65,12 @@ def end_embedded_servers() -> list[int]:
                 process.terminate()
                 ended.append(process.pid)
         except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError):
-            continue  # gone meanwhile, or somebody else's
+            continue  # ended meanwhile, or another user's
     return ended
 
 
 def _lives(owner: int, started: float) -> bool:
-    """Whether the owner of something still runs; a later process may have its pid."""
+    """Whether a process is alive and started no later than `started`: pids are reused."""
     import psutil
 
     try:
@@ -81,7 +81,7 @@ def _lives(owner: int, started: float) -> bool:
 
 
 def over(flow_runs: set[str]) -> set[str]:
-    """Those of the flow runs that have ended, as the server knows that stays beyond this run."""
+    """The flow runs that have ended, according to the permanent server; empty without one."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
     from prefect.settings import PREFECT_API_URL
@@ -95,12 +95,12 @@ def over(flow_runs: set[str]) -> set[str]:
 
 
 def _lives_by(mark: str) -> bool:
-    """Whether the process that a mark names is alive."""
+    """Whether the process of a mark is alive."""
     return alive(dict(zip((HOST, PROCESS, STARTED), mark[len(MARK) :].split("/"), strict=True)))
 
 
 def _tagged_by_the_dead() -> set[str]:
-    """Unfinished flow runs that still have a tag, of a process that is gone."""
+    """Unfinished flow runs that are still tagged with a process that is gone."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import (
         FlowRunFilter,
@@ -122,17 +122,17 @@ def _tagged_by_the_dead() -> set[str]:
 
 
 def crash_unrecorded() -> None:
-    """Close the flow runs of dead processes that MLflow has no run of."""
+    """Crash flow runs of dead processes that have no MLflow run."""
     crash(_tagged_by_the_dead())
     for file in _marks().glob("[!.]*"):
-        with suppress(FileNotFoundError):  # another start was quicker
+        with suppress(FileNotFoundError):  # removed by another process
             if not _lives_by(file.read_text("utf-8")):
                 crash([file.name])
                 file.unlink()
 
 
 def crash(flow_runs: Iterable[str]) -> None:
-    """Let Prefect know that flow runs, and those they called, are no longer running."""
+    """Set flow runs and their subflow runs to Crashed in Prefect."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import (
         FlowRunFilter,
@@ -153,5 +153,5 @@ def crash(flow_runs: Iterable[str]) -> None:
             left += [run.id for run in found if run.state is None or not run.state.is_final()]
             ids = [run.id for run in found]
             chosen = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=ids))
-        for run_id in reversed(left):  # whoever called it last: its end may start the janitor
+        for run_id in reversed(left):  # callers last: their end may start the janitor
             client.set_flow_run_state(run_id, state, force=True)

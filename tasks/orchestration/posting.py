@@ -6,7 +6,7 @@ from prefect.artifacts import create_markdown_artifact
 
 from tasks.orchestration.naming import card_key
 
-LONGEST = 190_000  # characters of an artifact: its text lies in Prefect's database
+LONGEST = 190_000  # most characters of an artifact, which is stored in Prefect's database
 
 
 def post(of: str, card: str, markdown: str, description: str) -> None:

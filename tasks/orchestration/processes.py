@@ -1,4 +1,4 @@
-"""Which process made a run, and whether it still lives."""
+"""Identity of the process that made a run, and whether it is alive."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import socket
 HOST = "fourstage.host"
 PROCESS = "fourstage.pid"
 FLOW_RUN = "prefect.flow_run_id"
-STARTED = (
-    "fourstage.process_started"  # pids are used again; with its start time one is unmistakable
-)
-MARK = "process:"  # begins the tag by which a Prefect run is created
+STARTED = "fourstage.process_started"  # pids are reused; with the start time, a process is unique
+MARK = "process:"  # prefix of the tag with which a Prefect run is created
 
 
 def identity() -> dict[str, str]:
-    """Tags that name this process."""
+    """Tags that identify this process."""
     import psutil
 
     started = psutil.Process().create_time()
@@ -23,7 +21,7 @@ def identity() -> dict[str, str]:
 
 
 def alive(tags: dict[str, str]) -> bool:
-    """Whether the process that wrote the tags may still run; on another host it may."""
+    """Whether the process in the tags may be alive; always true for another host."""
     import psutil
 
     if tags.get(HOST) != socket.gethostname():
@@ -34,10 +32,10 @@ def alive(tags: dict[str, str]) -> bool:
         gone = process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-    # The clock may be set while the machine runs; pids come round slowly.
+    # The tolerance allows for clock adjustments; pids are not reused that soon.
     return not gone and abs(started - float(tags[STARTED])) < 2
 
 
 def mark() -> str:
-    """A tag of Prefect's runs that names this process."""
+    """A tag for Prefect runs that identifies this process."""
     return MARK + "/".join(identity().values())

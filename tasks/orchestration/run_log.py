@@ -1,4 +1,4 @@
-"""What the terminal tells stands in the logs of Prefect's runs too: their pages open there."""
+"""Copy terminal messages to the logs of Prefect's flow runs, which their pages show first."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from uuid import UUID
 
 from fourstage.terminal import also_tell
 
-_flow_runs: list[UUID] = []  # those that go on, the outermost first
+_flow_runs: list[UUID] = []  # active flow runs, outermost first
 
 
 @contextmanager
 def told_in_its_log() -> Iterator[None]:
-    """Within a flow: what is said until the block ends goes to its run's log.
+    """Within a flow: copy messages to its run's log until the block ends.
 
-    A flow that was called by another one tells its part; the outermost has the whole story. Nothing
-    is printed: Prefect's own loggers would print it a second time. Outside a flow there is no log.
+    The log of a subflow has its own messages, that of the outermost flow has all. Nothing is
+    printed, unlike with Prefect's own loggers, which would print messages twice. Outside a flow,
+    this does nothing.
     """
     from prefect.context import FlowRunContext
 
@@ -34,7 +35,7 @@ def told_in_its_log() -> Iterator[None]:
 
 
 def log(text: str) -> None:
-    """Log something in the run of the flow that goes on and in the outermost one's."""
+    """Log a message in the innermost and the outermost active flow run."""
     for flow_run in dict.fromkeys((*_flow_runs[:1], *_flow_runs[-1:])):
         _logger().info(text, extra={"flow_run_id": flow_run})
 

@@ -1,7 +1,7 @@
-"""A model's aliases are moved by one at a time, over all machines that share a Prefect server.
+"""A lock on a model's aliases across all machines that share a Prefect server.
 
-The home's own lock knows one machine. Where a server is asked for, its concurrency limit
-``promote-<model>`` is held beside it; a server that a run brings along knows one machine too.
+The home's own lock covers one machine. If a Prefect server is configured, its concurrency limit
+``promote-<model>`` is held too. An embedded server covers only one machine, so it is not used.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import EMBEDDED
 
-LEASE_SECONDS = 60  # renewed while it is held; a holder that dies lets go after this time
+LEASE_SECONDS = 60  # renewed while held; the lease of a dead holder expires after this time
 WAIT_SECONDS = 900  # longer than several smoke tests
 
 
 @contextmanager
 def turn(model: str) -> Iterator[None]:
-    """Hold the limit of a model, made where it is missing.
+    """Hold the concurrency limit of a model, which is created if missing.
 
     Raises:
-        EnvironmentFault: If somebody holds it for a quarter of an hour.
+        EnvironmentFault: Another process holds it for a quarter of an hour.
     """
     if not os.environ.get("PREFECT_API_URL") or os.environ.get(EMBEDDED):
         yield
@@ -40,7 +40,7 @@ def turn(model: str) -> Iterator[None]:
         except TimeoutError as error:
             raise EnvironmentFault(
                 f"{model}: Prefect's limit {limit} has been held for {WAIT_SECONDS // 60} minutes."
-                " Where nobody promotes, the server has lost a lease in a restart: `prefect gcl"
+                " If no promotion is running, the server lost a lease in a restart: `prefect gcl"
                 f" update {limit} --active-slots 0` frees it; then run the same command again."
             ) from error
         yield

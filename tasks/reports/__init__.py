@@ -1,1 +1,1 @@
-"""What people read: cards, tables, plots and lines, as text and pictures made of plain facts."""
+"""Reports as text and pictures: cards, tables, plots, terminal output."""

@@ -1,7 +1,4 @@
-"""Cards and tables as Markdown: a stage, a contract, the gate, the lineage, the closing table.
-
-Every function takes plain facts and returns text; Prefect (`pages.py`) and MLflow only carry it.
-"""
+"""Cards for stages and contracts, as Markdown. Prefect and MLflow only display them."""
 
 from __future__ import annotations
 
@@ -26,15 +23,15 @@ def stage_card(
     after: Mapping[str, float] | None = None,
     labelled: Mapping[str, Any] | None = None,
 ) -> str:
-    """A stage at a glance: key, cost, what changed on held-out text, and its loss.
+    """Card of a stage: key, cost, change in held-out loss, loss plot.
 
     Args:
         artifact: The stage.
-        reused: Whether this run found it in the store.
-        links: Address by name, such as ``{"MLflow run": "http://…"}``; None where nobody shows it.
+        reused: Whether this run reused it from the store.
+        links: Address by name, such as ``{"MLflow run": "http://…"}``; None if there is no page.
         before: Held-out loss by corpus before the stage.
-        after: The same after it.
-        labelled: Counts of its dataset; None where it has none.
+        after: Held-out loss by corpus after the stage.
+        labelled: Counts of its dataset; None without a dataset.
     """
     made, notes = artifact.facts, artifact.notes
     git = notes.get("git", {})
@@ -74,7 +71,7 @@ def stage_card(
 
 
 def left_out(facts: Mapping[str, Any]) -> str:
-    """Which labels an evaluation's macro-F1 leaves out; empty where it has none or leaves none."""
+    """Note on labels that an evaluation's macro-F1 leaves out; empty if there are none."""
     if "macro_f1" not in facts["metrics"] or not facts["labels_left_out"]:
         return ""
     names = listed(list(map(printable, facts["labels_left_out"])), MOST_NAMED)
@@ -82,7 +79,7 @@ def left_out(facts: Mapping[str, Any]) -> str:
 
 
 def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = None) -> str:
-    """A contract's verdict, its figures and its report."""
+    """Card of a contract: verdict, figures, report."""
     facts = contract.facts
     shown = {
         "verdict": f"**{facts.get('verdict')}**",

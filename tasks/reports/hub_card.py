@@ -1,4 +1,4 @@
-"""A model card as Hugging Face reads it: README.md with facts for machines in front."""
+"""Model card for Hugging Face: README.md with YAML front matter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tasks.reports.model_card import CALLING
 from tasks.store.model_facts import ModelFacts
 
 README = "README.md"
-SPDX = re.compile(r"[A-Za-z0-9]+([.-][A-Za-z0-9]+)+|MIT|ISC")  # of names, not of sentences
+SPDX = re.compile(r"[A-Za-z0-9]+([.-][A-Za-z0-9]+)+|MIT|ISC")  # licence names, not sentences
 TASKS = {"ForSequenceClassification": "text-classification", "ForMaskedLM": "fill-mask"}
 
 
@@ -19,8 +19,8 @@ def write_hub_card(facts: ModelFacts, card: str, folder: Path) -> None:
     """Write README.md into a Hugging Face folder.
 
     Args:
-        facts: What is known of the network.
-        card: Its card in Markdown.
+        facts: Facts about the network.
+        card: Its model card in Markdown.
         folder: The folder, with config.json.
     """
     import yaml
@@ -45,7 +45,7 @@ def _front(facts: ModelFacts, architecture: str) -> dict[str, Any]:
 
 
 def _licence(licences: list[str]) -> dict[str, Any]:
-    """Licences of the texts: names where all have one that the hub knows, else words."""
+    """Licences of the texts: SPDX names if all have one, otherwise free text."""
     if licences and all(SPDX.fullmatch(licence) for licence in licences):
         return {"license": [licence.lower() for licence in licences]}
     return {"license": "other", "license_name": "; ".join(licences) or "none named"}

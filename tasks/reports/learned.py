@@ -1,4 +1,4 @@
-"""Warnings about pre-training that taught a network too little, with advice."""
+"""Warnings about insufficient pre-training, with advice."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe
 
-LEARNED = 1.0  # nats under the loss of frequencies alone from which a pre-training can be judged
-# What lets a network of a few layers learn within minutes (recipes/evidence/bert.yaml).
+LEARNED = 1.0  # nats below the unigram loss that a pre-training must reach
+# Settings with which a network of a few layers learns within minutes (recipes/evidence/bert.yaml).
 SHORT_WINDOW = 16  # tokens
 HIDDEN = 0.3
 VOCABULARY = 4000
@@ -19,12 +19,12 @@ TOKENS = 1_000_000
 def against_frequency(
     loss: Mapping[str, float], unigram: Mapping[str, float], read: Iterable[str]
 ) -> dict[str, float]:
-    """By corpus, nats a hidden token above (below: negative) guessing by how often each occurs.
+    """Held-out loss minus unigram loss by corpus, in nats per hidden token.
 
     Args:
         loss: Held-out loss by corpus.
-        unigram: That of frequencies alone; not of what has no held-out text.
-        read: The corpora asked about.
+        unigram: Unigram loss of each corpus with held-out text.
+        read: The corpora to compare.
     """
     return {name: loss[name] - unigram[name] for name in read if name in loss and name in unigram}
 
@@ -32,14 +32,14 @@ def against_frequency(
 def little_learned(
     stages: Sequence[Mapping[str, Any]], resolved: Sequence[Any], pieces: int | None
 ) -> list[str]:
-    """What to say where none of the stages before the labels learned enough; empty else.
+    """Warning if no pre-training stage learned enough; empty otherwise.
 
-    Each is judged by the text it read most of, where there is held-out text of it.
+    A stage is judged on its largest corpus, if that has held-out text.
 
     Args:
-        stages: Of a run's summary: what each pre-training stage reached.
+        stages: The pre-training stages in a run's summary.
         resolved: The same stages of the recipe.
-        pieces: Of the vocabulary, where it was learned here; None where it came with a network.
+        pieces: Size of the vocabulary; None if it came with an imported network.
     """
     found = []
     for stage, said in zip(stages, resolved, strict=True):
@@ -57,10 +57,11 @@ def little_learned(
 
 
 def beyond_pretraining(recipe: ResolvedRecipe) -> list[str]:
-    """What to say where the labels are read in longer windows than any pre-training had.
+    """Warning if finetune reads longer windows than any pre-training stage; empty otherwise.
 
     Args:
-        recipe: Resolved; a network that came from elsewhere has its positions from there.
+        recipe: The resolved recipe. An imported network, whose positions are trained, gets no
+            warning.
     """
     before = [stage for stage in recipe.last_network if stage is not recipe.finetune]
     if recipe.finetune is None or not before or any(stage.init is not None for stage in before):
@@ -76,7 +77,7 @@ def beyond_pretraining(recipe: ResolvedRecipe) -> list[str]:
 
 
 def _advice(stage: Mapping[str, Any], said: Any, pieces: int | None) -> str:
-    """What of the first stage differs from what is known to work."""
+    """Advice on settings of the first stage that differ from proven values."""
     tokens = stage["tokens"]
     more = f" ({TOKENS:,} tokens or more; it read {tokens:,})" if tokens < 0.9 * TOKENS else ""
     advice = [f"a larger budget{more}"]

@@ -1,7 +1,7 @@
-"""The model card: what a model is, what it was made from, how good it is and where it is weak.
+"""The model card: description of a model, its data, its scores and its limits.
 
-Markdown made of measurements alone, with no text of a user: labels, counts, scores and digests.
-Reference: Mitchell et al. 2019, arXiv 1810.03993 (what a card should answer).
+Markdown with measurements only (labels, counts, scores, digests), no user text.
+Reference: Mitchell et al. 2019, arXiv 1810.03993 (contents of a model card).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tasks.store.ancestry import Manifest, made_as
 from tasks.store.model_facts import ModelFacts
 
 CONFIDENCE = 0.95
-MOST_NAMED = 30  # labels a sentence can list
-MOST_RESAMPLED = 200  # labels; the confusion counts of thousands of draws take minutes beyond
-WEAKEST = 5  # labels and slices that the limits name
+MOST_NAMED = 30  # labels listed in a sentence
+MOST_RESAMPLED = 200  # labels; with more, resampling the confusion counts takes minutes
+WEAKEST = 5  # labels named in the limits
 LONGEST_NAME = 60  # characters of a label
-CALLING = "## How to call it"  # the last section, which other formats replace
+CALLING = "## How to call it"  # last section; other formats replace it
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A score, or a difference, with the interval of resampled rows."""
+    """A score or difference with its bootstrap interval over rows."""
 
     value: float
     low: float
@@ -41,14 +41,14 @@ class Interval:
 def model_card(
     facts: ModelFacts, title: str, *, called: str = "", answers: ClassifierAnswers | None = None
 ) -> str:
-    """A model's card.
+    """The model card as Markdown.
 
     Args:
-        facts: What is known of it.
-        title: What it is called: ``python-libraries version 3``.
-        called: Its address, ``NAME/3``, for the commands that call it; a network that is not
-            registered has none.
-        answers: Its stored answers, for intervals and labels.
+        facts: Facts about the model.
+        title: Its title, such as ``python-libraries version 3``.
+        called: Its address, ``NAME/3``, for the example commands; empty for a network that is not
+            registered.
+        answers: Its stored predictions, for intervals and labels.
     """
     scores = label_scores(answers) if answers else []
     parts = [
@@ -225,7 +225,7 @@ def _limits(facts: ModelFacts, labels: Sequence[LabelScore]) -> list[str]:
                 f"The cheap baseline has a higher F1 on {len(behind)} of {len(labels)} labels:"
                 f" {', '.join(_short(s.name) for s in behind[:MOST_NAMED])}."
             )
-    # Among rows of one label only the share of hits says something; those are above.
+    # Slices by label are left out: the weakest labels are listed above.
     slices = {n: s for n, s in found.get("slices", {}).items() if not n.startswith("label/")}
     for name, scores in slices.items():
         told = ", ".join(f"{metric} {value:.3f}" for metric, value in scores.items())

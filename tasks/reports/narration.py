@@ -1,4 +1,4 @@
-"""A run as one reads it in a terminal: a line a step, then the table of what each stage bought."""
+"""Terminal output of a run: a line per step, then the stage table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tasks.store.artifacts import Artifact
 from tasks.store.step_names import subject_of
 from tasks.store.steps import Step
 
-WIDTH = 40  # of a step's name
+WIDTH = 40  # columns for a step's name
 DOING = {
     "corpus": "reading and cleaning documents",
     "dataset": "reading and cleaning rows",
@@ -42,24 +42,24 @@ OUTCOMES = {
     "refuse": "not promoted",
     "wait": "waits for somebody's approval",
 }
-# So that a path or a command in a line can be copied.
+# Keeps paths and commands in one piece, so they can be copied.
 UNBROKEN: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
 
 
 def doing(step: Step) -> str:
-    """What is being done while a step is made."""
+    """Description of the activity while a step is made."""
     return f"{step.name}: {DOING[step.kind]}"
 
 
 def tell_step(artifact: Artifact, status: str, seconds: float) -> None:
-    """The step, whether it was made, and what came out: one line, at a narrow terminal more."""
+    """Print a step's status, time and result, on one line if the terminal is wide enough."""
     time = f"{seconds:6.1f} s" if status == "made" else "        "
     word = made_as(artifact) if status == "made" else status
     _tell_pairs((f"{padded(artifact.name, WIDTH)} {word:<8} {time}", _result(artifact)))
 
 
 def _tell_pairs(*pairs: tuple[str, str]) -> None:
-    """Two columns; where a terminal has no room for them, the second below the first."""
+    """Print two columns; in a narrow terminal, the second below the first."""
     left_width = max(width(left) for left, _ in pairs)
     needed = left_width + 2 + max(width(right) for _, right in pairs)
     if not at_terminal() or needed <= columns():
@@ -73,11 +73,11 @@ def _tell_pairs(*pairs: tuple[str, str]) -> None:
 
 
 def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
-    """The closing table, the gate's decision, and the commands that show more.
+    """Print the stage table, the gate's decision, and commands for more details.
 
     Args:
-        summary: Of the run.
-        recipe: How the command named it, with its options.
+        summary: The run's summary.
+        recipe: The recipe as given on the command line, with its options.
     """
     console = Console(file=terminal(), width=None if terminal().isatty() else 160)
     console.print()
@@ -95,7 +95,7 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
 
 
 def outcome(summary: Mapping[str, Any]) -> str:
-    """The same without the commands, as text for a page."""
+    """The summary as text for a page, without the commands."""
     text = StringIO()
     console = Console(file=text, width=120)
     _print_outcome(summary, console)
@@ -148,7 +148,7 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
 
 
 def _print_last(summary: Mapping[str, Any], console: Console) -> None:
-    """What the reader must not miss, after everything else."""
+    """Print warnings and a pending approval last, where they are not missed."""
     for warning in (summary["gate"] or {}).get("warnings", ()):
         console.print(f"\nWarning: {warning}", highlight=False, markup=False)
     if summary["gate"] and summary["gate"]["decision"] == "wait":
@@ -160,7 +160,7 @@ def _print_last(summary: Mapping[str, Any], console: Console) -> None:
 def _parts_that_fit(
     rows: Sequence[StageRow], metric: str, console: Console
 ) -> Iterator[Sequence[StageRow]]:
-    """The stages, as many side by side as there is room for."""
+    """Split the stages into tables that fit the console's width."""
     many = len(rows)
     while many > 1 and any(
         Measurement.get(
@@ -225,7 +225,7 @@ def _result(artifact: Artifact) -> str:
 
 
 def _turns(phases: Sequence[Mapping[str, int]]) -> str:
-    """Updates of each objective that took turns, phase by phase."""
+    """Updates of each objective in alternating training, by phase."""
     return ", ".join(
         f"{name} {' + '.join(f'{counts[name]:,}' for counts in phases)}" for name in phases[0]
     )

@@ -1,4 +1,4 @@
-"""Pictures in reports: small PNGs, as bytes or as data addresses that Prefect shows."""
+"""Plots in reports: small PNGs, as bytes or as data addresses for Prefect."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Losses are what a person looks at first; rates and norms have other scales.
+# Losses only: rates and norms have other scales.
 CURVES = ("loss", "heldout")
-LARGEST = 150_000  # bytes of a data address; Prefect keeps artifacts in its database
+LARGEST = 150_000  # most bytes of a data address, since Prefect stores artifacts in its database
 
 
 def loss_plot(history: Sequence[Mapping[str, float]]) -> bytes | None:
-    """Every loss of a stage over its steps as a PNG, or None where there is none.
+    """Plot of a stage's losses over its steps, as a PNG; None if there are none.
 
     Args:
         history: Rows ``{"step": s, name: value, …}``.
@@ -39,15 +39,15 @@ def loss_plot(history: Sequence[Mapping[str, float]]) -> bytes | None:
     axes.set_xlabel("step")
     axes.legend(fontsize=7, frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    # Margins by hand: having them worked out draws everything twice.
+    # Explicit margins: computing them would draw everything twice.
     drawn.subplots_adjust(left=0.09, right=0.98, bottom=0.16, top=0.97)
     return png(drawn)
 
 
 def png(drawn: Figure) -> bytes:
-    """A figure as PNG bytes without a date, so that equal figures are equal files.
+    """A figure as PNG bytes, without metadata, so that equal figures give equal files.
 
-    With 64 colours a chart looks the same and takes a quarter of the bytes.
+    With 64 colours, a chart looks the same and takes a quarter of the bytes.
     """
     from PIL import Image
 
@@ -58,13 +58,13 @@ def png(drawn: Figure) -> bytes:
 
 
 def data_address(picture: bytes) -> str | None:
-    """A PNG as ``data:image/png;base64,…``; None where it is too large for a page's database."""
+    """A PNG as ``data:image/png;base64,…``; None if it is too large for Prefect's database."""
     address = "data:image/png;base64," + base64.b64encode(picture).decode()
     return address if len(address) < LARGEST else None
 
 
 def figure(width: float, height: float) -> Figure:
-    """A figure without pyplot, whose state is the process's and which wants a screen."""
+    """A new figure, without pyplot, which has global state and may need a display."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height))

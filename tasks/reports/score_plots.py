@@ -1,4 +1,4 @@
-"""Where a classifier errs: confusion, precision against recall, and a table of its labels."""
+"""Errors of a classifier: confusion matrix, precision-recall curves, scores by label."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import numpy as np
 
 from tasks.reports.plots import figure, png
 
-MOST_DRAWN = 20  # labels a confusion matrix can hold and be read
-MOST_CURVES = 8  # labels whose curves can be told apart
+MOST_DRAWN = 20  # labels in a readable confusion matrix
+MOST_CURVES = 8  # labels with distinguishable curves
 MOST_LISTED = 1000  # labels in a table
 LONGEST_NAME = 24  # characters of a label in a picture
 OTHERS = "others"
-# What systems call their fonts with Chinese characters, and MLflow's pages have none to give.
+# Names of common fonts with Chinese characters.
 CHINESE = ("Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Microsoft YaHei", "SimHei", "PingFang")
 
 
 @dataclass(frozen=True)
 class ClassifierAnswers:
-    """A classifier's answers on labelled rows.
+    """A classifier's predictions on labelled rows.
 
     Attributes:
         names: Label names in the order of their ids.
         labels: (rows,) true label ids.
-        predicted: (rows,) label ids.
-        probability: (rows,) of the predicted label.
-        baseline: (rows,) label ids by the cheap baseline.
+        predicted: (rows,) predicted label ids.
+        probability: (rows,) probability of the predicted label.
+        baseline: (rows,) label ids predicted by the cheap baseline.
     """
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class ClassifierAnswers:
 
 
 def answers_of(table: Any) -> ClassifierAnswers:
-    """The answers that an evaluation stored as a table."""
+    """The predictions in an evaluation's stored table."""
     columns = [table[name].tolist() for name in ("label", "predicted", "baseline")]
     names = tuple(sorted({name for column in columns for name in column}))
     number = {name: i for i, name in enumerate(names)}
@@ -54,16 +54,16 @@ def answers_of(table: Any) -> ClassifierAnswers:
 
 @dataclass(frozen=True)
 class LabelScore:
-    """How well one label is told.
+    """Scores of one label.
 
     Attributes:
         name: The label.
-        rows: Rows that have it.
-        predicted: Rows it was given to.
-        precision: Share of these that have it.
-        recall: Share of its rows that were found.
-        f1: Of both.
-        baseline_f1: The cheap baseline's.
+        rows: Number of rows with this label.
+        predicted: Number of rows predicted as this label.
+        precision: Share of the predictions that are correct.
+        recall: Share of the label's rows that are found.
+        f1: F1 score.
+        baseline_f1: F1 score of the cheap baseline.
     """
 
     name: str
@@ -76,7 +76,7 @@ class LabelScore:
 
 
 def label_scores(answers: ClassifierAnswers) -> list[LabelScore]:
-    """The score of every label, most frequent first."""
+    """The scores of every label, most frequent first."""
     from models.answers.label import confusion, label_f1
 
     size = len(answers.names)
@@ -100,7 +100,7 @@ def label_scores(answers: ClassifierAnswers) -> list[LabelScore]:
 
 
 def label_table(scores: Sequence[LabelScore]) -> str:
-    """The labels' scores as CSV; numbered, as pictures name a label that no font here can write."""
+    """The labels' scores as CSV. Plots use the numbers for labels that no font can draw."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["number", *LabelScore.__dataclass_fields__])
@@ -111,7 +111,7 @@ def label_table(scores: Sequence[LabelScore]) -> str:
 
 
 def confusion_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> bytes:
-    """PNG: how often each label was given to the rows of each; rare labels are one line."""
+    """The confusion matrix as a PNG, with rare labels in one row and column."""
     from models.answers.label import confusion
 
     drawn_labels = scores[: MOST_DRAWN - 1] if len(scores) > MOST_DRAWN else scores
@@ -144,9 +144,9 @@ def confusion_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> 
 
 
 def precision_recall_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> bytes:
-    """PNG: precision and recall if only the answers above some probability are taken.
+    """Precision and recall over the threshold on the probability, as a PNG.
 
-    A label's curve ends where all its answers are taken, which is the score in the table.
+    A label's curve ends at threshold 0, which gives the scores in the table.
     """
     right = answers.labels == answers.predicted
     drawn = figure(6.4, 4.2)
@@ -189,7 +189,7 @@ def _curve(axes: Any, probability: np.ndarray, right: np.ndarray, rows: int, **l
     if not len(right) or not rows:
         return
     order = np.argsort(-probability, kind="stable")
-    # Answers of one probability are taken together.
+    # Answers with equal probability pass the threshold together.
     ends = np.flatnonzero(np.diff(probability[order], append=-1.0))
     found = np.cumsum(right[order])[ends]
     marker = "." if len(ends) < 30 else ""
@@ -197,15 +197,15 @@ def _curve(axes: Any, probability: np.ndarray, right: np.ndarray, rows: int, **l
 
 
 def _drawable(name: str, number: int) -> str:
-    """A label's name as a picture can show it; its number in the table where no font has it."""
+    """A label's name for a plot; its number in the table if no font has its characters."""
     short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-    short = " ".join(short.split()).replace("$", r"\$")  # no formula
+    short = " ".join(short.split()).replace("$", r"\$")  # not a formula
     return short if all(_known(character) for character in short) else f"label {number}"
 
 
 @cache
 def _families() -> tuple[str, ...]:
-    """Matplotlib's own font, then one of the system's with Chinese characters."""
+    """Matplotlib's default font, then a system font with Chinese characters, if there is one."""
     from matplotlib.font_manager import fontManager
 
     there = sorted({font.name for font in fontManager.ttflist})

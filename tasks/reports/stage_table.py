@@ -1,4 +1,4 @@
-"""The closing table: what each stage cost and what it bought."""
+"""The stage table: cost and gain of each stage."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StageRow:
-    """A stage's line in the closing table.
+    """A stage in the stage table.
 
     Attributes:
         stage: Its name.
         status: ``trained``, ``imported``, ``reused`` or ``skipped``.
         steps: Optimizer updates.
-        tokens_per_second: Measured while it trained.
+        tokens_per_second: Training speed.
         heldout: Held-out loss after it, by corpus.
-        metric: The task metric after it, where one was measured.
-        gained: What it changed against the stage before, by row of the table: ``loss on CORPUS`` or
-            the metric's name; a first loss against guessing by frequency.
-        errors: Standard errors of the losses, by corpus, where there was text enough.
+        metric: Task metric after it, if measured.
+        gained: Change from the stage before, by row of the table: ``loss on CORPUS`` or the
+            metric's name. The first loss is compared with the unigram loss.
+        errors: Standard errors of the losses, by corpus, if there was enough text.
     """
 
     stage: str
@@ -39,17 +39,17 @@ class StageRow:
 
 
 def stage_table(rows: Sequence[StageRow], metric: str = "") -> str:
-    """The closing table as Markdown: a column a stage, so that it fits on a page.
+    """The stage table as Markdown, with a column per stage so that it fits on a page.
 
     Args:
         rows: The stages in order.
-        metric: Name of the task metric; empty where the recipe has no labels.
+        metric: Name of the task metric; empty if the recipe has no labels.
     """
     return markdown_table(*_stage_cells(rows, metric))
 
 
 def stage_table_for_terminal(rows: Sequence[StageRow], metric: str = "") -> Table:
-    """The closing table for `rich.print`."""
+    """The stage table for `rich.print`."""
     from rich.table import Table
 
     head, body = _stage_cells(rows, metric)
@@ -62,7 +62,7 @@ def stage_table_for_terminal(rows: Sequence[StageRow], metric: str = "") -> Tabl
 
 
 def brackets(rows: Sequence[StageRow], metric: str = "") -> str:
-    """What the closing table's figures are; empty where it has none."""
+    """Legend of the stage table; empty if it needs none."""
     said = []
     if any(row.gained for row in rows):
         said.append(
@@ -85,7 +85,7 @@ def brackets(rows: Sequence[StageRow], metric: str = "") -> str:
 def _stage_cells(
     rows: Sequence[StageRow], metric: str
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and lines; in brackets what a stage changed."""
+    """Header and rows, with each stage's change in brackets."""
     losses = {f"loss on {c}": c for c in dict.fromkeys(c for row in rows for c in row.heldout)}
 
     def measured(name: str, row: StageRow, value: float | None, digits: int) -> str:
@@ -110,7 +110,7 @@ def _stage_cells(
 
 
 def stage_rows(summary: Mapping[str, Any]) -> list[StageRow]:
-    """The closing table's lines."""
+    """The stages of a run's summary, for the stage table."""
     return [
         StageRow(
             stage=stage["stage"],

@@ -1,4 +1,4 @@
-"""Tables as Markdown, and numbers in them."""
+"""Markdown tables and the format of numbers in them."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """A number with its thousands set apart; a dash where there is none."""
+    """A number with thousands separators; a dash for None."""
     return "–" if value is None else f"{value:,.{digits}f}"
