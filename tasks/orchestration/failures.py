@@ -93,13 +93,13 @@ def refused(decision: Mapping[str, Any], data: Any = None) -> State:
     address = shlex.quote(f"models:/{decision['model']['name']}@champion")
     champion = decision["champion"]
     stays = (
-        f"champion version {champion} stays; `fourstage trace {address}` says what it is"
+        f"champion version {champion} stays; `fourstage trace {address}` shows its lineage"
         if champion
-        else "there is no champion that it could have replaced"
+        else "there is no champion yet"
     )
     told = (
-        f"{decision['reason']}\nExit code {GateRefused.exit_code}. Next: nothing has to be done,"
-        f" {stays}. The report on this page says why."
+        f"{decision['reason']}\nExit code {GateRefused.exit_code}. Next: no action needed,"
+        f" {stays}. The report on this page gives the reason."
     )
     return Completed(name="Refused", message=told, data=data or decision)
 
@@ -108,10 +108,10 @@ def _next(error: Exception, verb: str, given: Mapping[str, Any]) -> str:
     again = f"`{_typed(verb, given)}`"
     match error:
         case Interrupted():
-            return f"{again} goes on from the checkpoint."
+            return f"{again} resumes from the checkpoint."
         case EnvironmentFault():
-            return f"`fourstage doctor` shows what is in the way; then {again} goes on."
-    return f"when that is put right, {again}; what is finished is not made again."
+            return f"`fourstage doctor` shows the cause; fix it, then {again} continues."
+    return f"fix this, then run {again}; finished steps are reused."
 
 
 def _typed(verb: str, given: Mapping[str, Any]) -> str:

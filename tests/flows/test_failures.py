@@ -60,7 +60,7 @@ def test_a_deadline_in_the_stage_s_flow_and_in_the_one_that_called_it(told, proj
     for name in ("pretrain-general-too-slow", "lifecycle-too-slow"):
         assert re.search(
             r"(?s)^general: stopped by the deadline at step \d+ of 50,000.*\nExit code 1\. Next: "
-            rf"{typed(project, 'too-slow.yaml')} goes on from the checkpoint",
+            rf"{typed(project, 'too-slow.yaml')} resumes from the checkpoint",
             told[name],
         )
 

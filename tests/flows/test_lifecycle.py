@@ -605,7 +605,7 @@ def test_a_refused_run_is_completed_in_prefect_and_named_refused(versions, prefe
     _, refused = post(f"{prefect_server}/flow_runs/filter", body)
     assert {run["state_type"] for run in refused} == {"COMPLETED"}
     for run in refused:
-        assert "Exit code 4. Next: nothing has to be done" in run["state"]["message"]
+        assert "Exit code 4. Next: no action needed" in run["state"]["message"]
         stays = r"champion version [13] stays; `fourstage trace models:/small@champion`"
         assert re.search(stays, run["state"]["message"])
     names = [run["name"] for run in refused]

@@ -22,13 +22,13 @@ from tasks.orchestration.failures import refused, says_what_next
         (
             RecipeError("x.yaml: no seed"),
             2,
-            "when that is put right, `{}`; what is finished is not",
+            "fix this, then run `{}`; finished steps are reused.",
         ),
-        (ContractViolation("rows are gone"), 3, "when that is put right, `{}`; what is finished"),
-        (EnvironmentFault("the disk is full"), 1, "`fourstage doctor` shows what is in the way; "),
-        (EnvironmentFault("the disk is full"), 1, "then `{}` goes on."),
-        (Interrupted("stopped at step 3"), 1, "`{}` goes on from the checkpoint."),
-        (GateRefused("no champion"), 4, "when that is put right, `{}`"),
+        (ContractViolation("rows are gone"), 3, "fix this, then run `{}`; finished steps"),
+        (EnvironmentFault("the disk is full"), 1, "`fourstage doctor` shows the cause; "),
+        (EnvironmentFault("the disk is full"), 1, "then `{}` continues."),
+        (Interrupted("stopped at step 3"), 1, "`{}` resumes from the checkpoint."),
+        (GateRefused("no champion"), 4, "fix this, then run `{}`"),
     ],
 )
 def test_every_error_of_ours_names_its_exit_code_and_the_next_command(error, code, following):
@@ -82,7 +82,7 @@ def test_a_refresh_is_started_again_as_it_was_started(deployment, command, monke
 
     if deployment:
         monkeypatch.setenv("PREFECT__RUNTIME__DEPLOYMENT__NAME", deployment)
-    assert f"when that is put right, `{command}`; " in flow("a.yaml", new_data=True).message
+    assert f"fix this, then run `{command}`; " in flow("a.yaml", new_data=True).message
     told = flow("a.yaml", ["seed=5"], new_data=True).message
     overridden = "-p 'overrides=[\"seed=5\"]'`" if deployment else 'refresh("a.yaml", ["seed=5"])'
     assert overridden in told
