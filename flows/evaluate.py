@@ -27,7 +27,7 @@ def evaluate(
         recipe: Name or path of a recipe.
         overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
-        run: The lifecycle's run; without it the flow opens one of its own.
+        run: The lifecycle's run; without it, the flow opens its own.
 
     Returns:
         The metrics on the test rows.

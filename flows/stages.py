@@ -29,7 +29,7 @@ def train(
         overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
         stage: The stage's name.
-        run: The lifecycle's run; without it the flow opens one of its own.
+        run: The lifecycle's run; without it, the flow opens its own.
 
     Returns:
         The stage's folder in the store.

@@ -29,7 +29,7 @@ from tasks.tracking.connection import Tracking
 )
 def hold_gate(tracking: Tracking, name: str, number: int) -> Gate:
     """Evaluate the gate: compare a version with the current champion and its recipe's rules."""
-    with activity(f"{name} version {number}: holding the gate"):
+    with activity(f"{name} version {number}: evaluating the gate"):
         return hold(tracking, name, number)
 
 
@@ -38,7 +38,7 @@ def promote_model(
     tracking: Tracking, gate: Gate, force: bool = False, approval: Approval | None = None
 ) -> Promotion | GateRefused:
     """Move the aliases if the gate allows it. A refusal is returned, not raised."""
-    with activity(f"{gate.name} version {gate.version}: trying it in a process of its own"):
+    with activity(f"{gate.name} version {gate.version}: testing it in a fresh process"):
         try:
             with turn(gate.name):
                 outcome: Promotion | GateRefused = promote(

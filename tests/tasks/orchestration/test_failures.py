@@ -103,7 +103,7 @@ def test_a_refusal_is_completed_and_says_what_serves():
     assert state.is_completed()
     assert state.name == "Refused"
     assert state.message
-    assert state.message.startswith("accuracy is too low\nExit code 4. Next: nothing has to be")
+    assert state.message.startswith("accuracy is too low\nExit code 4. Next: no action needed")
     assert "champion version 3 stays" in state.message
     assert "`fourstage trace models:/small@champion`" in state.message
     none = refused({**decision, "champion": None}).message

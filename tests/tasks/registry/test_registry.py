@@ -447,7 +447,7 @@ def test_an_approval_is_none_of_a_version_that_fails_its_gate(
 
 @pytest.mark.parametrize("reason", ["", " \n"])
 def test_an_approval_has_a_reason(reason: str):
-    with pytest.raises(RecipeError, match="approval_reason: expected why"):
+    with pytest.raises(RecipeError, match="approval_reason: expected a reason why"):
         Approval("ada", reason)
 
 
@@ -557,7 +557,7 @@ def test_evidence_that_was_altered_decides_nothing(
     assert kept.metrics == version.metrics
     path = next(home.rglob("evaluation/version-1.json"))
     path.write_text(path.read_text().replace('"accuracy": 0.', '"accuracy": 1.'))
-    with pytest.raises(EnvironmentFault, match="not the one that was kept"):
+    with pytest.raises(EnvironmentFault, match="or was altered there"):
         read_evidence(tracking, version)
 
 
