@@ -95,7 +95,7 @@ def refused(decision: Mapping[str, Any], data: Any = None) -> State:
     stays = (
         f"champion version {champion} stays; `fourstage trace {address}` shows its lineage"
         if champion
-        else "there is no champion yet"
+        else "there is no champion"
     )
     told = (
         f"{decision['reason']}\nExit code {GateRefused.exit_code}. Next: no action needed,"

@@ -1,1 +1,1 @@
-"""MLflow's runs and logged models: the server, what is logged, published and found again."""
+"""MLflow tracking: connection, runs, metrics, logged models and their files."""

@@ -99,7 +99,7 @@ def test_a_terminal_shows_what_is_being_done_and_how_far_it_is(story: Story):
         assert step in shown
     for stage in ("general", "domain", "task", "finetune"):
         assert re.search(rf"stage {stage}  [━╌]+  1 of \d+  0:\d\d  loss \d", shown)
-    assert "trying it in a process of its own" in shown
+    assert "testing it in a fresh process" in shown
 
 
 def test_no_line_is_longer_than_the_terminal_is_wide(story: Story):

@@ -140,5 +140,5 @@ def test_old_copies_of_versions_go_and_new_ones_stay(home, old, tracking: Tracki
 def test_what_cannot_be_read_of_a_last_run_stops_the_sweep_by_name(home: Path):
     (home / "recipes").mkdir()
     (home / "recipes" / "small.json").write_text('{"half', encoding="utf-8")
-    with pytest.raises(EnvironmentFault, match="can.t read the artifacts of the last run of small"):
+    with pytest.raises(EnvironmentFault, match=r"small.json: can't read the artifacts of the last"):
         list(remembered())
