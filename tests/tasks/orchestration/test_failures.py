@@ -65,7 +65,7 @@ def test_the_next_command_is_the_whole_one():
             "fourstage compare a b --equal tokens --contrast b:a --seeds 1,2",
         ),
     ):
-        assert f"then `{typed}` goes on." in state.message
+        assert f"then `{typed}` continues." in state.message
 
 
 @pytest.mark.parametrize(
