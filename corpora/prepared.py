@@ -32,6 +32,11 @@ class PreparedRow:
     split: str
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Its texts, in order."""
+        return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
+
+    @property
     def whole(self) -> str:
         """Both texts of a pair, joined."""
         return self.text if self.text_pair is None else f"{self.text} {self.text_pair}"

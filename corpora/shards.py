@@ -7,6 +7,7 @@ maps it: the arrays of a document are views of the file, valid as long as the re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +40,9 @@ ROWS = pyarrow.schema(
         pyarrow.field("id", pyarrow.string(), nullable=False),
         pyarrow.field("split", pyarrow.string(), nullable=False),
         pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
-        pyarrow.field("pair_token_ids", pyarrow.list_(pyarrow.int32()), nullable=True),
-        # Tokens of each word of the first text; words end at blanks.
+        pyarrow.field("text_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
+        # The last text and the tokens of each of its words, if a head reads words.
+        pyarrow.field("passage", pyarrow.string(), nullable=True),
         pyarrow.field("word_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("answer", pyarrow.string(), nullable=False),
     ]
@@ -109,40 +111,39 @@ class RowWriter(TableWriter):
         self,
         id: str,  # noqa: A002 (the column's name)
         split: str,
-        token_ids: np.ndarray,
-        pair_token_ids: np.ndarray | None,
-        word_lengths: np.ndarray,
+        texts: Sequence[np.ndarray],
         answer: str,
+        passage: str | None = None,
+        word_lengths: Sequence[int] = (),
     ) -> None:
         """Add one row.
 
         Args:
             id: The row's.
             split: ``train``, ``dev`` or ``test``.
-            token_ids: (n,) int32.
-            pair_token_ids: (m,) int32, or None.
-            word_lengths: (words,) int32, summing to n.
+            texts: Token ids of each text, one or more of (n,) int32.
             answer: What is right, as the dataset writes it; empty for none.
+            passage: The last text as written, if a head reads its words.
+            word_lengths: (words,) tokens of each word of the passage, summing to those of the last
+                text.
         """
-        tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
-        words = np.ascontiguousarray(word_lengths, dtype=np.int32)
-        if int(words.sum()) != len(tokens):
+        words = np.array(word_lengths, dtype=np.int32)
+        if passage is not None and int(words.sum()) != len(texts[-1]):
             raise ValueError(
-                f"expected word lengths that sum to {len(tokens)} tokens, got {int(words.sum())}"
+                f"expected word lengths that sum to {len(texts[-1])} tokens, got {words.sum()}"
             )
-        pair = None
-        if pair_token_ids is not None:
-            pair = np.ascontiguousarray(pair_token_ids, dtype=np.int32)
+        tokens = np.concatenate(texts).astype(np.int32)
         self.add(
             {
                 "id": id,
                 "split": split,
                 "token_ids": tokens,
-                "pair_token_ids": pair,
+                "text_lengths": np.array([len(text) for text in texts], np.int32),
+                "passage": passage,
                 "word_lengths": words,
                 "answer": answer,
             },
-            4 * len(tokens) + 4 * len(words) + (0 if pair is None else 4 * len(pair)) + 64,
+            4 * len(tokens) + 4 * len(words) + 4 * len(passage or "") + 64,
         )
 
 
@@ -269,8 +270,6 @@ class TokenisedRows(_Mapped):
     def __init__(self, path: Path | str, split: str | None = None):
         super().__init__(path, split, ROWS)
         self._answers = self._strings("answer")
-        pairs = [batch.column("pair_token_ids").is_valid() for batch in self._batches]
-        self._has_pair = [pair.to_numpy(zero_copy_only=False) for pair in pairs]
 
     @property
     def answers(self) -> list[str]:
@@ -279,18 +278,24 @@ class TokenisedRows(_Mapped):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Number of tokens of each row, including its second text, (rows,) int64."""
-        return self._lengths("token_ids") + self._lengths("pair_token_ids")
+        """Number of tokens of each row, of all its texts, (rows,) int64."""
+        return self._lengths("token_ids")
 
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
-        """Token ids (n,) int32 of each text of row `i`, one or two; views."""
+        """Token ids (n,) int32 of each text of row `i`; views."""
         i = self._check(i)
-        if self._has_pair[self._batch_of[i]][self._row_of[i]]:
-            return self._slice("token_ids", i), self._slice("pair_token_ids", i)
-        return (self._slice("token_ids", i),)
+        ids, lengths = self._slice("token_ids", i), self._slice("text_lengths", i).tolist()
+        ends = [*accumulate(lengths, initial=0)]
+        return tuple(ids[start:end] for start, end in pairwise(ends))
+
+    def passage(self, i: int) -> str:
+        """The last text of row `i` as written; empty if no head reads its words."""
+        i = self._check(i)
+        column = self._batches[self._batch_of[i]].column("passage")
+        return column[int(self._row_of[i])].as_py() or ""
 
     def word_lengths(self, i: int) -> np.ndarray:
-        """Tokens of each word of row `i`'s first text, (words,) int32; a view."""
+        """Tokens of each word of `passage`, (words,) int32; a view."""
         return self._slice("word_lengths", self._check(i))
 
 

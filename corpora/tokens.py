@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -84,29 +83,6 @@ def tokenize(
     if pieces.gazetteer is not None:
         facts["coverage"] = {kind: inside / total for kind, inside in in_names.items()}
     return facts, often
-
-
-def word_lengths(
-    tokenizer: Any, texts: Sequence[str], encoded: Sequence[np.ndarray]
-) -> list[np.ndarray]:
-    """Tokens of each word of each text, (words,) int32; words end at blanks.
-
-    A word has the tokens that it has alone, with the blanks before it. A tokenizer
-    that joins words gives a text whose words can't be told apart: it counts as one word.
-
-    Args:
-        tokenizer: With ``encode``.
-        texts: Texts.
-        encoded: (n,) token ids of each.
-    """
-    words = [re.findall(r"\s*\S+", text) for text in texts]
-    alone = iter(tokenizer.encode([word for ws in words for word in ws]))
-    found = []
-    for ids, ws in zip(encoded, words, strict=True):
-        lengths = np.array([len(next(alone)) for _ in ws], np.int32)
-        same = int(lengths.sum()) == len(ids)
-        found.append(lengths if same else np.array([len(ids)], np.int32))
-    return found
 
 
 def _joined(

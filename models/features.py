@@ -17,6 +17,10 @@ MASK_WEIGHTS = "mask_weights"  # (B, M) float32, loss weights: 0 for an unused s
 TARGET_IDS = "target_ids"  # (B, S) int32, what a decoder writes
 TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
 LABELS = "labels"  # (B,) int32, label ids
+WORD_STARTS = "word_starts"  # (B, T) int32, position of each word's first token
+WORD_ENDS = "word_ends"  # (B, T) int32, position of each word's last token
+WORD_MASK = "word_mask"  # (B, T) int32, 1 = word, 0 = unused slot or a word without tokens
+TAG_LABELS = "tag_labels"  # (B, T) int32, tag of each word, -1 for none
 ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only fills a batch
 
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these

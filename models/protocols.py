@@ -67,10 +67,14 @@ class TokenisedRows(Protocol):
         """Token ids of row `i`: one (n,) int32 array per text."""
         ...
 
-    def word_lengths(self, i: int) -> np.ndarray:
-        """Number of tokens in each word of row `i`'s first text, (words,) int32.
+    def passage(self, i: int) -> str:
+        """Row `i`'s last text as written; only if the head has ``READS_WORDS``."""
+        ...
 
-        Words are separated by whitespace.
+    def word_lengths(self, i: int) -> np.ndarray:
+        """Number of tokens in each word of `passage`, (words,) int32 (`models.words`).
+
+        Their sum is the length of the last of `texts`; only if the head has ``READS_WORDS``.
         """
         ...
 
@@ -193,7 +197,7 @@ class Network(Protocol):
 
 
 class Objective(Protocol):
-    """How examples are made and scored; one per file in ``objectives`` or ``heads``.
+    """How examples are made and scored; one per file in ``objectives``, or in ``heads`` (`Head`).
 
     Built as ``Cls(context, **settings)`` with the recipe's settings. The file also defines
     module-level literals:
@@ -206,10 +210,8 @@ class Objective(Protocol):
     - ``MEASURED`` (optional): the settings for measuring its loss on held-out text. Without it, the
       held-out loss is not measured.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
-    - ``ANSWERS`` (heads only): its kind of `Answers`.
 
-    A head also has the attribute ``targets``: the batch keys of the correct answers, which are
-    removed for prediction. An objective that does not start from random weights (distillation
+    An objective that does not start from random weights (distillation
     starts from its teacher) also has ``initialise(network, scorers)``, called once at the start of
     a first stage.
     """
@@ -239,7 +241,30 @@ class Objective(Protocol):
         ...
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Any]:
-        """The scorer's predictions in readable form; for a head, one `Answer` per row."""
+        """The scorer's predictions in readable form."""
+        ...
+
+
+class Head(Objective, Protocol):
+    """An objective of fine-tuning, which answers rows; one per file in ``heads``.
+
+    It has two more literals: ``ANSWERS``, its kind of `Answers`, and ``READS_WORDS`` (optional):
+    the last text of each row is tokenised word by word. It has `answer` and no `decode`. The
+    entries of its index are row numbers, or structured with a field ``row``.
+    """
+
+    targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction
+
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The answer to a row.
+
+        Args:
+            rows: Tokenised rows; their correct answers are not used.
+            row: The row's number.
+            outputs: The scorer's predictions for each entry of the row, in the index's order.
+        """
         ...
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from models.protocols import Answer, Context, TokenisedRows, Tokenizer
+import numpy as np
+
+from models.protocols import Answer, Context, Head, Index, TokenisedRows, Tokenizer
 from models.reading import where_read
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
@@ -49,7 +51,9 @@ class RowPredictor:
         context: Tokenizer, sequence length, label names.
     """
 
-    def __init__(self, network: Any, head: Any, scorer: Any, rows: TokenisedRows, context: Context):
+    def __init__(
+        self, network: Any, head: Head, scorer: Any, rows: TokenisedRows, context: Context
+    ):
         from models.inputs.batches import batches
 
         self._rows = rows
@@ -65,19 +69,28 @@ class RowPredictor:
         Args:
             go_on: Called after each batch; may raise to stop.
         """
-        found: dict[int, Answer] = {}
+        found: dict[int, Mapping[str, np.ndarray]] = {}
         for k, batch in enumerate(self._feed.iterate()):
             for name in self._head.targets:
                 batch.pop(name, None)
             if not self._traced:
                 self._model.trace_for(batch, lengths_vary=True)
                 self._traced = True
-            answers = self._head.decode(self._model.predict_on_batch(batch))
-            for (_, row), answer in zip(self._feed.members(k), answers, strict=True):
-                if row >= 0:
-                    found[row] = answer
+            predicted = self._model.predict_on_batch(batch)
+            for place, (_, example) in enumerate(self._feed.members(k)):
+                if example >= 0:
+                    found[example] = {name: value[place] for name, value in predicted.items()}
             go_on()
-        return [found[row] for row in range(len(self._rows))]
+        outputs: list[list[Mapping[str, np.ndarray]]] = [[] for _ in range(len(self._rows))]
+        for example, row in enumerate(rows_of(self._feed.feeds[0].index)):
+            outputs[row].append(found[example])
+        return [self._head.answer(self._rows, row, own) for row, own in enumerate(outputs)]
+
+
+def rows_of(index: Index) -> list[int]:
+    """The row of each entry of a head's index."""
+    entries = index.entries
+    return (entries["row"] if entries.dtype.names else entries).tolist()
 
 
 def predict(

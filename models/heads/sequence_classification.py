@@ -11,7 +11,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -110,20 +110,20 @@ class SequenceClassification:
         counts = np.bincount(labels[labels >= 0], minlength=len(self.context.label_names))
         return tuple(map(float, counts.sum() / (len(counts) * np.maximum(counts, 1))))
 
-    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[Answer]:
-        """The most likely label of each row; the details are the probabilities of all labels."""
-        logits = np.asarray(outputs[keys.LOGITS], np.float64)
-        shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
-        shares /= shares.sum(axis=-1, keepdims=True)
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The row's most likely label; the details are the probabilities of all labels."""
+        (entry,) = outputs
+        logits = np.asarray(entry[keys.LOGITS], np.float64)
+        shares = np.exp(logits - logits.max())
+        shares /= shares.sum()
         names = self.context.label_names
-        return [
-            Answer(
-                names[int(row.argmax())],
-                float(row.max()),
-                dict(zip(names, row.tolist(), strict=True)),
-            )
-            for row in shares
-        ]
+        return Answer(
+            names[int(shares.argmax())],
+            float(shares.max()),
+            dict(zip(names, shares.tolist(), strict=True)),
+        )
 
 
 class _SequenceClassificationScorer(ScorerLayer):

@@ -65,17 +65,29 @@ def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> B
     part around its markers (`window_start`).
 
     Returns:
+        As `framed`.
+    """
+    length, marks = context.sequence_length, context.marks
+    return framed([_cut(rows.texts(int(row)), length, marks) for row in entries], context)
+
+
+def framed(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:
+    """The token ids of rows between special tokens, padded to a common length.
+
+    Args:
+        rows: One or two texts each, which fit in the sequence length.
+        context: The stage's constants.
+
+    Returns:
         token_ids, segment_ids, padding_mask (B, T') int32; T' is the shortest of `row_lengths` that
         fits the longest row.
     """
     tokenizer = context.tokenizer
-    length, marks = context.sequence_length, context.marks
-    cut = [_cut(rows.texts(int(row)), length, marks) for row in entries]
-    longest = max(1 + sum(len(text) + 1 for text in texts) for texts in cut)
+    longest = max(1 + sum(len(text) + 1 for text in texts) for texts in rows)
     width = next(length for length in row_lengths(context.sequence_length) if length >= longest)
-    ids = np.full((len(cut), width), tokenizer.pad_id, np.int32)
+    ids = np.full((len(rows), width), tokenizer.pad_id, np.int32)
     segments, mask = np.zeros_like(ids), np.zeros_like(ids)
-    for row, texts in enumerate(cut):
+    for row, texts in enumerate(rows):
         end = 0
         ids[row, 0] = tokenizer.cls_id
         for number, text in enumerate(texts):

@@ -222,6 +222,8 @@ class Layout:
             units["sentences"] = source.sentences
         if source.markings:
             units["markings"] = list(source.markings)
+        if self._reads_words(name):
+            units["words"] = True
         self._add(
             tokens_step(name),
             "rows" if source.is_dataset else "tokens",
@@ -258,6 +260,15 @@ class Layout:
             for stage in self.recipe.stages
             for name in stage.objectives
         )
+
+    def _reads_words(self, name: str) -> bool:
+        """Whether a dataset's last text is tokenised word by word for the head."""
+        from models.catalogue import literals
+
+        finetune = self.recipe.finetune
+        if finetune is None or finetune.head is None or finetune.dataset != name:
+            return False
+        return bool(literals("heads", finetune.head, self.folders).get("READS_WORDS"))
 
     def _contract_of_tokens(self, name: str) -> None:
         self._promises(contract_step(tokens_step(name)), self.suites["tokens"], tokens_step(name))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from corpora.pieces import Pieces
-from corpora.tokens import BATCH, batches, tokenize, word_lengths
+from corpora.tokens import BATCH, batches, tokenize
 from corpora.unlabelled import unlabelled
 from tasks.steps.durable import durable
 from tasks.steps.tokens import DOCUMENTS, PROFILE, ROWS, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.kept import kept_rows, kept_texts
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from corpora.prepared import PreparedRow
+    from corpora.shards import RowWriter
+    from models.protocols import Tokenizer
 
 
 @durable()
@@ -41,17 +48,34 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     rows = list(kept_rows(dataset, step.inputs["contract"]))
     with RowWriter(folder / ROWS) as writer:
         for some in batches(rows, BATCH):
-            first = tokenizer.encode([row.text for row in some])
-            second = tokenizer.encode([row.text_pair or "" for row in some])
-            words = word_lengths(tokenizer, [row.text for row in some], first)
-            for row, ids, pair_ids, lengths in zip(some, first, second, words, strict=True):
-                pair = None if row.text_pair is None else pair_ids
-                writer.add_row(row.id, row.split, ids, pair, lengths, row.label)
+            add = _add_word_by_word if step.step.settings.get("words") else _add_rows
+            add(writer, tokenizer, some)
     markings = step.step.settings.get("markings", [])
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, _pieces(step, tokenizer), documents)
     labels = dataset.facts["labels"]  # in the order of a head's outputs
     return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
+
+
+def _add_rows(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:
+    encoded = iter(tokenizer.encode([text for row in rows for text in row.texts]))
+    for row in rows:
+        writer.add_row(row.id, row.split, [next(encoded) for _ in row.texts], row.label)
+
+
+def _add_word_by_word(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:
+    """Add rows whose last text's words are tokenised one by one, with the blanks before them."""
+    from models.words import words_of
+
+    words = [words_of(row.texts[-1]) for row in rows]
+    encoded = iter(tokenizer.encode([word for own in words for word in own]))
+    before = iter(tokenizer.encode([text for row in rows for text in row.texts[:-1]]))
+    for row, own in zip(rows, words, strict=True):
+        pieces = [next(encoded) for _ in own]
+        texts = [next(before) for _ in row.texts[:-1]]
+        texts.append(np.concatenate(pieces) if pieces else np.zeros(0, np.int32))
+        lengths = [len(piece) for piece in pieces]
+        writer.add_row(row.id, row.split, texts, row.label, row.texts[-1], lengths)
 
 
 def _tokenised(

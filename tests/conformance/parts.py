@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,11 @@ from tests.models.training.memory import RULE
 VOCABULARY_SIZE = 120
 LENGTH = 24
 BATCH_SIZE = 6
-LABELS = ("a", "b", "c")
-CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE), LENGTH, LABELS)
+CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE), LENGTH)
+# The answer to row i, by kind.
+ANSWERS = {
+    "label": lambda i: "abc"[i % 3],
+}
 FAMILIES = catalogue.names("families")
 
 
@@ -75,6 +78,8 @@ class Stage:
     scorers: dict[str, Any]
     model: StageModel
     batch: Batch
+    context: Context
+    data: Any
 
     def train(self, steps: int, rate: float = 1e-3, until: float = 0.0) -> list[float]:
         """Losses of `steps` updates on the one batch, or less: `until` a share of the first."""
@@ -110,14 +115,17 @@ def stage(
     """Network, scorers and one batch."""
     made_network = network(family, seed, **changes)
     named = {name: catalogue.find("objectives", name) for name in objectives}
+    context, data = CONTEXT, random_corpus(40, VOCABULARY_SIZE, seed=3)
     if head is not None:
         named[head] = catalogue.find("heads", head)
-    made = {name: found(CONTEXT, **settings(name, family)) for name, found in named.items()}
+        data = answered(head)
+        names = catalogue.answers_of(head).names(data.answers)
+        context = replace(CONTEXT, label_names=names, rows=data)
+    made = {name: found(context, **settings(name, family)) for name, found in named.items()}
     scorers = {name: objective.attach(made_network) for name, objective in made.items()}
-    data = labelled() if head is not None else random_corpus(40, VOCABULARY_SIZE, seed=3)
-    fed = batches({"data": (data, 1.0)}, list(made.values()), CONTEXT, BATCH_SIZE, seed=5)
+    fed = batches({"data": (data, 1.0)}, list(made.values()), context, BATCH_SIZE, seed=5)
     model = StageModel(made_network, scorers)
-    return Stage(made_network, made, scorers, model, fed.batch(0))
+    return Stage(made_network, made, scorers, model, fed.batch(0), context, data)
 
 
 def settings(objective: str, family: str) -> dict[str, Any]:
@@ -158,11 +166,12 @@ def save(made: Stage, family: str, folder: Path) -> Path:
     return folder
 
 
-def labelled() -> MemoryRows:
-    """Rows of all labels, some of them pairs."""
+def answered(head: str) -> MemoryRows:
+    """Rows with the answers of a head's kind, some of them pairs."""
+    answer = ANSWERS[catalogue.answers_name(head)]
     rng = np.random.default_rng(0)
 
     def text() -> list[int]:
         return rng.integers(5, VOCABULARY_SIZE, rng.integers(2, 9)).tolist()
 
-    return MemoryRows([(text(), text() if i % 2 else None, LABELS[i % 3]) for i in range(24)])
+    return MemoryRows([(text(), text() if i % 2 else None, answer(i)) for i in range(24)])

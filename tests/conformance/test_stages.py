@@ -11,9 +11,10 @@ import pytest
 
 from fourstage.errors import RecipeError
 from models import catalogue
+from models.evaluation.predict import RowPredictor
 from models.protocols import Capability
 from models.weights import load_weights, named_weights, save_weights
-from tests.conformance.parts import BATCH_SIZE, CONTEXT, Stage, stage, stages
+from tests.conformance.parts import BATCH_SIZE, Stage, stage, stages
 
 
 def name_of(case: tuple) -> str:
@@ -203,14 +204,23 @@ def test_predictions_can_be_decoded(case):
     made = stage(*case)
     _, predictions = made.scores()
     arrays = {key: keras.ops.convert_to_numpy(value) for key, value in predictions.items()}
-    for objective in made.objectives.values():
-        assert len(objective.decode(arrays)) == BATCH_SIZE
+    for name, objective in made.objectives.items():
+        if name in catalogue.names("heads"):
+            found = RowPredictor(
+                made.network, objective, made.scorers[name], made.data, made.context
+            ).answers()
+            answers = catalogue.answers_of(name)
+            said = [answer.text for answer in found]
+            assert len(answers.statistics(made.data.answers, [said])) == 1
+            assert all(0 <= answer.probability <= 1 for answer in found)
+        else:
+            assert len(objective.decode(arrays)) == BATCH_SIZE
 
 
 def test_examples_need_no_network_and_leave_the_clean_batch_alone(case):
     made = stage(*case)
     rng = np.random.default_rng(0)
-    assert all(objective.context is CONTEXT for objective in made.objectives.values())
+    assert all(objective.context is made.context for objective in made.objectives.values())
     batch = made.batch | {"unit_starts": np.ones(made.batch["token_ids"].shape, np.uint8)}
     for objective in made.objectives.values():
         before = {key: value.copy() for key, value in batch.items()}

@@ -64,20 +64,21 @@ def test_documents_are_views_and_travel_to_workers_as_a_path(tmp_path: Path):
 def test_rows_come_back_with_pairs_and_answers(tmp_path: Path):
     path = tmp_path / "rows.arrow"
     with RowWriter(path) as writer:
-        writer.add_row("a", "train", np.array([1, 2, 3]), None, np.array([2, 1]), "yes")
-        writer.add_row(
-            "b", "test", np.array([4]), np.array([5, 6], dtype=np.int64), np.array([1]), "no"
-        )
+        writer.add_row("a", "train", [np.array([1, 2, 3])], "yes", "ab c", [2, 1])
+        writer.add_row("b", "test", [np.array([4]), np.array([5, 6], dtype=np.int64)], "no")
         none = np.array([], dtype=np.int32)
-        writer.add_row("c", "train", none, none, none, "")
+        writer.add_row("c", "train", [none, none, none], "")
+        with pytest.raises(ValueError, match="sum to 2 tokens, got 1"):
+            writer.add_row("d", "train", [none, np.array([1, 2])], "", "a", [1])
     rows = TokenisedRows(path)
     assert rows.ids == ["a", "b", "c"]
     assert rows.answers == ["yes", "no", ""]
     assert rows.lengths.tolist() == [3, 3, 0]
     assert [text.tolist() for text in rows.texts(0)] == [[1, 2, 3]]
     assert [text.tolist() for text in rows.texts(1)] == [[4], [5, 6]]
-    assert len(rows.texts(2)) == 2
-    assert [rows.word_lengths(i).tolist() for i in range(3)] == [[2, 1], [1], []]
+    assert [len(text) for text in rows.texts(2)] == [0, 0, 0]
+    assert [rows.word_lengths(i).tolist() for i in range(3)] == [[2, 1], [], []]
+    assert [rows.passage(i) for i in range(3)] == ["ab c", "", ""]
     train = TokenisedRows(path, "train")
     assert train.ids == ["a", "c"]
     assert train.answers == ["yes", ""]

@@ -13,7 +13,7 @@ from corpora.preparation import prepare_dataset
 from corpora.prepared import PreparedRow, prepared_rows
 from corpora.shards import TokenisedCorpus
 from corpora.snapshot import take_snapshot
-from corpora.tokens import tokenize, word_lengths
+from corpora.tokens import tokenize
 from corpora.units import CAPITALISED, CASED, ENTITY, PHRASE, WORD
 from corpora.unlabelled import unlabelled
 from data_contracts.sources import load_source
@@ -235,20 +235,3 @@ def said_twice(ids: np.ndarray, length: int = 7) -> np.ndarray:
     for start in np.flatnonzero(times[kind.ravel()] > 1):
         found[start : start + length] = True
     return found
-
-
-def test_each_word_has_the_tokens_it_has_alone_and_joined_words_count_as_one():
-    texts = ["ab, a  \U0001f600 b", "", "是 ab"]
-    wordpiece = WordPiece([*SPECIAL_TOKENS, "a", "b", "##b", ",", "是"], lowercase=True)
-    for tokenizer in (wordpiece, learn(["a b, ab ab a b"] * 9, vocabulary_size=300)):
-        encoded = tokenizer.encode(texts)
-        lengths = word_lengths(tokenizer, texts, encoded)
-        assert [len(words) for words in lengths] == [4, 0, 2]
-        assert [int(words.sum()) for words in lengths] == [len(ids) for ids in encoded]
-
-    class Joined:
-        def encode(self, texts):
-            return [np.arange(len(text.split()) // 2) for text in texts]
-
-    (joined,) = word_lengths(Joined(), ["a b c d"], [np.arange(2)])
-    assert joined.tolist() == [2]

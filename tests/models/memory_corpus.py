@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.lib.recfunctions import structured_to_unstructured
@@ -44,9 +45,9 @@ class MemoryCorpus:
 
 
 class MemoryRows:
-    """Labelled rows: (token ids, second token ids or None, label)."""
+    """Labelled rows: (token ids, second token ids or None, label); each token is one word."""
 
-    def __init__(self, rows: Sequence[tuple[Sequence[int], Sequence[int] | None, str]]):
+    def __init__(self, rows: Sequence[tuple[Any, ...]]):
         self._rows = [
             tuple(np.array(ids, np.int32) for ids in texts if ids is not None) for *texts, _ in rows
         ]
@@ -58,8 +59,11 @@ class MemoryRows:
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
         return self._rows[i]
 
+    def passage(self, i: int) -> str:
+        return " ".join(map(str, self._rows[i][-1].tolist()))
+
     def word_lengths(self, i: int) -> np.ndarray:
-        return np.ones(len(self._rows[i][0]), np.int32)
+        return np.ones(len(self._rows[i][-1]), np.int32)
 
 
 @dataclass(frozen=True)

@@ -71,9 +71,10 @@ def test_balanced_without_weights_is_refused_when_a_loss_is_asked_and_fine_witho
 
 
 def test_predictions_are_names_with_probabilities():
-    decoded = SequenceClassification(CONTEXT).decode(
-        {"logits": np.log(np.array([[0.2, 0.7, 0.1], [0.5, 0.25, 0.25]]))}
-    )
+    decoded = [
+        SequenceClassification(CONTEXT).answer(ROWS, row, [{"logits": np.log(shares)}])
+        for row, shares in enumerate([[0.2, 0.7, 0.1], [0.5, 0.25, 0.25]])
+    ]
     assert [row.text for row in decoded] == ["method", "background"]
     assert [row.probability for row in decoded] == pytest.approx([0.7, 0.5])
     expected = dict(zip(NAMES, [0.2, 0.7, 0.1], strict=True))
@@ -82,7 +83,7 @@ def test_predictions_are_names_with_probabilities():
 
 
 def test_huge_scores_give_probabilities_all_the_same():
-    (row,) = SequenceClassification(CONTEXT).decode({"logits": np.array([[1e4, -1e4, 0.0]])})
+    row = SequenceClassification(CONTEXT).answer(ROWS, 0, [{"logits": np.array([1e4, -1e4, 0.0])}])
     assert row.details["background"] == row.probability == 1.0
 
 

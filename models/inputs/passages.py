@@ -1,0 +1,175 @@
+"""Passages: texts that are read word by word, in several windows where they are long.
+
+    words       0 1 2 3 4 5 6 7 8 9
+    windows     0 1 2 3 4 5
+                      3 4 5 6 7 8
+                            6 7 8 9
+    read in     0 0 0 0 1 1 1 2 2 2     the window in which a word has the most context
+
+Reference:
+    The windows and the rule of the most context: Devlin et al. 2019, arXiv 1810.04805, by the
+    published code for SQuAD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.inputs.rows import framed
+from models.protocols import Batch, Context, Index, TokenisedRows
+
+ENTRY = np.dtype([("row", np.int64), ("start", np.int32), ("end", np.int32)])
+_LEAST_ROOM = 2  # tokens of the passage in a window
+
+
+@dataclass(frozen=True)
+class Passages:
+    """The windows of rows whose last text is a passage; a text before it stands in every window.
+
+    Args:
+        context: The stage's constants.
+        stride: Tokens from the start of a window to that of the next; None for half of what a
+            window holds of the passage.
+
+    Raises:
+        RecipeError: The stride is below 1.
+    """
+
+    context: Context
+    stride: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.stride is not None and self.stride < 1:
+            raise RecipeError(f"head: stride: expected 1 or more tokens, got {self.stride}")
+
+    def windows(self, rows: TokenisedRows, row: int) -> list[tuple[int, int]]:
+        """First word, and word after the last, of each window of a row; one at least."""
+        lengths = np.maximum(rows.word_lengths(row), 0)
+        room = self._room(self._before(rows, row))
+        ends = np.cumsum(lengths)
+        starts = ends - lengths
+        stride = self.stride or max(room // 2, 1)
+        found, first = [], 0
+        while True:
+            begin = int(starts[first]) if len(lengths) else 0
+            end = int(np.searchsorted(ends, begin + room, side="right"))
+            end = min(max(end, first + 1), len(lengths))  # a word longer than a window is cut
+            found.append((first, end))
+            if end >= len(lengths):
+                return found
+            following = int(np.searchsorted(starts, begin + stride, side="right")) - 1
+            first = min(max(following, first + 1), end)
+
+    def index(self, rows: TokenisedRows) -> Index:
+        """Every window of every row, in order.
+
+        Raises:
+            ContractViolation: There are no rows.
+            RecipeError: The sequence length leaves no room for the passage.
+        """
+        if not len(rows):
+            raise ContractViolation("the dataset has no rows in this split")
+        entries: list[tuple[int, int, int]] = []
+        lengths: list[int] = []
+        several = 0
+        for row in range(len(rows)):
+            before = self._before(rows, row)
+            frame = 2 + (len(before) + 1 if before is not None else 0)
+            of_words, windows = rows.word_lengths(row), self.windows(rows, row)
+            several += len(windows) > 1
+            for start, end in windows:
+                entries.append((row, start, end))
+                tokens = min(int(of_words[start:end].sum()), self._room(before))
+                lengths.append(frame + tokens)
+        return Index(
+            np.array(entries, ENTRY),
+            np.array(lengths, np.int64),
+            by_length=True,
+            details={"windows": len(entries), "rows_of_several_windows": several},
+        )
+
+    def segments(self, rows: TokenisedRows, entries: np.ndarray) -> tuple[Batch, list[np.ndarray]]:
+        """The windows of a batch, and where their words lie.
+
+        Args:
+            rows: Tokenised rows, with words.
+            entries: (B,) of `ENTRY`.
+
+        Returns:
+            token_ids, segment_ids and padding_mask (B, T); and for each window (words, 2) the
+            positions of each word's first token and of the one after its last, equal for a word
+            without tokens.
+        """
+        texts, places = [], []
+        for row, start, end in entries.tolist():
+            before = self._before(rows, row)
+            lengths = rows.word_lengths(row)
+            room = self._room(before)
+            first = int(lengths[:start].sum())
+            ends = np.minimum(np.cumsum(lengths[start:end]), room)
+            window = rows.texts(row)[-1][first : first + (int(ends[-1]) if len(ends) else 0)]
+            begin = 1 if before is None else 2 + len(before)
+            places.append(np.stack([begin + np.append(0, ends[:-1]), begin + ends], axis=1))
+            texts.append((window,) if before is None else (before, window))
+        return framed(texts, self.context), places
+
+    def most_context(self, windows: Sequence[tuple[int, int]], num_words: int) -> np.ndarray:
+        """The number of the window in which each word has the most context, (words,) int64.
+
+        The context of a word is the smaller number of words on either side; between equals the
+        longer window counts, then the earlier.
+        """
+        best = np.full(num_words, -1.0)
+        chosen = np.zeros(num_words, np.int64)
+        for number, (start, end) in enumerate(windows):
+            words = np.arange(start, end)
+            context = np.minimum(words - start, end - 1 - words) + 0.01 * (end - start)
+            better = context > best[start:end]
+            best[start:end] = np.where(better, context, best[start:end])
+            chosen[start:end] = np.where(better, number, chosen[start:end])
+        return chosen
+
+    def _before(self, rows: TokenisedRows, row: int) -> np.ndarray | None:
+        """The text before the passage, cut to half of the sequence; None if there is none."""
+        texts = rows.texts(row)
+        if len(texts) == 1:
+            return None
+        return texts[0][: max((self.context.sequence_length - 3) // 2, 0)]
+
+    def _room(self, before: np.ndarray | None) -> int:
+        """Tokens of the passage that fit in a window."""
+        frame = 2 if before is None else 3 + len(before)
+        room = self.context.sequence_length - frame
+        if room < _LEAST_ROOM:
+            raise RecipeError(
+                f"sequence_length: {self.context.sequence_length} leaves {room} tokens of a window"
+                " for the passage; raise it"
+            )
+        return room
+
+
+def word_positions(
+    places: Sequence[np.ndarray], width: int, last: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where a batch's words are read.
+
+    Args:
+        places: As `Passages.segments` returns them.
+        width: T.
+        last: Each word's last token instead of its first.
+
+    Returns:
+        (B, T) int32 positions; (B, T) int32, 1 where there is a word with tokens. Slot w is word w
+        of the window.
+    """
+    positions = np.zeros((len(places), width), np.int32)
+    mask = np.zeros_like(positions)
+    for row, of_words in enumerate(places):
+        some = of_words[: min(len(of_words), width)]
+        positions[row, : len(some)] = np.minimum(some[:, 1] - 1 if last else some[:, 0], width - 1)
+        mask[row, : len(some)] = some[:, 1] > some[:, 0]
+    return positions * mask, mask

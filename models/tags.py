@@ -1,0 +1,81 @@
+"""Tags of words and the spans they stand for, under the schemes IOB2 and BIOES.
+
+words   Angela  Merkel  visited  New    York   .
+IOB2    B-PER   I-PER   O        B-LOC  I-LOC  O
+BIOES   B-PER   E-PER   O        B-LOC  E-LOC  O      (S-… for a span of one word)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+OUTSIDE = "O"
+SCHEMES = {"iob2": "BI", "bioes": "BIES"}  # the prefixes of each
+
+WordSpan = tuple[int, int, str]  # first word, word after the last, type
+
+
+def tag_names(types: Sequence[str], scheme: str) -> tuple[str, ...]:
+    """``O``, then the tags of each type in turn."""
+    return (OUTSIDE, *(f"{prefix}-{kind}" for kind in types for prefix in SCHEMES[scheme]))
+
+
+def allowed(tags: Sequence[str], scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What may follow what.
+
+    Args:
+        tags: As `tag_names` gives them.
+        scheme: ``iob2`` or ``bioes``.
+
+    Returns:
+        (K, K) bool: whether column follows row; (K,) bool: whether a text starts with a tag; (K,)
+        bool: whether it ends with one.
+    """
+    closes = "E" in SCHEMES[scheme]
+    inside = np.array([tag[0] in "IE" for tag in tags])
+    opened = np.array([closes and tag[0] in "BI" for tag in tags])
+    goes_on = np.array([[a != OUTSIDE and a[2:] == b[2:] for b in tags] for a in tags])
+    if closes:
+        follows = np.where(opened[:, None], inside[None] & goes_on, ~inside[None])
+    else:
+        follows = ~inside[None] | goes_on
+    return follows, ~inside, ~opened
+
+
+def tags_of(spans: Iterable[WordSpan], num_words: int, scheme: str) -> list[str]:
+    """One tag per word; of spans that share a word, the first keeps it."""
+    tags = [OUTSIDE] * num_words
+    closes = "E" in SCHEMES[scheme]
+    for start, end, kind in spans:
+        if end <= start or any(tag != OUTSIDE for tag in tags[start:end]):
+            continue
+        tags[start:end] = [f"I-{kind}"] * (end - start)
+        tags[start] = f"B-{kind}"
+        if closes:
+            tags[end - 1] = f"S-{kind}" if end - start == 1 else f"E-{kind}"
+    return tags
+
+
+def spans_of(tags: Sequence[str]) -> list[WordSpan]:
+    """The spans that tags stand for, also of tags that are illegal under their scheme.
+
+    As the CoNLL scorer reads them: a span goes on with ``I-`` or ``E-`` of its type and ends after
+    ``E-`` or ``S-``; an ``I-`` or ``E-`` that goes on with nothing starts a span.
+    """
+    found: list[WordSpan] = []
+    start, kind = -1, ""
+    for place, tag in enumerate([*tags, OUTSIDE]):
+        prefix, its = tag[0], tag[2:]
+        if start >= 0 and not (prefix in "IE" and its == kind):
+            found.append((start, place, kind))
+            start = -1
+        if tag == OUTSIDE:
+            continue
+        if start < 0:
+            start, kind = place, its
+        if prefix in "ES":
+            found.append((start, place + 1, kind))
+            start = -1
+    return found
