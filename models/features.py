@@ -1,7 +1,7 @@
 """Names of the tensors in a batch and in a network's outputs, and the legend of shapes.
 
 B batch, T tokens, S target tokens, D width, F feed-forward width, H heads, K width per head,
-V vocabulary, M predicted positions per row, R read positions per row, L layers, N labels.
+V vocabulary, M predicted positions per row, R read positions per row, L layers, N labels, G tags.
 
 Masks are 1 at positions that are kept.
 """
@@ -21,6 +21,8 @@ WORD_STARTS = "word_starts"  # (B, T) int32, position of each word's first token
 WORD_ENDS = "word_ends"  # (B, T) int32, position of each word's last token
 WORD_MASK = "word_mask"  # (B, T) int32, 1 = word, 0 = unused slot or a word without tokens
 TAG_LABELS = "tag_labels"  # (B, T) int32, tag of each word, -1 for none
+START_LABELS = "start_labels"  # (B,) int32, slot of the first word of the answer, 0 for none
+END_LABELS = "end_labels"  # (B,) int32, slot of the last word
 ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only fills a batch
 
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
@@ -35,3 +37,7 @@ SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D)
 POOLED_OUTPUT = "pooled_output"  # (B, D)
 TOKEN_LOGITS = "token_logits"  # (B, M, V)
 LOGITS = "logits"  # (B, N)
+TAG_LOGITS = "tag_logits"  # (B, T, G), of each word
+TAG_TRANSITIONS = "tag_transitions"  # (B, G + 2, G), from tag to tag; then start, then end
+START_LOGITS = "start_logits"  # (B, T + 1), of each word and, first, of no answer
+END_LOGITS = "end_logits"  # (B, T + 1)

@@ -4,7 +4,7 @@
     windows     0 1 2 3 4 5
                       3 4 5 6 7 8
                             6 7 8 9
-    read in     0 0 0 0 1 1 1 2 2 2     the window in which a word has the most context
+    read in     0 0 0 0 0 1 1 1 2 2     the window in which a word has the most context
 
 Reference:
     The windows and the rule of the most context: Devlin et al. 2019, arXiv 1810.04805, by the
@@ -101,8 +101,7 @@ class Passages:
 
         Returns:
             token_ids, segment_ids and padding_mask (B, T); and for each window (words, 2) the
-            positions of each word's first token and of the one after its last, equal for a word
-            without tokens.
+            positions of the first and the last token of each of its `words`.
         """
         texts, places = [], []
         for row, start, end in entries.tolist():
@@ -113,25 +112,15 @@ class Passages:
             ends = np.minimum(np.cumsum(lengths[start:end]), room)
             window = rows.texts(row)[-1][first : first + (int(ends[-1]) if len(ends) else 0)]
             begin = 1 if before is None else 2 + len(before)
-            places.append(np.stack([begin + np.append(0, ends[:-1]), begin + ends], axis=1))
+            starts = np.concatenate([[0], ends])[:-1]
+            read = ends > starts
+            places.append(begin + np.stack([starts[read], ends[read] - 1], axis=1))
             texts.append((window,) if before is None else (before, window))
         return framed(texts, self.context), places
 
-    def most_context(self, windows: Sequence[tuple[int, int]], num_words: int) -> np.ndarray:
-        """The number of the window in which each word has the most context, (words,) int64.
-
-        The context of a word is the smaller number of words on either side; between equals the
-        longer window counts, then the earlier.
-        """
-        best = np.full(num_words, -1.0)
-        chosen = np.zeros(num_words, np.int64)
-        for number, (start, end) in enumerate(windows):
-            words = np.arange(start, end)
-            context = np.minimum(words - start, end - 1 - words) + 0.01 * (end - start)
-            better = context > best[start:end]
-            best[start:end] = np.where(better, context, best[start:end])
-            chosen[start:end] = np.where(better, number, chosen[start:end])
-        return chosen
+    def words(self, rows: TokenisedRows, row: int, start: int, end: int) -> np.ndarray:
+        """Numbers of the words of a window that have tokens."""
+        return start + np.flatnonzero(rows.word_lengths(row)[start:end])
 
     def _before(self, rows: TokenisedRows, row: int) -> np.ndarray | None:
         """The text before the passage, cut to half of the sequence; None if there is none."""
@@ -152,24 +141,51 @@ class Passages:
         return room
 
 
-def word_positions(
-    places: Sequence[np.ndarray], width: int, last: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Where a batch's words are read.
+def slots(places: Sequence[np.ndarray], width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where a batch's words are read, one slot per word.
 
     Args:
         places: As `Passages.segments` returns them.
         width: T.
-        last: Each word's last token instead of its first.
 
     Returns:
-        (B, T) int32 positions; (B, T) int32, 1 where there is a word with tokens. Slot w is word w
-        of the window.
+        (B, T) int32 positions of the first tokens; of the last; and 1 where a slot has a word.
     """
-    positions = np.zeros((len(places), width), np.int32)
-    mask = np.zeros_like(positions)
+    first = np.zeros((len(places), width), np.int32)
+    last, mask = np.zeros_like(first), np.zeros_like(first)
     for row, of_words in enumerate(places):
-        some = of_words[: min(len(of_words), width)]
-        positions[row, : len(some)] = np.minimum(some[:, 1] - 1 if last else some[:, 0], width - 1)
-        mask[row, : len(some)] = some[:, 1] > some[:, 0]
-    return positions * mask, mask
+        first[row, : len(of_words)] = of_words[:, 0]
+        last[row, : len(of_words)] = of_words[:, 1]
+        mask[row, : len(of_words)] = 1
+    return first, last, mask
+
+
+def words_of_span(places: np.ndarray, start: int, end: int) -> tuple[int, int]:
+    """First word, and word after the last, that characters `start` to `end` touch.
+
+    Args:
+        places: (words, 2) as `models.words.word_spans` returns them.
+        start: First character.
+        end: The character after the last.
+    """
+    return (
+        int(np.searchsorted(places[:, 1], start, side="right")),
+        int(np.searchsorted(places[:, 0], end, side="left")),
+    )
+
+
+def most_context(windows: Sequence[tuple[int, int]], num_words: int) -> np.ndarray:
+    """The number of the window in which each word has the most context, (words,) int64.
+
+    The context of a word is the smaller number of words on either side; between equals the
+    longer window counts, then the earlier.
+    """
+    best = np.full(num_words, -1.0)
+    chosen = np.zeros(num_words, np.int64)
+    for number, (start, end) in enumerate(windows):
+        words = np.arange(start, end)
+        context = np.minimum(words - start, end - 1 - words) + 0.01 * (end - start)
+        better = context > best[start:end]
+        best[start:end] = np.where(better, context, best[start:end])
+        chosen[start:end] = np.where(better, number, chosen[start:end])
+    return chosen

@@ -32,6 +32,9 @@ CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE), LENGTH)
 # The answer to row i, by kind.
 ANSWERS = {
     "label": lambda i: "abc"[i % 3],
+    # Words of one or two digits and a blank: this touches the first two at most.
+    "spans": lambda i: [f'[[0, 2, "{"ab"[i % 2]}"]]', "[]"][i % 3 == 2],
+    "extract": lambda i: ['[[0, "12"]]', "[]"][i % 3 == 2],
 }
 FAMILIES = catalogue.names("families")
 

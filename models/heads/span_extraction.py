@@ -1,0 +1,209 @@
+"""Extractive question answering: the answer is a part of the passage, or there is none.
+
+A start and an end are predicted for each word; "no answer" is scored at the first position. A
+passage that is too long is read in several windows. The best answer starts in the window in which
+its first word has the most context; it is given up for "no answer" if the latter scores higher by
+more than the threshold in every window. A window that does not contain the answer is trained on "no
+answer".
+
+Reference:
+    Devlin et al. 2019, arXiv 1810.04805, 4.2 and 4.3, by the published code for SQuAD; "no answer":
+    Rajpurkar et al. 2018, arXiv 1806.03822.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError
+from models import features as keys
+from models.inputs.passages import Passages, most_context, slots, words_of_span
+from models.layers.gather import gather_positions
+from models.layers.loss import cross_entropy
+from models.layers.projection import projection
+from models.layers.scorer import ScorerLayer
+from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.words import word_spans
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ("bidirectional",)
+PROVIDES = ()
+CHOOSES = 2
+PREPARES = False
+ANSWERS = "extract"
+READS_WORDS = True
+
+NOT_A_WORD = -1e4  # logit of a slot without a word
+
+
+class SpanExtraction:
+    """Both halves of extractive question answering.
+
+    Args:
+        context: The stage's constants.
+        longest_answer: Words of the longest answer.
+        no_answer_threshold: Nats by which "no answer" must score higher than the best answer. If
+            every training question has an answer, every question gets one.
+        dropout: Dropout rate of the word vectors, 0-1.
+        stride: Tokens from the start of a window to that of the next; None for half a window.
+
+    Raises:
+        RecipeError: `longest_answer` is below 1.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+    targets = (keys.START_LABELS, keys.END_LABELS)
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        longest_answer: int = 30,
+        no_answer_threshold: float = 0.0,
+        dropout: float = 0.0,
+        stride: int | None = None,
+    ):
+        if longest_answer < 1:
+            raise RecipeError(
+                "head.span_extraction.longest_answer: expected 1 or more words, got"
+                f" {longest_answer}"
+            )
+        self.context = context
+        self.longest_answer = longest_answer
+        self.no_answer_threshold = no_answer_threshold
+        self.dropout = dropout
+        self.passages = Passages(context, stride)
+
+    def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
+        """Every window of every row, in order."""
+        return self.passages.index(corpus)
+
+    def segments(
+        self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """Windows, where their words lie, and the slots in which the first answer lies."""
+        batch, places = self.passages.segments(corpus, entries)
+        starts, ends, mask = slots(places, batch[keys.TOKEN_IDS].shape[1])
+        found = np.array([self._slots(corpus, *entry) for entry in entries.tolist()], np.int32)
+        return batch | {
+            keys.WORD_STARTS: starts,
+            keys.WORD_ENDS: ends,
+            keys.WORD_MASK: mask,
+            keys.START_LABELS: found[:, 0],
+            keys.END_LABELS: found[:, 1],
+        }
+
+    def _slots(self, rows: TokenisedRows, row: int, start: int, end: int) -> tuple[int, int]:
+        """Slots of the answer's first and last word, from 1; 0 if it is not in the window."""
+        answers = json.loads(rows.answers[row] or "[]")
+        if not answers:
+            return 0, 0
+        first, text = answers[0]
+        touched = words_of_span(word_spans(rows.passage(row)), first, first + len(text))
+        words = self.passages.words(rows, row, start, end)
+        begin, behind = np.searchsorted(words, touched).tolist()
+        if touched[0] < start or touched[1] > end or behind <= begin:
+            return 0, 0
+        return begin + 1, behind
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Nothing to add."""
+        return batch
+
+    def attach(self, network: Any) -> _SpanExtractionScorer:
+        """The head: one dense layer with two outputs."""
+        return _SpanExtractionScorer(network, self.dropout)
+
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The best part of the passage, or none; the details have the score of "no answer"."""
+        windows = self.passages.windows(rows, row)
+        text = rows.passage(row)
+        places = word_spans(text)
+        source = most_context(windows, len(places))
+        best: tuple[float, int, int] | None = None
+        nothing, total = np.inf, -np.inf
+        for number, (window, entry) in enumerate(zip(windows, outputs, strict=True)):
+            words = self.passages.words(rows, row, *window)
+            starts, ends = (
+                np.asarray(entry[name], np.float64)[: len(words) + 1]
+                for name in (keys.START_LOGITS, keys.END_LOGITS)
+            )
+            nothing = min(nothing, starts[0] + ends[0])
+            scores = starts[1:, None] + ends[None, 1:]  # (words, words): first word, last word
+            lengths = np.arange(len(words))[None] - np.arange(len(words))[:, None]
+            able = (lengths >= 0) & (lengths < self.longest_answer)
+            scores = np.where(able & (source[words] == number)[:, None], scores, -np.inf)
+            if not np.isfinite(scores).any():
+                continue
+            total = np.logaddexp(total, np.logaddexp.reduce(scores, axis=None))
+            first, last = np.unravel_index(scores.argmax(), scores.shape)
+            if best is None or scores[first, last] > best[0]:
+                best = float(scores[first, last]), int(words[first]), int(words[last])
+        may_be_nothing = bool(self.context.label_names) or best is None
+        total = np.logaddexp(total, nothing) if may_be_nothing else total
+        if best is None or (may_be_nothing and nothing - best[0] > self.no_answer_threshold):
+            return Answer("[]", float(np.exp(nothing - total)), {"no_answer": 0.0})
+        score, first, last = best
+        start, end = int(places[first, 0]), int(places[last, 1])
+        return Answer(
+            json.dumps([[start, text[start:end]]], ensure_ascii=False),
+            float(np.exp(score - total)),
+            {"no_answer": float(nothing - score)},
+        )
+
+
+class _SpanExtractionScorer(ScorerLayer):
+    """Logits of start and end for each word; the loss is the mean of both."""
+
+    reads = (keys.WORD_STARTS, keys.WORD_ENDS)
+
+    def __init__(self, network: Any, dropout: float):
+        dtype = network.dtype_policy.name
+        super().__init__(name="span_extraction", dtype=dtype, autocast=False)
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
+        self.output_projection = projection(2, name="output", dtype=dtype)
+        self.output_projection.build((None, None, network.hidden_dim))
+        self.built = True
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss, share of correct borders, and the logits (B, T + 1); slot 0 is no answer."""
+        sequence = outputs[keys.SEQUENCE_OUTPUT]
+        unused = (1.0 - ops.cast(batch[keys.WORD_MASK], "float32")) * NOT_A_WORD
+        logits = []
+        for side, name in enumerate((keys.WORD_STARTS, keys.WORD_ENDS)):
+            first = ops.zeros_like(batch[name][:, :1])
+            positions = ops.concatenate([first, batch[name]], axis=1)
+            words = ops.cast(gather_positions(sequence, positions), "float32")
+            scores = self.output_projection(self.dropout(words, training=training))
+            scores = ops.cast(scores[:, :, side], "float32")
+            logits.append(ops.concatenate([scores[:, :1], scores[:, 1:] + unused], axis=1))
+        predictions = {keys.START_LOGITS: logits[0], keys.END_LOGITS: logits[1]}
+        if keys.START_LABELS not in batch:
+            return {}, predictions
+        weights = ops.ones_like(unused[:, 0])
+        if keys.ROW_WEIGHTS in batch:
+            weights = ops.cast(batch[keys.ROW_WEIGHTS], "float32")
+        sides = [
+            cross_entropy(scores, batch[name], weights)
+            for scores, name in zip(logits, self.targets, strict=True)
+        ]
+        return {
+            name: (sides[0][name][0] + sides[1][name][0], 2.0 * sides[0][name][1])
+            for name in ("loss", "accuracy")
+        }, predictions
+
+    targets = SpanExtraction.targets

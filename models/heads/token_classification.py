@@ -1,0 +1,202 @@
+"""Tagging of words, for entities and other spans of a text; with a CRF if asked.
+
+A tag is predicted from the first token of each word. A text that is too long is read in several
+windows, each word in the window where it has the most context. The tags follow a scheme (IOB2 or
+BIOES), and an answer is the spans they stand for.
+
+Reference:
+    Devlin et al. 2019, arXiv 1810.04805, 5.3 (without a CRF); with a CRF: Lample et al. 2016,
+    arXiv 1603.01360, 2.2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError, UnknownNameError
+from models import features as keys
+from models.inputs.passages import Passages, most_context, slots, words_of_span
+from models.layers.crf import LinearChainCRF, best_tags
+from models.layers.gather import gather_positions
+from models.layers.loss import cross_entropy
+from models.layers.projection import projection
+from models.layers.scorer import ScorerLayer
+from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.tags import SCHEMES, allowed, spans_of, tag_names, tags_of
+from models.words import word_spans
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ()
+PROVIDES = ()
+CHOOSES = 2
+PREPARES = False
+ANSWERS = "spans"
+READS_WORDS = True
+
+
+class TokenClassification:
+    """Both halves of tagging.
+
+    Args:
+        context: The stage's constants, with the types of spans.
+        crf: Score neighbouring tags together and allow legal sequences only.
+        scheme: ``iob2`` or ``bioes``.
+        dropout: Dropout rate of the word vectors, 0-1.
+        stride: Tokens from the start of a window to that of the next; None for half a window.
+
+    Raises:
+        RecipeError: The training rows have no spans.
+        UnknownNameError: `scheme` is unknown.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+    targets = (keys.TAG_LABELS,)
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        crf: bool = False,
+        scheme: str = "iob2",
+        dropout: float = 0.1,
+        stride: int | None = None,
+    ):
+        if scheme not in SCHEMES:
+            raise UnknownNameError(
+                "head.token_classification.scheme", str(scheme), "a tag scheme", SCHEMES
+            )
+        if not context.label_names:
+            raise RecipeError("head.token_classification: the training rows have no spans at all")
+        self.context = context
+        self.scheme = scheme
+        self.crf = crf
+        self.dropout = dropout
+        self.tags = tag_names(context.label_names, scheme)
+        self.passages = Passages(context, stride)
+
+    def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
+        """Every window of every row, in order."""
+        return self.passages.index(corpus)
+
+    def segments(
+        self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """Windows, where their words start, and the tag of each word."""
+        batch, places = self.passages.segments(corpus, entries)
+        positions, _, _ = slots(places, batch[keys.TOKEN_IDS].shape[1])
+        labels = np.full_like(positions, -1)
+        number = {tag: i for i, tag in enumerate(self.tags)}
+        for place, (row, start, end) in enumerate(entries.tolist()):
+            if corpus.answers[row]:
+                tags = self._tags(corpus, row, start, end)
+                labels[place, : len(tags)] = [number.get(tag, -1) for tag in tags]
+        return batch | {
+            keys.WORD_STARTS: positions,
+            keys.TAG_LABELS: labels,
+        }
+
+    def _tags(self, rows: TokenisedRows, row: int, start: int, end: int) -> list[str]:
+        """The correct tag of each word of a window that has tokens.
+
+        A span that ends inside a word takes all of it. A span that reaches beyond the window begins
+        or ends at its border, so that the tags are legal.
+        """
+        places = word_spans(rows.passage(row))
+        words = self.passages.words(rows, row, start, end)
+        spans = []
+        for first, last, kind in json.loads(rows.answers[row]):
+            touched = words_of_span(places, first, last)
+            spans.append((*np.searchsorted(words, touched).tolist(), kind))
+        return tags_of(spans, len(words), self.scheme)
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Nothing to add."""
+        return batch
+
+    def attach(self, network: Any) -> _TokenClassificationScorer:
+        """The head: dropout and one dense layer, and a CRF if asked."""
+        crf = LinearChainCRF(*allowed(self.tags, self.scheme), name="crf") if self.crf else None
+        return _TokenClassificationScorer(network, len(self.tags), self.dropout, crf)
+
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The spans of a row; the probability is that of all tags together."""
+        windows = self.passages.windows(rows, row)
+        places = word_spans(rows.passage(row))
+        source = most_context(windows, len(places))
+        tags = ["O"] * len(places)
+        total = 0.0
+        for number, (window, entry) in enumerate(zip(windows, outputs, strict=True)):
+            words = self.passages.words(rows, row, *window)
+            if not len(words):
+                continue
+            found, log_probability = self._decoded(entry, len(words))
+            total += log_probability
+            for word, tag in zip(words.tolist(), found.tolist(), strict=True):
+                if source[word] == number:
+                    tags[word] = self.tags[tag]
+        spans = [
+            [int(places[start, 0]), int(places[end - 1, 1]), kind]
+            for start, end, kind in spans_of(tags)
+        ]
+        return Answer(json.dumps(spans, ensure_ascii=False), float(np.exp(total)))
+
+    def _decoded(self, entry: Mapping[str, np.ndarray], num_words: int) -> tuple[np.ndarray, float]:
+        """The tags of a window's words and their log-probability."""
+        logits = np.asarray(entry[keys.TAG_LOGITS], np.float64)[:num_words]
+        if self.crf:
+            scores = np.asarray(entry[keys.TAG_TRANSITIONS], np.float64)
+            return best_tags(logits, scores[:-2], scores[-2], scores[-1])
+        log_shares = logits - np.logaddexp.reduce(logits, axis=-1)[:, None]
+        return logits.argmax(axis=-1), float(log_shares.max(axis=-1).sum())
+
+
+class _TokenClassificationScorer(ScorerLayer):
+    """One logit per tag from the first token of each word; losses are nats per word."""
+
+    reads = (keys.WORD_STARTS,)
+
+    def __init__(self, network: Any, num_tags: int, dropout: float, crf: LinearChainCRF | None):
+        dtype = network.dtype_policy.name
+        super().__init__(name="token_classification", dtype=dtype, autocast=False)
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
+        self.output_projection = projection(num_tags, name="output", dtype=dtype)
+        self.crf = crf
+        self.output_projection.build((None, None, network.hidden_dim))
+        self.built = True
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss, accuracy, and the logits (B, T, G); without labels, only the logits."""
+        words = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.WORD_STARTS])
+        words = self.dropout(ops.cast(words, "float32"), training=training)
+        logits = ops.cast(self.output_projection(words), "float32")  # (B, T, G)
+        predictions = {keys.TAG_LOGITS: logits}
+        if self.crf is not None:
+            pairs, first, last = self.crf.scores()
+            table = ops.concatenate([pairs, first[None], last[None]], axis=0)[None]  # (1, G + 2, G)
+            predictions[keys.TAG_TRANSITIONS] = table + ops.zeros_like(logits[:, :1, :1])
+        if keys.TAG_LABELS not in batch:
+            return {}, predictions
+        labels = batch[keys.TAG_LABELS]
+        weights = ops.cast(labels >= 0, "float32")
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        known = ops.maximum(labels, 0)
+        scores = cross_entropy(logits, known, weights)
+        if self.crf is not None:
+            likelihood = self.crf.log_likelihood(logits, known, weights)
+            scores["loss"] = (-ops.sum(likelihood), ops.sum(weights))
+        return scores, predictions
