@@ -63,6 +63,32 @@ def clean(text: str) -> Cleaned:
     return Cleaned(text.strip(), removed)
 
 
+def place_after(before: str, after: str, start: int, end: int) -> tuple[int, int] | None:
+    """Where a part of a text is once the text is cleaned; None if that cannot be told.
+
+    Cleaning keeps the order of all characters but blanks, so they are counted.
+
+    Args:
+        before: The text.
+        after: The same, cleaned.
+        start: Where the part begins.
+        end: Where the character after it is.
+    """
+    part = clean(before[start:end]).text
+    first = _num_printed(clean(before[:start]).text)
+    printed = [place for place, character in enumerate(after) if not character.isspace()]
+    if not part or first >= len(printed):
+        return None
+    place = printed[first]
+    if after[place : place + len(part)] != part:
+        return None
+    return place, place + len(part)
+
+
+def _num_printed(text: str) -> int:
+    return sum(not character.isspace() for character in text)
+
+
 def _without_invisible(text: str) -> tuple[str, dict[str, int]]:
     removed: dict[str, int] = {}
     text = _LINE_ENDS.sub("\n", text).replace("\u2029", "\n\n")

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corpora.labels import STRUCTURE
-from corpora.reading import label_of
+from corpora.answers import STRUCTURE, label_of
 from fourstage.errors import ContractViolation, UnknownNameError, listed
 
 TEXTS = ("text", "sentence", "body", "content", "review", "message", "abstract", "text_a", "文本")

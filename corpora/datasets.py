@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,10 +18,12 @@ from typing import Any, Literal
 
 import pyarrow
 
+from corpora.answer_counts import answer_counts, check_learnable
+from corpora.answers import after_cleaning, names_in, num_in
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
 from corpora.identity import marked_form, normal_form, text_digest
-from corpora.labels import STRUCTURE, check_kinds, check_names, check_seen
+from corpora.labels import check_kinds, check_names, check_seen
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
 from corpora.reading import read_rows
@@ -50,6 +53,7 @@ _ROW_FIELDS = [
     pyarrow.field("label", pyarrow.string(), nullable=False),
     pyarrow.field("split", pyarrow.string(), nullable=False),
     pyarrow.field("location", pyarrow.string(), nullable=False),
+    pyarrow.field("choices", pyarrow.list_(pyarrow.string())),
 ]
 ROWS = pyarrow.schema(_ROW_FIELDS)
 SPOOL = pyarrow.schema([*_ROW_FIELDS, pyarrow.field("measures", pyarrow.string())])
@@ -61,6 +65,8 @@ def dataset_profile(measures: list[pyarrow.Field]) -> pyarrow.Schema:
         [
             *measures,
             pyarrow.field("label", pyarrow.string()),
+            pyarrow.field("num_answers", pyarrow.int64()),
+            pyarrow.field("number", pyarrow.float64()),
             pyarrow.field("text_pair_chars", pyarrow.int64()),
             pyarrow.field("duplicate_of_train", pyarrow.string()),
             pyarrow.field("contradictory", pyarrow.bool_()),
@@ -75,7 +81,9 @@ class _Known:
     id: str
     location: str
     split: Split | None
-    label: str
+    answer: str  # a label or number as it is; of a longer answer its digest
+    names: tuple[str, ...]  # in the answer: labels, or types of spans
+    num_answers: int
     same: str  # digest of the text with markings: equal means a repeated row
     plain: str  # digest without markings: equal means a shared text
     key: str  # what rows of one group share: the source's group, or the text
@@ -105,6 +113,7 @@ class DatasetWriter:
         self._kinds: Counter[str] = Counter()
         self._first_of_kind: dict[str, str] = {}
         self._cleaned_away: Counter[str] = Counter()
+        self._mended: Counter[str] = Counter()  # what was corrected in answers
         # With `rows_per_label`: for each label, a heap of the rows with the least digests.
         self._candidates: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
         self._details: dict[str, Any] = {}
@@ -139,7 +148,7 @@ class DatasetWriter:
         return ledger.counts
 
     def _read(self, snapshot: Snapshot, ledger: RejectionLog, spool: TableWriter) -> None:
-        listed = self._listed
+        listed = self._source.listed_splits
         makes_splits = not {"train", "dev", "test"} <= listed
         near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
         near_keys: list[str] = []
@@ -161,10 +170,13 @@ class DatasetWriter:
                 continue
             ids.add(identity)
             item = replace(item, id=identity)
-            row = self._cleaned(item, ledger)
-            if row is None:
+            cleaned = self._cleaned(item, ledger)
+            if cleaned is None:
                 continue
-            text, pair, measures = row
+            row, measures = cleaned
+            text, pair = row.text, row.text_pair
+            if row.choices:  # the same beginning with other choices is another text
+                pair = "\n".join(row.choices)
             plain_normal = normal_form(text, self._source.markings)
             plain = same = text_digest(text, plain_normal, pair)
             if self._source.markings:
@@ -184,35 +196,51 @@ class DatasetWriter:
                     near_keys.append(key)
                 else:
                     self._groups.merge(key, near_keys[match])
-            self._rows.append(_Known(item.id, item.location, split, item.label, same, plain, key))
+            self._rows.append(self._known(row, split, same, plain, key))
             spool.add(
                 {
-                    "id": item.id,
+                    "id": row.id,
                     "text": text,
-                    "text_pair": pair,
-                    "label": item.label,
+                    "text_pair": row.text_pair,
+                    "label": row.label,
                     "split": split or "",
-                    "location": item.location,
+                    "location": row.location,
+                    "choices": row.choices,
                     "measures": json.dumps(measures),
                 },
                 len(text) + len(pair or "") + 512,
             )
         if self._cleaned_away:
             self._details["characters_removed"] = dict(sorted(self._cleaned_away.items()))
+        if self._mended:
+            self._details["mended"] = dict(sorted(self._mended.items()))
 
-    def _cleaned(
-        self, row: Row, ledger: RejectionLog
-    ) -> tuple[str, str | None, dict[str, Any]] | None:
+    def _known(self, row: Row, split: Split | None, same: str, plain: str, key: str) -> _Known:
+        kind = self._source.answers
+        names = tuple(map(sys.intern, names_in(kind, row.label)))
+        short = kind in ("label", "number", "choice")
+        answer = row.label if short else hashlib.sha256(row.label.encode()).hexdigest()[:16]
+        number = num_in(kind, row.label)
+        return _Known(row.id, row.location, split, answer, names, number, same, plain, key)
+
+    def _cleaned(self, row: Row, ledger: RejectionLog) -> tuple[Row, dict[str, Any]] | None:
+        """The row with cleaned texts, and what was measured of it."""
         cleaned = clean(row.text)
-        pair = clean(row.text_pair) if row.text_pair is not None else None
-        if row.label_type == STRUCTURE and cleaned.text != row.text:
+        pair = None if row.text_pair is None else clean(row.text_pair).text
+        choices = row.choices and tuple(clean(choice).text for choice in row.choices)
+        kind = self._source.answers
+        before, after = (row.text, cleaned.text)
+        if kind == "extract":
+            before, after = (row.text_pair or "", pair or "")
+        label = after_cleaning(kind, row.label, before, after)
+        if label is None:
             ledger.reject(
                 Rejected(row.id, row.location, "cleaning would move the offsets of its label")
             )
             return None
         for kind, count in cleaned.removed.items():
             self._cleaned_away[kind] += count
-        if not cleaned.text or (pair is not None and not pair.text):
+        if not cleaned.text or pair == "" or (choices and "" in choices):
             ledger.remove(row.id, row.location, "empty")
             return None
         measures = measure(cleaned.text, self._source.language, cleaned.removed)
@@ -221,16 +249,13 @@ class DatasetWriter:
                 row.id, row.location, "shorter than minimum_words", str(measures["num_words"])
             )
             return None
-        return cleaned.text, pair.text if pair is not None else None, measures
-
-    @property
-    def _listed(self) -> set[Split]:
-        return {split for split in self._source.patterns if split is not None}
+        self._mended.update(row.mended)
+        row = replace(row, text=cleaned.text, text_pair=pair, label=label, choices=choices)
+        return row, measures
 
     def _check_labels(self) -> None:
         check_kinds(self._source.name, self._kinds, self._first_of_kind)
-        if STRUCTURE not in self._kinds:
-            check_names(self._source.name, Counter(row.label for row in self._rows))
+        check_names(self._source.name, Counter(name for row in self._rows for name in row.names))
 
     def _offer(self, label: str, identity: str, number: int, normal: str) -> None:
         """Make a row a candidate if its id's digest is among the least of its label."""
@@ -275,7 +300,8 @@ class DatasetWriter:
 
     def _split(self, gone: set[int]) -> list[Split]:
         """The split of every row: as listed; a split the source lacks is carved out of train."""
-        missing: list[Split] = [split for split in ("test", "dev") if split not in self._listed]
+        listed = self._source.listed_splits
+        missing: list[Split] = [split for split in ("test", "dev") if split not in listed]
         splits: list[Split] = []
         groups: dict[str, str] = {}
         for group in self._groups.subsets():
@@ -296,18 +322,19 @@ class DatasetWriter:
 
     def _give_back(self, splits: list[Split], gone: set[int], groups: dict[str, str]) -> None:
         """Return groups to train if carving took the last of a label from it."""
-        if STRUCTURE in self._kinds:
-            return
         while True:
             train = {
-                row.label
+                name
                 for number, row in enumerate(self._rows)
                 if splits[number] == "train" and number not in gone
+                for name in row.names
             }
             emptied = {
                 groups[row.key]
                 for number, row in enumerate(self._rows)
-                if row.split in (None, "train") and number not in gone and row.label not in train
+                if row.split in (None, "train")
+                and number not in gone
+                and not train.issuperset(row.names)
             }
             if not emptied:
                 return
@@ -388,7 +415,7 @@ class DatasetWriter:
             )
         by_text: defaultdict[str, set[str]] = defaultdict(set)
         for number in present:
-            by_text[self._rows[number].same].add(self._rows[number].label)
+            by_text[self._rows[number].same].add(self._rows[number].answer)
         self._contradictory = {same for same, labels in by_text.items() if len(labels) > 1}
         contradictory = [
             self._rows[number].id
@@ -399,27 +426,21 @@ class DatasetWriter:
             "rows": len(contradictory),
             "ids": contradictory[:_SHOWN],
         }
-        if STRUCTURE in self._kinds:
-            return []
-        labels = in_order(self._rows[number].label for number in train)
+        labels = in_order(name for number in train for name in self._rows[number].names)
         known = set(labels)
         unseen = [
-            (self._rows[number].label, splits[number], self._rows[number].id)
+            (name, splits[number], self._rows[number].id)
             for number in present
-            if self._rows[number].label not in known
+            for name in self._rows[number].names
+            if name not in known
         ]
         check_seen(self._source.name, labels, unseen)
-        self._details["labels"] = {
-            split: {
-                label: count
-                for label, count in sorted(
-                    Counter(
-                        self._rows[number].label for number in present if splits[number] == split
-                    ).items()
-                )
-            }
+        by_split = {
+            split: [self._rows[number] for number in present if splits[number] == split]
             for split in SPLITS
         }
+        self._details |= answer_counts(self._source.answers, by_split)
+        check_learnable(self._source, by_split["train"])
         return labels
 
     def _finish(
@@ -430,7 +451,7 @@ class DatasetWriter:
             for number, row in enumerate(self._rows)
             if number not in gone
         )
-        kept, structured = 0, STRUCTURE in self._kinds
+        kept, kind = 0, self._source.answers
         with (
             TableWriter(self._folder / "rows.arrow", ROWS) as rows,
             TableWriter(self._folder / "profile.parquet", self._profile_schema) as profile,
@@ -450,7 +471,9 @@ class DatasetWriter:
                         "split": splits[number],
                         "digest": known.same,
                         "num_duplicates": times[splits[number], known.same] - 1,
-                        "label": STRUCTURE if structured else known.label,
+                        "label": known.answer if kind == "label" else kind,
+                        "num_answers": known.num_answers,
+                        "number": float(known.answer) if kind == "number" else None,
                         "text_pair_chars": None
                         if row["text_pair"] is None
                         else len(row["text_pair"]),

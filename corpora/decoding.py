@@ -6,7 +6,9 @@ Only the hint is guessed, by charset-normalizer.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from corpora.archives import Content
 from corpora.limits import MEBIBYTE
@@ -39,6 +41,7 @@ _MAGIC = (
 )
 # The encodings that a hint can name. Told apart from more, Western text often gets a wrong one.
 _NAMED = ["gb18030", "big5", "cp932", "euc_jp", "cp949", "cp1251", "koi8_r", "cp1252"]
+_HALF = re.compile("[\ud800-\udfff]")
 _FEW = 16  # bytes beyond ASCII that tell too little
 # Codecs in which byte 0x0A is always a line end, so lines can be split before decoding.
 _LINE_SAFE = (
@@ -143,14 +146,18 @@ def whole(content: Content, source: Source, limit: int) -> str | Rejected:
 
 def check_text(values: Raw, name: str) -> Raw | Rejected:
     """The record, unless a text has half a surrogate pair, which cannot be written to a file."""
-    for value in values.values.values():
-        if isinstance(value, str) and not value.isascii():
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError:
-                location = f"{name}:{values.line}"
-                return Rejected(location, location, "half a surrogate pair in the text")
+    if any(map(_has_half_character, values.values.values())):
+        location = f"{name}:{values.line}"
+        return Rejected(location, location, "half a surrogate pair in the text")
     return values
+
+
+def _has_half_character(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.isascii() and bool(_HALF.search(value))
+    if isinstance(value, dict):
+        return any(_has_half_character(part) for pair in value.items() for part in pair)
+    return isinstance(value, list) and any(map(_has_half_character, value))
 
 
 def _encoding_of(content: Content, source: Source, head: bytes) -> str:

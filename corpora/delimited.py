@@ -162,19 +162,11 @@ def _check_columns(content: Content, source: Source, names: list[str]) -> None:
             f"{content.where}: the column {repeated[0][:60]!r} occurs twice in the header; "
             "rename one."
         )
-    fields = source.fields
-    roles = {
-        "text": fields.text,
-        "text_pair": fields.text_pair,
-        "label": fields.label,
-        "id": fields.id,
-        "group": fields.group,
-    }
-    for role, column in roles.items():
-        if column is not None and column not in names:
+    for role, column in source.columns_needed():
+        if column not in names:
             shown = ", ".join(name[:40] for name in names[:20])
             raise ContractViolation(
-                f"{content.where}: line 1: expected a column {column!r} (fields.{role})"
+                f"{content.where}: line 1: expected a column {column!r} ({role})"
                 f"{did_you_mean(column, names)} Columns: {shown}. Correct 'fields', or name the "
                 "'columns' of a table without a header."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
@@ -60,9 +60,20 @@ def find_files(source: Source, folders: Sequence[Path] = ()) -> list[FoundFile]:
     Raises:
         ContractViolation: A pattern matches nothing, a link is dangling, or an address is remote.
     """
+    return _found(source, source.patterns, folders)
+
+
+def find_joined(source: Source, folders: Sequence[Path] = ()) -> list[list[FoundFile]]:
+    """The same for each table that the source joins."""
+    return [_found(source, join.patterns, folders) for join in source.join]
+
+
+def _found(
+    source: Source, listed: Mapping[Split | None, Sequence[str]], folders: Sequence[Path]
+) -> list[FoundFile]:
     places = search_places(source, folders)
     found: list[FoundFile] = []
-    for split, patterns in source.patterns.items():
+    for split, patterns in listed.items():
         seen: set[tuple[str, str]] = set()
         for pattern in patterns:
             for file in _matches(source, pattern, places, split):

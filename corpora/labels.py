@@ -12,7 +12,6 @@ from corpora.limits import MAX_LABEL_CHARACTERS
 from fourstage.errors import ContractViolation, listed
 from fourstage.label_order import in_order
 
-STRUCTURE = "structure"  # the kind of a label that is a list or a mapping, in profiles its name
 _SHOWN = 20
 # Line ends, tabs and other control characters, and those that change the writing direction.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -32,7 +31,7 @@ def check_kinds(source: str, kinds: Mapping[str, int], first: Mapping[str, str])
 
     Args:
         source: Name of the source.
-        kinds: Rows by kind (``text``, ``integer``, ``float``, ``boolean``, ``structure``).
+        kinds: Rows by kind (``text``, ``integer``, ``float``, ``boolean``).
         first: Location of the first row of each kind.
 
     Raises:

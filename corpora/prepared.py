@@ -23,13 +23,14 @@ class PreparedDocument:
 
 @dataclass(frozen=True, slots=True)
 class PreparedRow:
-    """A labelled row; `split` is ``train``, ``dev`` or ``test``."""
+    """A row with its answer, in `label`; `split` is ``train``, ``dev`` or ``test``."""
 
     id: str
     text: str
     text_pair: str | None
     label: str
     split: str
+    choices: tuple[str, ...] | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -38,8 +39,8 @@ class PreparedRow:
 
     @property
     def whole(self) -> str:
-        """Both texts of a pair, joined."""
-        return self.text if self.text_pair is None else f"{self.text} {self.text_pair}"
+        """All its texts, joined: both of a pair, the choices."""
+        return " ".join((self.text, *filter(None, (self.text_pair,)), *(self.choices or ())))
 
 
 def prepared_documents(folder: Path) -> Iterator[PreparedDocument]:
@@ -53,7 +54,9 @@ def prepared_rows(folder: Path) -> Iterator[PreparedRow]:
     """The rows of a prepared dataset, in their order."""
     names = ("id", "text", "text_pair", "label", "split")
     for batch in _record_batches(folder / ROWS):
-        yield from map(PreparedRow, *(batch.column(name).to_pylist() for name in names))
+        choices = (each and tuple(each) for each in batch.column("choices").to_pylist())
+        columns = (batch.column(name).to_pylist() for name in names)
+        yield from map(PreparedRow, *columns, choices)
 
 
 def _record_batches(path: Path) -> Iterator[pyarrow.RecordBatch]:

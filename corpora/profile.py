@@ -6,9 +6,11 @@ script, 0-1; 1 where there are no letters), ``control_removed`` (characters remo
 ``special_token_strings`` (how many occur in the text), ``digest`` (of the normal form), and
 ``num_duplicates`` (removed documents that this one stands for; their share is the duplicate rate).
 
-Further columns of datasets: ``label``, ``text_pair_chars`` (null without a pair),
+Further columns of datasets: ``label`` (of other answers their kind), ``num_answers`` (labels, spans
+or reference answers of the row), ``number`` (null unless the answer is one), ``text_pair_chars``
+(null without a pair),
 ``duplicate_of_train`` (for rows of the other splits, the id of a training row with the same text,
-or null) and ``contradictory`` (another row has the same text and another label).
+or null) and ``contradictory`` (another row has the same text and another answer).
 
 Only kept documents and rows are in it; what was removed or quarantined is in ``rejected.jsonl``
 and in the counts.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from corpora.answers import Answer, UnusableError, answer_of, label_of, tagged
 from corpora.archives import Content, contents
-from corpora.file_state import FileState
-from corpora.labels import STRUCTURE, why_no_name
+from corpora.joins import joined_table
 from corpora.limits import MAX_ID_CHARACTERS
-from corpora.readers import Raw, format_by_name, reader, unknown_format
+from corpora.readers import Raw, records
 from corpora.snapshot import Snapshot
 from data_contracts.records import Document, Rejected, Row, Split
-from data_contracts.sources import Source
-from fourstage.errors import ContractViolation
+from data_contracts.sources import Source, columns_in, filled
 
 
 def read_documents(source: Source, snapshot: Snapshot) -> Iterator[Document | Rejected]:
@@ -35,23 +33,41 @@ def read_rows(source: Source, snapshot: Snapshot) -> Iterator[tuple[Split | None
     Raises:
         ContractViolation: A file cannot be read, or has changed since the snapshot.
     """
-    for state, content, item in _records(source, snapshot):
+    for split, content, item in _records(source, snapshot):
         if isinstance(item, Raw):
-            item = _row(source, content, item, state.split)
-        yield state.split, item
+            item = _row(source, content, item, split)
+        yield split, item
 
 
 def _records(
     source: Source, snapshot: Snapshot
-) -> Iterator[tuple[FileState, Content, Raw | Rejected]]:
+) -> Iterator[tuple[Split | None, Content, Raw | Rejected]]:
+    """Every record, with the columns of the joined tables, and the split it is listed under."""
+    tables = [
+        joined_table(source, join, states)
+        for join, states in zip(source.join, snapshot.joined, strict=True)
+    ]
     for state in snapshot.files:
         for content in contents(state):
-            name = source.format or ("python_docs" if source.packages else None)
-            name = name or format_by_name(content.name)
-            if name is None:
-                raise ContractViolation(unknown_format(source, content.where))
-            for item in reader(name, f"source {source.name}")(content, source):
-                yield state, content, item
+            for item in records(source, content):
+                split = state.split
+                for table in tables:
+                    if isinstance(item, Raw):
+                        split, item = table.added_to(item, content.name, split)
+                if isinstance(item, Raw) and (column := _left_out(source, item.values)):
+                    location = f"{content.name}:{item.line}"
+                    reason = f"left out by 'where' ({column})"
+                    item = Rejected(location, location, reason, "removed")
+                yield split, content, item
+
+
+def _left_out(source: Source, values: Mapping[str, Any]) -> str:
+    """The column because of which `where` leaves a record out; empty if it is kept."""
+    for column, wanted in source.where.items():
+        value = label_of(values.get(column))[0]
+        if value.casefold() not in {each.casefold() for each in wanted}:
+            return column
+    return ""
 
 
 def _document(source: Source, content: Content, raw: Raw) -> Document | Rejected:
@@ -59,9 +75,10 @@ def _document(source: Source, content: Content, raw: Raw) -> Document | Rejected
     identity = _id(source, raw.values, location)
     if isinstance(identity, Rejected):
         return identity
-    text = _text(source.fields.text, raw.values, identity, location)
-    if isinstance(text, Rejected):
-        return text
+    try:
+        text = _text(source.fields.text, raw.values)
+    except UnusableError as error:
+        return Rejected(identity, location, error.reason, detail=error.detail)
     return Document(identity, text, location)
 
 
@@ -71,41 +88,64 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
     if isinstance(identity, Rejected):
         return identity
     fields = source.fields
-    text = _text(fields.text, raw.values, identity, location)
-    if isinstance(text, Rejected):
-        return text
-    pair = None
-    if fields.text_pair is not None:
-        pair = _text(fields.text_pair, raw.values, identity, location)
-        if isinstance(pair, Rejected):
-            return pair
-    assert fields.label is not None
-    if fields.label not in raw.values:
-        return Rejected(identity, location, f"no field {fields.label!r}")
-    label, kind = label_of(raw.values[fields.label])
-    if not label.strip():
-        return Rejected(identity, location, "no label", detail=kind)
-    if kind != STRUCTURE and (reason := why_no_name(label)):
-        return Rejected(identity, location, reason, detail=f"{len(label):,} characters")
+    try:
+        text, pair, choices, answer = _texts_and_answer(source, raw.values)
+    except UnusableError as error:
+        return Rejected(identity, location, error.reason, detail=error.detail)
     group = None
     if fields.group is not None:
         value = raw.values.get(fields.group)
         if not isinstance(value, str | int) or isinstance(value, bool):
             return Rejected(identity, location, f"no group in {fields.group!r}")
         group = str(value)
-    return Row(identity, text, pair, label, split, location, kind, group)
+    label, kind = answer.text, answer.value_type
+    return Row(identity, text, pair, label, split, location, kind, group, choices, answer.mended)
 
 
-def _text(column: str, values: Mapping[str, Any], identity: str, location: str) -> str | Rejected:
-    value = values.get(column, _ABSENT)
-    if isinstance(value, str):
-        return value
-    if value is _ABSENT:
-        return Rejected(identity, location, f"no field {column!r}")
-    return Rejected(identity, location, f"field {column!r} is not text", detail=_kind(value))
+def _texts_and_answer(
+    source: Source, values: Mapping[str, Any]
+) -> tuple[str, str | None, tuple[str, ...] | None, Answer]:
+    """The texts, the choices and the answer of a row."""
+    fields = source.fields
+    assert fields.label is not None
+    if source.answers == "spans" and isinstance(tokens := values.get(fields.text), list):
+        text, answer = tagged(tokens, _value(fields.label, values), source)
+        return text, None, None, answer
+    text = _text(fields.text, values)
+    pair = None if fields.text_pair is None else _text(fields.text_pair, values)
+    choices = None if fields.choices is None else _choices(fields.choices, values)
+    answer = answer_of(_value(fields.label, values), source, text, pair, choices)
+    return text, pair, choices, answer
 
 
-_ABSENT = object()
+def _choices(columns: str | Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
+    if isinstance(columns, str):
+        choices = _value(columns, values)
+        if isinstance(choices, Mapping):  # as Hugging Face's ARC has them: {"text": [...]}
+            choices = choices.get("text")
+        if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
+            raise UnusableError("choices that are not a list of texts")
+    else:
+        choices = [_text(column, values) for column in columns]
+    if len(choices) < 2:
+        raise UnusableError("fewer than two choices")
+    return tuple(choices)
+
+
+def _text(pattern: str, values: Mapping[str, Any]) -> str:
+    """The text of a column, or of a pattern of several columns."""
+    if several := columns_in(pattern):
+        return filled(pattern, {column: _text(column, values) for column in several})
+    value = _value(pattern, values)
+    if not isinstance(value, str):
+        raise UnusableError(f"field {pattern!r} is not text", _kind(value))
+    return value
+
+
+def _value(column: str, values: Mapping[str, Any]) -> Any:
+    if column not in values:
+        raise UnusableError(f"no field {column!r}")
+    return values[column]
 
 
 def _id(source: Source, values: Mapping[str, Any], location: str) -> str | Rejected:
@@ -126,22 +166,6 @@ def _id(source: Source, values: Mapping[str, Any], location: str) -> str | Rejec
     if len(identity) > MAX_ID_CHARACTERS or not identity.isprintable():
         return Rejected(location, location, "an id that is too long or not printable")
     return identity
-
-
-def label_of(value: Any) -> tuple[str, str]:
-    """A label as text, and the kind of its value; nothing is cast silently."""
-    match value:
-        case None:
-            return "", "nothing"
-        case str():
-            return value, "text"
-        case bool():
-            return str(value).lower(), "boolean"
-        case int():
-            return json.dumps(value), "integer"
-        case float():
-            return json.dumps(value), "float"
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str), STRUCTURE
 
 
 def _kind(value: Any) -> str:

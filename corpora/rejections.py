@@ -125,6 +125,6 @@ def nothing_left(source: Source, snapshot: Snapshot, ledger: RejectionLog) -> st
         )
     return (
         f"source {source.name}: nothing is left of {ledger.counts.read:,} records: "
-        f"{ledger.summary()}; mend the files, or correct the source's 'fields', 'encoding' or "
-        "'format'."
+        f"{ledger.summary()}; mend the files, or correct the source's 'fields', 'answers', "
+        "'encoding' or 'format'."
     )

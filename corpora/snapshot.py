@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from corpora.file_state import FileState, check_unchanged
-from corpora.files import FoundFile, find_files
+from corpora.files import FoundFile, find_files, find_joined
 from data_contracts.sources import Source
 from fourstage.digests import DigestCache, digest
 from fourstage.errors import ContractViolation
@@ -24,17 +24,24 @@ class Snapshot:
     Attributes:
         source_name: Name of the source.
         files: Splits in order, each sorted.
+        joined: The files of each table that the source joins.
         digest: Of splits, names and contents; independent of folders, times and machines.
     """
 
     source_name: str
     files: tuple[FileState, ...]
     digest: str
+    joined: tuple[tuple[FileState, ...], ...] = ()
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(file.size for file in self.files)
+        return sum(file.size for file in self.all_files)
+
+    @property
+    def all_files(self) -> tuple[FileState, ...]:
+        """Its files and those of the tables it joins."""
+        return tuple(file for files in (self.files, *self.joined) for file in files)
 
 
 def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
@@ -61,8 +68,14 @@ def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
             format_of(source, file)
     digests = _remembered(home() / "file-digests.jsonl")
     files = tuple(_state(file, digests) for file in found)
-    content = [[file.split, file.name, file.members, file.size, file.sha256] for file in files]
-    return Snapshot(source.name, files, digest([source.name, content]))
+    tables = find_joined(source, folders)
+    joined = tuple(tuple(_state(file, digests) for file in table) for table in tables)
+    content = [source.name, _content(files), *map(_content, joined)]
+    return Snapshot(source.name, files, digest(content), joined)
+
+
+def _content(files: Sequence[FileState]) -> list[list[Any]]:
+    return [[file.split, file.name, file.members, file.size, file.sha256] for file in files]
 
 
 @cache

@@ -31,7 +31,7 @@ def unlabelled(
             if row.split != split:
                 continue
             parts = []
-            for text in (row.text, row.text_pair):
+            for text in (row.text, row.text_pair, *(row.choices or ())):
                 if not text:
                     continue
                 same = normal_form(text, markings) or text

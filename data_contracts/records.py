@@ -24,18 +24,20 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One labelled text, or pair of texts.
+    """One text, pair of texts, or text with choices, and its answer.
 
     Attributes:
         id: Unique within its split when read, within the dataset once prepared.
         text: The text, or the first of a pair.
         text_pair: The second of a pair, or None.
-        label: The label as text; `label_type` is the kind of value in the file.
+        label: The answer as text, canonical for its kind, so that equal answers are equal texts.
         split: The split that its file is listed under; None if Fourstage splits the data.
         location: Where it was read.
-        label_type: ``text``, ``integer``, ``float``, ``boolean`` or ``structure`` (a list or
-            mapping, in `label` as canonical JSON).
+        label_type: Kind of a label's value: ``text``, ``integer``, ``float`` or ``boolean``; of
+            another answer its kind.
         group: Rows of one group stay on one side of a split; None if each text is a group.
+        choices: The choices, two or more; None if there are none.
+        mended: What was corrected in the answer, as phrases that quote no text.
     """
 
     id: str
@@ -46,6 +48,8 @@ class Row:
     location: str
     label_type: str = "text"
     group: str | None = None
+    choices: tuple[str, ...] | None = None
+    mended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

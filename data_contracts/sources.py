@@ -8,7 +8,8 @@ A minimal source has a name, a language, a licence, files and fields::
     files: [notes/*.jsonl]
     fields: {text: body}
 
-With a ``label`` among its fields it is a dataset, else a corpus. `docs/tutorial.md` explains one.
+With a ``label`` among its fields it is a dataset, else a corpus. `answers` says of which kind the
+labels are. `docs/tutorial.md` explains one.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ ALL = "all"  # the key of `Source.patterns` if the files are not listed by split
 
 _LONGEST_NAME = 80
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{_LONGEST_NAME - 1}}}")
+_ANSWERS = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
@@ -39,15 +41,23 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-_INSTEAD = "not supported yet; what is: whole texts, or pairs of them, with one label each"
-_TAGGED = f"tagged words are {_INSTEAD}"
-_QUESTIONS = f"questions answered from a text are {_INSTEAD}"
-# Formats and fields that people try but that no reader or head supports.
-NOT_YET = {
-    **dict.fromkeys(("conll", "conllu", "conll2003", "iob", "bio", "brat"), _TAGGED),
-    **dict.fromkeys(("tokens", "tags", "ner_tags", "pos_tags", "spans", "entities"), _TAGGED),
-    **dict.fromkeys(("squad", "question", "context", "answer", "answers"), _QUESTIONS),
+# Kinds of answer; a project's own is a file `answers/NAME.py` in its folder.
+ANSWERS = ("label", "number", "label_set", "spans", "extract", "choice")
+
+_TAGS = "write the words (or the text) as 'text', the tags or spans as 'label', `answers: spans`"
+_QUESTION = (
+    "write the question as 'text', the context as 'text_pair', the answers as 'label', "
+    "`answers: extract`"
+)
+# Words that people try, and what to write.
+_INSTEAD = {
+    **dict.fromkeys(("conll2002", "conll2003", "iob", "bio", "bioes"), "write `format: conll`"),
+    **dict.fromkeys(("cmrc", "squad2", "squad_v2"), "write `format: squad`"),
+    **dict.fromkeys(("conllu", "brat"), "not supported yet; tagged words are read as `conll`"),
+    **dict.fromkeys(("tokens", "tags", "ner_tags", "pos_tags", "spans", "entities"), _TAGS),
+    **dict.fromkeys(("question", "context", "answer", "answers"), _QUESTION),
 }
+_COLUMN = re.compile(r"\{([^{}]+)\}")  # in a pattern of several columns
 
 
 def _as_tuple(value: Any) -> Any:
@@ -126,13 +136,75 @@ def _check_save_as(name: str | None) -> None:
 
 
 class Fields(_Strict):
-    """The column (or JSON key) of each role."""
+    """The column (or JSON key) of each role.
+
+    Attributes:
+        text: The text, or the first of a pair; ``"{title}. {body}"`` joins several columns.
+        text_pair: The second of a pair, likewise.
+        label: The answer, of the kind that `Source.answers` says.
+        choices: The columns of the choices, or one that holds a list of them.
+        id: The row's id.
+        group: Rows with the same value stay on one side of a split.
+    """
 
     text: str = "text"
     text_pair: str | None = None
     label: str | None = None
+    choices: str | tuple[str, ...] | None = None
     id: str | None = None
     group: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle(cls, raw: Any) -> Any:
+        """Columns of a table without a header may be given by number."""
+        if not isinstance(raw, dict):
+            return raw
+        numbers = {role: str(value) for role, value in raw.items() if type(value) is int}
+        return {role: _as_tuple(value) for role, value in (raw | numbers).items()}
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each role that is named."""
+        found: dict[str, tuple[str, ...]] = {}
+        for role, value in self.model_dump().items():
+            if isinstance(value, str):
+                several = columns_in(value) if role in ("text", "text_pair") else ()
+                found[role] = several or (value,)
+            elif value is not None:
+                found[role] = tuple(value)
+        return found
+
+
+def columns_in(pattern: str) -> tuple[str, ...]:
+    """The columns in a pattern such as ``"{title}. {body}"``; none in the name of one column."""
+    return tuple(_COLUMN.findall(pattern))
+
+
+def filled(pattern: str, values: Mapping[str, str]) -> str:
+    """A pattern with the values of its columns."""
+    return _COLUMN.sub(lambda match: values[match[1]], pattern)
+
+
+class Join(_Strict):
+    """Another table, whose columns are added to the records with the same value in one column.
+
+    Attributes:
+        on: The column. A text file without columns is a list of its values, one per line.
+        files: As in `Source`. Listed by split, they decide the split of a record.
+    """
+
+    on: str
+    files: Mapping[str, tuple[str, ...]] = Field(strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle(cls, raw: Any) -> Any:
+        return raw | {"files": _by_split(raw.get("files"))} if isinstance(raw, dict) else raw
+
+    @property
+    def patterns(self) -> dict[Split | None, tuple[str, ...]]:
+        """Patterns by split; under None if they are not listed by split."""
+        return _patterns(self.files)
 
 
 class Source(_Strict):
@@ -150,6 +222,16 @@ class Source(_Strict):
         files: Paths, folders, globs or addresses, as one list or by split.
             ``archive.zip!member.tsv`` selects members of an archive.
         fields: Role → column.
+        answers: Kind of answer: ``label``, ``number``, ``label_set``, ``spans``, ``extract``,
+            ``choice``, or a project's own.
+        label_names: Name of each label in the files, as a mapping, or as a list of the names of
+            0, 1, 2…; for tags, the names with their prefixes.
+        separator: Between the labels of a ``label_set`` that is one text.
+        tag_scheme: Meaning of the prefixes of tags; by default ``iob2``.
+        span_ends: ``inclusive``: the end of a span is its last character, not the one after it.
+        join: Tables whose columns are added to the records.
+        where: Column → value, or list of values: other records are left out. Compared as text,
+            regardless of case.
         contract: Name of the suite that the profile must fulfil, or several; empty for ``corpus``
             (in Chinese ``corpus_zh``) or ``dataset``.
         document: What counts as one document of a text file; empty for the reader's default.
@@ -174,6 +256,13 @@ class Source(_Strict):
     encoding: tuple[str, ...] = Field(default=("utf-8",), strict=False)
     files: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, strict=False)
     fields: Fields = Field(default_factory=Fields)
+    answers: str = "label"
+    label_names: Mapping[str, str] = Field(default_factory=dict)
+    separator: str | None = None
+    tag_scheme: Literal["iob1", "iob2", "bioes", "bilou"] | None = None
+    span_ends: Literal["inclusive", "exclusive"] | None = None
+    join: tuple[Join, ...] = Field(default=(), strict=False)
+    where: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, strict=False)
     contract: tuple[str, ...] = Field(default=(), strict=False)
     document: (
         Literal["file", "line", "paragraphs", "heading", "module", "object", "passage", "session"]
@@ -201,13 +290,17 @@ class Source(_Strict):
                 raw[key] = [raw[key]]
         if isinstance(raw.get("origin"), dict):
             raw["origin"] = [raw["origin"]]
-        files = raw.get("files")
-        if isinstance(files, str | list):
-            raw["files"] = {ALL: files}
-        if isinstance(raw.get("files"), dict):
-            raw["files"] = {
-                split: (patterns,) if isinstance(patterns, str) else _as_tuple(patterns)
-                for split, patterns in raw["files"].items()
+        if isinstance(raw.get("join"), dict):
+            raw["join"] = [raw["join"]]
+        if "files" in raw:
+            raw["files"] = _by_split(raw["files"])
+        names = raw.get("label_names")
+        if isinstance(names, list):
+            raw["label_names"] = {str(number): name for number, name in enumerate(names)}
+        if isinstance(raw.get("where"), dict):
+            raw["where"] = {
+                column: tuple(map(_as_text, value if isinstance(value, list) else [value]))
+                for column, value in raw["where"].items()
             }
         return raw
 
@@ -247,14 +340,16 @@ class Source(_Strict):
             if self.files:
                 raise _wrong("expected either 'files' or 'packages', got both")
             raise _wrong("files: expected a list of files, folders or patterns, got nothing")
-        if self.format in NOT_YET:
-            raise _wrong(f"format: {self.format}: {NOT_YET[self.format]}")
+        if self.format in _INSTEAD:
+            raise _wrong(f"format: {self.format}: {_INSTEAD[self.format]}")
         if self.packages and self.format not in (None, "python_docs"):
             raise _wrong(f"format: expected python_docs with 'packages', got {self.format!r}")
         if not self.is_dataset and splits and splits != {ALL}:
             raise _wrong(
                 "files: a corpus (no 'label' among its fields) is split by us; expected one list"
             )
+        self._check_answers()
+        self._check_join()
         if not self.encoding:
             raise _wrong("encoding: expected a name such as utf-8, got an empty list")
         for encoding in self.encoding:
@@ -268,6 +363,48 @@ class Source(_Strict):
                     "cannot be fetched)"
                 )
         return self
+
+    def _check_answers(self) -> None:
+        """Check that the keys fit the kind of answer."""
+        fields, kind = self.fields, self.answers
+        if not _ANSWERS.fullmatch(kind):
+            raise _wrong(f"answers: expected one of {', '.join(ANSWERS)}, got {kind[:40]!r}")
+        if not self.is_dataset and kind != "label":
+            raise _wrong(f"answers: {kind}: expected 'fields' to name the column as 'label'")
+        of = {
+            "fields.choices": (bool(fields.choices), ("choice",)),
+            "rows_per_label": (self.rows_per_label is not None, ("label",)),
+            "label_names": (bool(self.label_names), ("label", "label_set", "spans")),
+            "separator": (self.separator is not None, ("label_set",)),
+            "tag_scheme": (self.tag_scheme is not None, ("spans",)),
+            "span_ends": (self.span_ends is not None, ("spans",)),
+        }
+        for key, (given, kinds) in of.items():
+            if given and kind not in kinds:
+                raise _wrong(f"{key}: only with `answers: {' | '.join(kinds)}`, got {kind!r}")
+        if kind == "extract" and fields.text_pair is None:
+            raise _wrong("fields.text_pair: expected the column of the context of `extract`")
+        if kind == "choice" and not fields.choices:
+            raise _wrong("fields.choices: expected the columns of the choices, got nothing")
+        if kind in ("spans", "choice") and fields.text_pair is not None:
+            raise _wrong(f"fields.text_pair: a row of {kind!r} has one text; leave it out")
+        pointed = {"spans": fields.text, "extract": fields.text_pair}.get(kind)
+        if pointed and columns_in(pointed):
+            raise _wrong(f"fields: the text that {kind!r} point into must be one column")
+
+    def _check_join(self) -> None:
+        """Check that at most one list of files decides the splits."""
+        by_split = [join for join in self.join if set(join.files) != {ALL}]
+        for join in by_split:
+            for split in sorted(set(join.files) - set(SPLITS)):
+                raise _wrong(
+                    f"join.files.{split[:40]}: expected a list of files, or the splits train, dev "
+                    f"and test{did_you_mean(split, SPLITS).rstrip('.')}"
+                )
+            if "train" not in join.files:
+                raise _wrong("join.files: expected at least the split 'train'")
+        if len(by_split) + (set(self.files) != {ALL}) > 1:
+            raise _wrong("join.files: the splits are listed twice; list them in one place")
 
     @property
     def is_dataset(self) -> bool:
@@ -291,15 +428,63 @@ class Source(_Strict):
     @property
     def patterns(self) -> dict[Split | None, tuple[str, ...]]:
         """Patterns by split, in the order train, dev, test; under None if Fourstage splits."""
-        if ALL in self.files:
-            return {None: self.files[ALL]}
-        return {split: self.files[split] for split in SPLITS if split in self.files}
+        return _patterns(self.files)
+
+    def columns_named(self) -> list[tuple[str, str]]:
+        """Every column that the source names, after the key that names it."""
+        fields = self.fields.columns().items()
+        return [
+            *((f"fields.{role}", column) for role, columns in fields for column in columns),
+            *(("where", column) for column in self.where),
+            *(("join.on", join.on) for join in self.join),
+        ]
+
+    def columns_needed(self) -> list[tuple[str, str]]:
+        """Those that each of its files must have; others may come from a joined table."""
+        return [("join.on", self.join[0].on)] if self.join else self.columns_named()
+
+    @property
+    def listed_splits(self) -> frozenset[Split]:
+        """The splits that the source lists; the others are carved out of train."""
+        listed = (self.patterns, *(join.patterns for join in self.join))
+        return frozenset(split for patterns in listed for split in patterns if split)
 
     def settings(self) -> dict[str, Any]:
         """The settings that, besides the files, determine the prepared text; plain JSON."""
         return self.model_dump(
-            mode="json", exclude={"description", "origin", "fetch", "files", "contract", "licence"}
+            mode="json",
+            exclude={
+                **dict.fromkeys(
+                    ("description", "origin", "fetch", "files", "contract", "licence"), True
+                ),
+                "join": {"__all__": {"files"}},
+            },
         )
+
+
+def _by_split(files: Any) -> Any:
+    """Files as a mapping from split, or `ALL`, to patterns."""
+    if isinstance(files, str | list):
+        files = {ALL: files}
+    if not isinstance(files, dict):
+        return files
+    return {
+        split: (patterns,) if isinstance(patterns, str) else _as_tuple(patterns)
+        for split, patterns in files.items()
+    }
+
+
+def _patterns(files: Mapping[str, tuple[str, ...]]) -> dict[Split | None, tuple[str, ...]]:
+    if ALL in files:
+        return {None: files[ALL]}
+    return {split: files[split] for split in SPLITS if split in files}
+
+
+def _as_text(value: Any) -> Any:
+    """A value of YAML as it is written in a table."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 def _split_suffix(split: str) -> str:
@@ -350,7 +535,12 @@ def load_source(name: str, folders: Sequence[Path] = ()) -> Source:
         path = folder / f"{name}.yaml"
         # A name with a path separator could reach files outside the folder.
         if _NAME.fullmatch(name) and path.is_file():
-            return read_source(path, project)
+            source = read_source(path, project)
+            own = [file.stem for folder in folders for file in folder.glob("answers/*.py")]
+            if source.answers not in (*ANSWERS, *own):
+                where = f"sources/{path.name}: answers"
+                raise UnknownNameError(where, source.answers, "a kind of answer", [*ANSWERS, *own])
+            return source
     raise UnknownNameError(
         "source",
         name,
@@ -432,8 +622,8 @@ def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:
     if kind == "extra_forbidden":
         known = _known_keys(tuple(loc[:-1]))
         key = str(loc[-1])
-        if key in NOT_YET:
-            return f"{prefix}{key}: {NOT_YET[key]}."
+        if key in _INSTEAD:
+            return f"{prefix}{_INSTEAD[key]}."
         return str(UnknownNameError(prefix.removesuffix(": "), key, "a key here", known))
     if kind == "missing":
         example = {
@@ -471,6 +661,8 @@ def _known_keys(path: tuple[Any, ...]) -> list[str]:
     model: type[BaseModel] = Source
     if path and path[0] == "fields":
         model = Fields
+    elif path and path[0] == "join":
+        model = Join
     elif path and path[0] == "origin":
         model = OriginFile if "files" in path else Origin
     return sorted(cast(Mapping[str, Any], model.model_fields))

@@ -52,6 +52,19 @@ def reader(name: str, where: str) -> Read:
     return import_module(f"corpora.readers.{name}").read
 
 
+def records(source: Source, content: Content) -> Iterator[Raw | Rejected]:
+    """The records of a file or member, by the reader of its format.
+
+    Raises:
+        ContractViolation: Its name does not tell the format.
+    """
+    name = source.format or ("python_docs" if source.packages else None)
+    name = name or format_by_name(content.name)
+    if name is None:
+        raise ContractViolation(unknown_format(source, content.where))
+    return reader(name, f"source {source.name}")(content, source)
+
+
 @cache
 def _suffixes() -> dict[str, str]:
     found: dict[str, str] = {}
@@ -100,7 +113,7 @@ def reader_files(source: Source, names: Iterable[str]) -> list[Path]:
     if source.packages:
         wanted: set[str | None] = {"python_docs"}
     elif source.format is not None:
-        wanted = {source.format}
+        wanted = {source.format, "text"} if source.join else {source.format}
     else:
         wanted = {format_by_name(name) for name in names}
     known = formats() if None in wanted else sorted(name for name in wanted if name)

@@ -94,18 +94,14 @@ def _refuse_bomb(metadata: Any, where: str, size: int) -> None:
 
 
 def _wanted(content: Content, source: Source, names: list[str]) -> list[str]:
-    fields = source.fields
-    wanted = []
-    for role, column in fields.model_dump().items():
-        if column is None:
-            continue
+    for role, column in source.columns_needed():
         if column not in names:
             raise ContractViolation(
-                f"{content.where}: expected a column {column!r} (fields.{role})"
+                f"{content.where}: expected a column {column!r} ({role})"
                 f"{did_you_mean(column, names)} Columns: "
                 f"{', '.join(str(name)[:40] for name in names[:20])}."
             )
-        wanted.append(column)
-    if fields.id is None and "id" in names:
+    wanted = [column for _, column in source.columns_named()]
+    if source.fields.id is None:
         wanted.append("id")
-    return list(dict.fromkeys(wanted))
+    return [column for column in dict.fromkeys(wanted) if column in names]

@@ -437,7 +437,7 @@ class Layout:
 
         source, snapshot = self.sources[name], self.snapshots[name]
         return {
-            "parts": tuple(reader_files(source, [file.name for file in snapshot.files])),
+            "parts": tuple(reader_files(source, [file.name for file in snapshot.all_files])),
             "given": {"source": source, "snapshot": snapshot},
         }
 

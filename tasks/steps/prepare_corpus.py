@@ -41,7 +41,10 @@ def prepare_dataset(step: Bound, folder: Path) -> Findings:
         overlap=step.step.settings["overlap"],
     )
     labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
-    return Findings({"counts": counts.to_json(), "labels": labels}, _notes(step))
+    answers = step.step.given["source"].answers
+    return Findings(
+        {"counts": counts.to_json(), "labels": labels, "answers": answers}, _notes(step)
+    )
 
 
 def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:

@@ -82,19 +82,18 @@ def _parameters(step: Bound) -> dict:
     """Parameters of the suite: the label set, and the recipe's rule on overlap.
 
     Raises:
-        ContractViolation: The head needs classes, but the labels are not single values.
+        ContractViolation: The head needs classes, but the answers are not labels.
     """
-    from corpora.labels import STRUCTURE
-
     data, settings = step.inputs["data"], step.step.settings
     if data.kind != "dataset":
         return {}
-    if not data.facts["labels"] and settings["classes"]:
+    kind = data.facts["answers"]
+    if kind == "label":
+        return {"labels": data.facts["labels"], **settings["parameters"]}
+    if settings["classes"]:
         raise ContractViolation(
-            f"{settings['subject']}: expected one label per row, text or a number, got lists or "
-            "mappings, which this head can't learn; name another column in the source's "
-            "'fields', or give each row one label."
+            f"{settings['subject']}: expected one label per row, got answers of the kind {kind!r}, "
+            "which this head can't learn; choose another head, or a source with `answers: label`."
         )
-    if not data.facts["labels"]:
-        return {"labels": [STRUCTURE], "labels_at_least": 1, **settings["parameters"]}
-    return {"labels": data.facts["labels"], **settings["parameters"]}
+    # In the profile the kind takes the place of a label.
+    return {"labels": [kind], "labels_at_least": 1, **settings["parameters"]}

@@ -167,19 +167,95 @@ def test_ids_numbered_anew_in_each_split_are_told_apart(tmp_path: Path, dataset:
     assert "test:7" in ids
 
 
-def test_structured_labels_keep_their_offsets(tmp_path: Path, dataset: Prepare):
+def test_answers_of_a_projects_own_kind_are_kept_as_json(tmp_path: Path, dataset: Prepare):
     text = "👩‍👩‍👧说𠮷野家第{}号店开业"
     records = [
         {"id": f"n{i}", "text": text.format(i), "label": {"company": {"𠮷野家": [[6, 8]]}}}
         for i in range(1, 121)
     ]
     records.append({"id": "moved", "text": "e\u0301 " + text, "label": {"company": {}}})
-    prepared = dataset(write(tmp_path / "n.jsonl", records), language="zh")
+    prepared = dataset(write(tmp_path / "n.jsonl", records), language="zh", answers="mine")
     assert prepared.labels() == []
     for row in prepared.table():
         [[start, end]] = json.loads(row["label"])["company"]["𠮷野家"]
         assert row["text"][start : end + 1] == "𠮷野家"
     assert prepared.counts.quarantined == {"cleaning would move the offsets of its label": 1}
+    with pytest.raises(ContractViolation, match="121 × a list or a mapping instead of one label"):
+        dataset(tmp_path / "n.jsonl", language="zh")
+
+
+def test_spans_follow_their_text_through_cleaning(tmp_path: Path, dataset: Prepare):
+    texts = ["  Ada  met\u200b Cafe\u0301 Bob", "Ada met\r\n\n\nBob", "\ufeffAda\u00a0Bob"]
+    records = [
+        {
+            "text": f"{text} {i}",
+            "label": [
+                [text.index(name), text.index(name) + 3, "person"] for name in ("Bob", "Ada")
+            ],
+        }
+        for i, text in enumerate(texts * 20)
+    ]
+    prepared = dataset(write(tmp_path / "t.jsonl", records), answers="spans")
+    assert prepared.counts.kept == 60
+    for row in prepared.table():
+        names = [row["text"][start:end] for start, end, _ in json.loads(row["label"])]
+        assert names == ["Ada", "Bob"]
+    assert prepared.labels() == ["person"]
+    assert sum(n["person"] for n in prepared.counts.details["labels"].values()) == 120
+    assert {row["label"] for row in prepared.profile()} == {"spans"}
+    assert {row["num_answers"] for row in prepared.profile()} == {2}
+
+
+def test_a_type_that_only_test_has_is_refused_as_a_label_is(tmp_path: Path, dataset: Prepare):
+    train = [{"text": f"Ada {i}", "label": [[0, 3, "person"]]} for i in range(20)]
+    test = [{"id": "x", "text": "Oslo shines", "label": [[0, 4, "place"]]}]
+    paths = write(tmp_path / "t.jsonl", train), write(tmp_path / "e.jsonl", test)
+    with pytest.raises(ContractViolation, match="label `place`, split test, id x"):
+        dataset(*paths, answers="spans")
+
+
+def test_numbers_are_counted_and_all_equal_ones_refused(tmp_path: Path, dataset: Prepare):
+    train = [{"text": f"row {i}", "label": str(i % 3)} for i in range(90)]
+    test = write(tmp_path / "e.jsonl", [{"text": "one", "label": 4.5}])
+    prepared = dataset(write(tmp_path / "t.jsonl", train), test, answers="number")
+    assert prepared.counts.details["answers"]["test"] == {
+        "minimum": 4.5,
+        "maximum": 4.5,
+        "mean": 4.5,
+    }
+    assert {row["number"] for row in prepared.profile()} == {0.0, 1.0, 2.0, 4.5}
+    assert prepared.labels() == []
+    same = [record | {"label": "5.000"} for record in train]
+    with pytest.raises(ContractViolation, match="training rows have the same number"):
+        dataset(write(tmp_path / "s.jsonl", same), answers="number")
+
+
+def test_rows_with_nothing_to_find_in_any_of_them_are_refused(tmp_path: Path, dataset: Prepare):
+    train = write(tmp_path / "t.jsonl", [{"text": f"row {i}", "label": []} for i in range(9)])
+    for kind, what in (("spans", "span"), ("label_set", "label")):
+        with pytest.raises(ContractViolation, match=f"training rows has a {what}"):
+            dataset(train, answers=kind)
+
+
+def test_choices_make_texts_different_and_are_cleaned(tmp_path: Path, dataset: Prepare):
+    records = [
+        {"text": "He sat", "label": i % 2, "choices": [f"down\u200b {i}.", f"up {i}."]}
+        for i in range(80)
+    ]
+    fields = {"text": "text", "label": "label", "choices": "choices"}
+    records.append({"text": "He sat", "label": 0, "choices": ["down", "\u200b"]})
+    prepared = dataset(write(tmp_path / "t.jsonl", records), fields=fields, answers="choice")
+    assert prepared.counts.details["distinct_texts"]["train"] == 80
+    assert prepared.counts.removed == {"empty": 1}
+    table = {row["location"]: row for row in prepared.table()}
+    assert table["t.jsonl:4"]["choices"] == ["down 3.", "up 3."]
+    assert table["t.jsonl:4"]["text_pair"] is None
+    assert sum(sum(n.values()) for n in prepared.counts.details["answers"].values()) == 80
+
+
+def test_a_rare_type_is_never_carved_away(tmp_path: Path, dataset: Prepare):
+    records = [{"text": f"Ada number {i}", "label": [[0, 3, f"t{i // 2}"]]} for i in range(100)]
+    assert len(dataset(write(tmp_path / "t.jsonl", records), answers="spans").labels()) == 50
 
 
 def test_pairs_are_compared_whole(tmp_path: Path, dataset: Prepare):

@@ -54,9 +54,11 @@ def test_the_smallest_corpus_and_dataset_work_as_they_are():
         ("files: {train: a}", "a corpus (no 'label' among its fields) is split by us"),
         ("packages: [numpy]", "expected either 'files' or 'packages', got both"),
         ("fields: {txt: a}", "fields.txt: 'txt' is not a key here; did you mean 'text'?"),
-        ("format: conll", "format: conll: tagged words are not supported yet"),
-        ("fields: {tokens: a, tags: b}", "fields.tokens: tokens: tagged words are not supported"),
-        ("fields: {question: q}", "question: questions answered from a text are not supported yet"),
+        ("format: conll2003", "format: conll2003: write `format: conll`"),
+        ("fields: {tokens: a, tags: b}", "fields.tokens: write the words (or the text) as 'text'"),
+        ("fields: {question: q}", "fields.question: write the question as 'text'"),
+        ("answers: span", "answers: span: expected 'fields' to name the column as 'label'"),
+        ("answers: 3", "answers: expected text, got the number 3"),
         ("fields: text", "fields: expected a mapping, got the text 'text'"),
         ("licens: x", "licens: 'licens' is not a key here; did you mean 'licence'?"),
         (
@@ -95,6 +97,56 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, line: str, said: s
     assert str(caught.value).startswith("sources/mine.yaml: ")
     if not said.startswith("line"):
         assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"answers": "Spans"}, "answers: expected one of label, number, label_set, spans, extract"),
+        ({"answers": "extract"}, "fields.text_pair: expected the column of the context"),
+        ({"answers": "choice"}, "fields.choices: expected the columns of the choices"),
+        (
+            {"fields": {"label": "l", "choices": ["a", "b"]}},
+            "fields.choices: only with `answers: c",
+        ),
+        (
+            {"answers": "spans", "fields": {"label": "l", "text_pair": "b"}},
+            "a row of 'spans' has one text",
+        ),
+        (
+            {"answers": "spans", "fields": {"label": "l", "text": "{a} {b}"}},
+            "the text that 'spans' point into must be one column",
+        ),
+        ({"tag_scheme": "iob1"}, "tag_scheme: only with `answers: spans`, got 'label'"),
+        ({"answers": "spans", "tag_scheme": "iob3"}, "tag_scheme: expected 'iob1', 'iob2'"),
+        ({"answers": "number", "rows_per_label": 3}, "rows_per_label: only with `answers: label`"),
+        ({"label_names": 3}, "label_names: expected a mapping, got the number 3"),
+        ({"label_names": ["a", 1]}, "label_names.1: expected text, got the number 1"),
+    ],
+)
+def test_keys_that_do_not_fit_the_kind_of_answer_are_refused(settings: dict[str, Any], said: str):
+    raw = SMALLEST | {"files": "x", "fields": {"text": "text", "label": "l"}} | settings
+    with pytest.raises(RecipeError) as caught:
+        parse_source(raw)
+    assert said in str(caught.value)
+
+
+def test_a_kind_of_answer_is_built_in_or_a_file_of_the_project(tmp_path: Path):
+    for folder in ("sources", "answers"):
+        (tmp_path / folder).mkdir()
+    text = MINIMAL + "fields: {text: text, label: tags}\nanswers: {}\n"
+    (tmp_path / "sources" / "mine.yaml").write_text(text.replace("{}", "span"))
+    with pytest.raises(UnknownNameError, match="did you mean 'spans'"):
+        load_source("mine", [tmp_path])
+    (tmp_path / "answers" / "span.py").write_text("")
+    assert load_source("mine", [tmp_path]).answers == "span"
+
+
+def test_columns_in_a_pattern_are_all_needed():
+    fields = {"text": "{title}. {body}", "label": 3, "choices": ["a", "b"]}
+    source = parse_source(SMALLEST | {"files": "x", "fields": fields, "answers": "choice"})
+    named = [column for _, column in source.columns_named()]
+    assert named == ["title", "body", "3", "a", "b"]
 
 
 @pytest.mark.parametrize("key", ["name", "language", "licence", "files"])

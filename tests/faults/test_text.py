@@ -149,11 +149,14 @@ def test_offsets_are_code_points_beyond_the_basic_plane_too(desk: Desk):
         {"id": f"n{n}", "text": text, "label": {"company": {"𠮷野家": [[6, 8]]}}}
         for n, text in enumerate(texts)
     ]
-    answer = desk.on_rows(lines(tagged[:100]), lines(tagged[100:]), language="zh")
-    desk.holds(answer, 3, "dataset rows: expected one label per row.*got lists or mappings")
+    parts = lines(tagged[:100]), lines(tagged[100:])
+    desk.holds(desk.on_rows(*parts, language="zh"), 3, "a list or a mapping instead of one label")
+    spans = {"answers": "spans", "span_ends": "inclusive"}
+    answer = desk.on_rows(*parts, language="zh", **spans)
+    desk.holds(answer, 3, "dataset rows: expected one label per row.*of the kind 'spans'")
     for row in table(desk.newest("dataset rows") / "rows.arrow"):
-        (((first, last),),) = json.loads(row["label"])["company"].values()
-        assert row["text"][first : last + 1] == "𠮷野家"
+        ((start, end, kind),) = json.loads(row["label"])
+        assert (row["text"][start:end], kind) == ("𠮷野家", "company")
     answer = desk.runs(on_dataset(head={"token_classification": {}}))
     desk.holds(answer, 2, "'token_classification' is not a head")
 

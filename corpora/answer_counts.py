@@ -1,0 +1,85 @@
+"""Counts a dataset's answers by split, and checks that there is something to learn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation
+
+
+class Answered(Protocol):
+    """What is known of a row's answer.
+
+    Attributes:
+        answer: The answer, or its digest.
+        names: Names in it: labels, or types of spans.
+        num_answers: How many labels, spans or reference answers it has.
+    """
+
+    answer: str
+    names: tuple[str, ...]
+    num_answers: int
+
+
+def answer_counts(kind: str, rows: Mapping[str, Sequence[Answered]]) -> dict[str, Any]:
+    """Counts for people and reports, by split.
+
+    Args:
+        kind: Kind of answer.
+        rows: The rows of each split.
+
+    Returns:
+        ``labels``, how often each name occurs, where answers have names; and ``answers``: number,
+        rows without any, or minimum, maximum and mean, or rows by the number of the right choice.
+    """
+    counts: dict[str, Any] = {}
+    if kind in ("label", "label_set", "spans"):
+        names = {
+            split: Counter(n for row in some for n in row.names) for split, some in rows.items()
+        }
+        counts["labels"] = {split: dict(sorted(found.items())) for split, found in names.items()}
+    if kind in ("label_set", "spans", "extract"):
+        counts["answers"] = {
+            split: {
+                "number": sum(row.num_answers for row in some),
+                "rows_without": sum(not row.num_answers for row in some),
+            }
+            for split, some in rows.items()
+        }
+    elif kind == "number":
+        counts["answers"] = {split: _range(some) for split, some in rows.items()}
+    elif kind == "choice":
+        chosen = {split: Counter(row.answer for row in some) for split, some in rows.items()}
+        counts["answers"] = {split: dict(sorted(found.items())) for split, found in chosen.items()}
+    return counts
+
+
+def check_learnable(source: Source, train: Sequence[Answered]) -> None:
+    """Check that the training rows have different answers; labels are left to the contract.
+
+    Raises:
+        ContractViolation: All numbers are equal, or no row has a label, span or answer.
+    """
+    kind = source.answers
+    if kind == "number" and len({row.answer for row in train}) == 1:
+        raise ContractViolation(
+            f"source {source.name}: all {len(train):,} training rows have the same number, so "
+            "there is nothing to learn; name the right column as 'label' in the source's 'fields'."
+        )
+    if kind in ("label_set", "spans", "extract") and not any(row.num_answers for row in train):
+        what = {"label_set": "label", "spans": "span", "extract": "answer"}[kind]
+        raise ContractViolation(
+            f"source {source.name}: none of {len(train):,} training rows has a {what}, so there is "
+            "nothing to learn; name the right column as 'label' in the source's 'fields'."
+        )
+
+
+def _range(rows: Sequence[Answered]) -> dict[str, float]:
+    numbers = [float(row.answer) for row in rows]
+    if not numbers:
+        return {}
+    mean = sum(numbers) / len(numbers)
+    return {"minimum": min(numbers), "maximum": max(numbers), "mean": mean}
