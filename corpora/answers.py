@@ -31,8 +31,8 @@ from data_contracts.sources import Source
 
 STRUCTURE = "structure"  # kind of a value that is a list or a mapping
 
-MOVED = "answer at the only place of its text"
-DROPPED = "answer left out: its text is not at its offset"
+MOVED = "answer moved to the only place of its text"
+DROPPED = "answer left out: its text is neither at its offset nor once elsewhere"
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)

@@ -97,13 +97,19 @@ def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Reject
             )
 
 
-def whole(content: Content, source: Source, limit: int) -> str | Rejected:
+def whole(
+    content: Content,
+    source: Source,
+    limit: int,
+    remedy: str = "set `document: paragraphs` (or line) to split it",
+) -> str | Rejected:
     """The text of a whole file, or the reason why it cannot be decoded.
 
     Args:
         content: What to read.
         source: Its encodings are tried in order.
         limit: Most bytes that one document may have.
+        remedy: What to do about a longer one, for the message.
 
     Raises:
         ContractViolation: It is binary, longer than `limit`, or in another, recognised encoding.
@@ -112,8 +118,7 @@ def whole(content: Content, source: Source, limit: int) -> str | Rejected:
     data = peek.head
     if len(data) > limit:
         raise ContractViolation(
-            f"{content.where}: one document of more than {limit // MEBIBYTE} MiB; set `document: "
-            "paragraphs` (or line) to split it."
+            f"{content.where}: one document of more than {limit // MEBIBYTE} MiB; {remedy}."
         )
     _refuse_binary(content, source.encoding[0], data)
     for encoding in source.encoding:

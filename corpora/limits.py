@@ -4,6 +4,7 @@ MEBIBYTE = 1 << 20
 
 MAX_LINE_BYTES = 32 * MEBIBYTE  # one line, one quoted record
 MAX_DOCUMENT_BYTES = 32 * MEBIBYTE  # one document of a text file
+MAX_JSON_BYTES = 256 * MEBIBYTE  # a file that is one JSON text; SQuAD 2.0 has 40
 # Text compresses by a factor of 3 to 20, logs by up to about 60; deflate's own limit is 1,030.
 MAX_RATIO = 200
 RATIO_FLOOR_BYTES = 8 * MEBIBYTE  # the ratio is not checked below this much output

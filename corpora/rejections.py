@@ -126,5 +126,5 @@ def nothing_left(source: Source, snapshot: Snapshot, ledger: RejectionLog) -> st
     return (
         f"source {source.name}: nothing is left of {ledger.counts.read:,} records: "
         f"{ledger.summary()}; mend the files, or correct the source's 'fields', 'answers', "
-        "'encoding' or 'format'."
+        "'tag_scheme', 'encoding' or 'format'."
     )

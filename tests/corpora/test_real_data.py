@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from corpora.answers import DROPPED, MOVED
 from corpora.fetch import _is_there, downloads
 from corpora.preparation import prepare_corpus, prepare_dataset
 from corpora.rejections import Counts
@@ -69,6 +70,47 @@ def test_datasets_are_read_whole(
     assert len(counts.details["labels"]["train"]) == labels
 
 
+@pytest.mark.parametrize(
+    ("name", "rows", "quarantined"),
+    [
+        ("bc5cdr_ner", (3942, 3949, 4139), {}),
+        # One sentence has I-creative-work right after I-person.
+        (
+            "wnut17_ner",
+            (3394, 1008, 1287),
+            {"a tag that cannot follow the one before it (iob2)": 1},
+        ),
+        ("cluener2020", (10_747, 0, 1343), {"spans that overlap": 1}),
+        ("squad_v2_small", (4594, 0, 1484), {}),
+        ("cmrc2018", (3219, 0, 1000), {}),
+        ("codah", (1665, 556, 555), {}),
+        ("stsb_en", (5749, 1500, 1379), {}),
+        ("stsb_zh", (5749, 1500, 1379), {}),
+    ],
+)
+def test_other_answers_than_labels_are_read_whole(
+    name: str, rows: tuple[int, int, int], quarantined: dict[str, int], tmp_path: Path
+):
+    counts = prepared(name, tmp_path, overlap="report")
+    listed = counts.details["rows"]
+    assert tuple(listed.get(split, 0) for split in ("train", "dev", "test")) == rows
+    assert counts.quarantined == quarantined
+    if name == "cmrc2018":
+        # 200 of 9,657 and 5 of 1,002 answers are not at their offsets; two questions are blank.
+        assert counts.removed == {"empty": 2}
+        assert counts.details["mended"] == {MOVED: 12, DROPPED: 193}
+        numbers = [split["number"] for split in counts.details["answers"].values()]
+        assert sum(numbers) == 9657 - 193 + 1002 - 2
+    if name == "squad_v2_small":
+        without = {k: v["rows_without"] for k, v in counts.details["answers"].items()}
+        assert (without["train"] + without["dev"], without["test"]) == (2327, 841)
+    if name == "bc5cdr_ner":  # read as a script that knows only B- and I- reads them
+        numbers = {k: v["number"] for k, v in counts.details["answers"].items()}
+        assert numbers == {"train": 9270, "dev": 9455, "test": 9662}
+    if name == "cluener2020":
+        assert {len(names) for names in counts.details["labels"].values()} == {10}
+
+
 def test_chemprot_has_fewer_sentences_than_rows(tmp_path: Path):
     counts = prepared("chemprot", tmp_path)
     assert counts.details["distinct_texts"]["train"] == 1653
@@ -105,4 +147,4 @@ def test_published_digests_are_those_of_the_files_here(data: Path):
             here = data / str(download.target).split(f"/data/{name}/")[1]
             assert _is_there(type(download)(download.url, download.sha256, here)), here
             checked += 1
-    assert checked >= 18
+    assert checked >= 38

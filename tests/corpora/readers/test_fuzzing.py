@@ -7,6 +7,7 @@ import csv
 import gzip
 import hashlib
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,31 @@ GENUINE: dict[str, bytes] = {
     "parquet": _parquet(),
     "pubmed_rct": "\n\n".join(
         f"###{row['id']}\n{row['label']}\t{row['text']}" for row in ROWS
+    ).encode(),
+    "conll": "\n\n".join(
+        "\n".join(f"{word}\tO\tB-{row['label']}" for word in row["text"].split()) for row in ROWS
+    ).encode(),
+    "squad": json.dumps(
+        {
+            "data": [
+                {
+                    "title": row["label"],
+                    "paragraphs": [
+                        {
+                            "context": row["text"],
+                            "qas": [
+                                {
+                                    "id": row["id"],
+                                    "question": "which film",
+                                    "answers": [{"text": "film", "answer_start": 3}],
+                                }
+                            ],
+                        }
+                    ],
+                }
+                for row in ROWS
+            ]
+        }
     ).encode(),
     "text": "\n\n".join(f"= {row['id']} =\n{row['text']}" for row in ROWS).encode(),
     "python_docs": "".join(

@@ -1,0 +1,91 @@
+"""Tagged words in columns: one word per line, a blank line after each sentence.
+
+Columns are separated by tabs, or where a line has none by blanks. `columns` names them; in `fields`
+they can be given by number, from 1, or from -1 at the end. Without either the word is the first
+column and the tag the last. A line ``-DOCSTART-`` begins a document, which the column ``document``
+names. Every sentence is a row: its words as ``text``, its tags as ``label``.
+
+Reference:
+    Tjong Kim Sang and De Meulder 2003, arXiv cs/0306050.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from corpora.archives import Content
+from corpora.cleaning import clean
+from corpora.decoding import check_text, lines
+from corpora.readers import Raw
+from corpora.tags import joined
+from data_contracts.records import Rejected
+from data_contracts.sources import Source
+from fourstage.errors import ContractViolation, did_you_mean
+
+SUFFIXES = (".conll", ".iob", ".iob2", ".bio")
+
+DOCUMENT = "-DOCSTART-"
+
+_NAMED = re.compile(r"-DOCSTART-\s*\((.+)\)\s*")
+_NUMBER = re.compile(r"-?[1-9]\d?", re.ASCII)
+
+
+def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
+    """Each sentence with its tags; one with a malformed line is rejected as a whole."""
+    fields = source.fields
+    word = _place(content, source, fields.text, 0)
+    tag = None if fields.label is None else _place(content, source, fields.label, -1)
+    width = len(source.columns)
+    document: dict[str, str] = {}
+    sentence: list[list[str]] = []
+    started, wrong = 0, ""
+    for item in chain(lines(content, source), ((0, ""),)):
+        if isinstance(item, Rejected):
+            started, wrong = started or int(item.location.rpartition(":")[2]), item.reason
+            continue
+        number, line = item
+        if line.startswith(DOCUMENT) or _is_blank(line):
+            if wrong:
+                location = f"{content.name}:{started}"
+                yield Rejected(location, location, wrong)
+            elif sentence:
+                words = [cells[word] for cells in sentence]
+                if tag is None:
+                    values = {fields.text: joined(words, source.language)[0]}
+                else:
+                    tags = [cells[tag] for cells in sentence]
+                    values = {fields.text: words, fields.label or "": tags, **document}
+                yield check_text(Raw(started, values), content.name)
+            sentence, started, wrong = [], 0, ""
+            if line.startswith(DOCUMENT):
+                named = _NAMED.fullmatch(line)
+                document = {"document": named[1] if named else f"{content.name}:{number}"}
+            continue
+        started = started or number
+        line = line.rstrip("\r\n")
+        cells = line.split("\t") if "\t" in line else line.split()
+        width = width or len(cells)
+        if len(cells) != width:
+            wrong = wrong or "wrong number of columns"
+        sentence.append([cell.strip() for cell in cells])
+
+
+def _is_blank(line: str) -> bool:
+    """Whether a line has only blanks, or invisible characters such as a byte order mark."""
+    return not line.strip() or (not line.isascii() and not clean(line).text)
+
+
+def _place(content: Content, source: Source, name: str, usual: int) -> int:
+    """The place of a column, for use as an index."""
+    if name in source.columns:
+        return source.columns.index(name)
+    if _NUMBER.fullmatch(name):
+        return int(name) - (int(name) > 0)
+    if source.columns:
+        raise ContractViolation(
+            f"{content.where}: expected a column {name!r}{did_you_mean(name, source.columns)} "
+            f"Columns: {', '.join(each[:40] for each in source.columns[:20])}."
+        )
+    return usual
