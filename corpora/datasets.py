@@ -321,20 +321,20 @@ class DatasetWriter:
         return splits
 
     def _give_back(self, splits: list[Split], gone: set[int], groups: dict[str, str]) -> None:
-        """Return groups to train if carving took the last of a label from it."""
+        """Return groups to train if carving took the last of a label, or all rows, from it."""
         while True:
-            train = {
-                name
+            left = [
+                row
                 for number, row in enumerate(self._rows)
                 if splits[number] == "train" and number not in gone
-                for name in row.names
-            }
+            ]
+            train = {name for row in left for name in row.names}
             emptied = {
                 groups[row.key]
                 for number, row in enumerate(self._rows)
                 if row.split in (None, "train")
                 and number not in gone
-                and not train.issuperset(row.names)
+                and not (left and train.issuperset(row.names))
             }
             if not emptied:
                 return
