@@ -1,13 +1,4 @@
-"""Classification of a text or a pair of texts, from the row's summary vector.
-
-Families with a pre-trained pooler (BERT, ALBERT, ERNIE) provide the pooled vector. For the others
-the head follows the authors' code: RoBERTa has dropout and a dense layer with tanh, DistilBERT a
-dense layer with ReLU, ELECTRA nothing (Hugging Face's ELECTRA has a dense layer).
-
-Reference:
-    Devlin et al. 2019, arXiv 1810.04805, 4.1; without a pooler: Liu et al. 2019, arXiv 1907.11692,
-    Clark et al. 2020, arXiv 2003.10555, Sanh et al. 2019, arXiv 1910.01108, by their code.
-"""
+"""Classification of a text or a pair of texts, from the row's summary vector."""
 
 from __future__ import annotations
 
@@ -21,9 +12,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.rows import framed_rows, labels_of, row_index
 from models.layers.loss import cross_entropy
-from models.layers.projection import ActivatedProjection, projection
-from models.layers.scorer import ScorerLayer
-from models.layers.summary import row_vectors
+from models.layers.row_scorer import RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -126,10 +115,8 @@ class SequenceClassification:
         )
 
 
-class _SequenceClassificationScorer(ScorerLayer):
-    """One logit per label from the pooled vector; the loss is a weighted mean over rows."""
-
-    reads = ()
+class _SequenceClassificationScorer(RowScorer):
+    """One logit per label; the loss is a weighted mean over rows."""
 
     def __init__(
         self,
@@ -138,46 +125,15 @@ class _SequenceClassificationScorer(ScorerLayer):
         dropout: float,
         label_weights: tuple[float, ...] | None,
     ):
-        dtype = network.dtype_policy.name
-        super().__init__(name="sequence_classification", dtype=dtype, autocast=False)
-        self.summary = network.row_summary
-        self.hidden_dim = network.hidden_dim
+        super().__init__(network, "sequence_classification", num_labels, dropout)
         self.label_weights = label_weights
-        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
-        self.output_projection = projection(num_labels, name="output", dtype=dtype)
-        self.pooler: Any = None
-        self.is_pooled = Capability.POOLED_OUTPUT in network.provides
-        if not self.is_pooled and network.pooler_activation:
-            self.drops_before = network.pooler_dropout
-            self.pooler = ActivatedProjection(
-                self.hidden_dim, activation=network.pooler_activation, name="pooler", dtype=dtype
-            )
         self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        """Create the variables."""
-        if self.pooler is not None:
-            self.pooler.build((None, self.hidden_dim))
-        self.output_projection.build((None, self.hidden_dim))
-        self.built = True
-
-    def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
-        """The pooled vector, (B, D) float32."""
-        if self.is_pooled:
-            return outputs[keys.POOLED_OUTPUT]
-        row = row_vectors(self.summary, batch, outputs)
-        if self.pooler is not None:
-            if self.drops_before:
-                row = self.dropout(row, training=training)
-            row = self.pooler(row, training=training)
-        return ops.cast(row, "float32")
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss, accuracy, and the logits (B, N); without labels, only the logits."""
-        pooled = self.dropout(self._pooled(batch, outputs, training), training=training)
-        logits = ops.cast(self.output_projection(pooled), "float32")  # (B, N)
+        logits = self.row_scores(batch, outputs, training)  # (B, N)
         predictions = {keys.LOGITS: logits}
         if keys.LABELS not in batch:
             return {}, predictions

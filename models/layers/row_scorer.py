@@ -1,0 +1,78 @@
+"""Base class of heads that score a row by its summary vector.
+
+Families with a pre-trained pooler (BERT, ALBERT, ERNIE) provide the pooled vector. For the others
+the head follows the authors' code: RoBERTa has dropout and a dense layer with tanh, DistilBERT a
+dense layer with ReLU, ELECTRA nothing (Hugging Face's ELECTRA has a dense layer).
+
+Reference:
+    Devlin et al. 2019, arXiv 1810.04805, 4.1; without a pooler: Liu et al. 2019, arXiv 1907.11692,
+    Clark et al. 2020, arXiv 2003.10555, Sanh et al. 2019, arXiv 1910.01108, by their code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from models import features as keys
+from models.layers.projection import ActivatedProjection, projection
+from models.layers.scorer import ScorerLayer
+from models.layers.summary import row_vectors
+from models.protocols import Capability
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+
+class RowScorer(ScorerLayer):
+    """A pooler if the network has none, dropout and one dense layer.
+
+    A subclass calls `build` at the end of its constructor.
+
+    Args:
+        network: The network whose rows are scored.
+        name: Name of the head.
+        units: Number of scores per row.
+        dropout: Dropout rate of the pooled vector, 0-1.
+    """
+
+    reads = ()
+
+    def __init__(self, network: Any, name: str, units: int, dropout: float):
+        dtype = network.dtype_policy.name
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.summary = network.row_summary
+        self.hidden_dim = network.hidden_dim
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
+        self.output_projection = projection(units, name="output", dtype=dtype)
+        self.pooler: Any = None
+        self.is_pooled = Capability.POOLED_OUTPUT in network.provides
+        if not self.is_pooled and network.pooler_activation:
+            self.drops_before = network.pooler_dropout
+            self.pooler = ActivatedProjection(
+                self.hidden_dim, activation=network.pooler_activation, name="pooler", dtype=dtype
+            )
+
+    def build(self, input_shape: Any = None) -> None:
+        """Create the variables."""
+        if self.pooler is not None:
+            self.pooler.build((None, self.hidden_dim))
+        self.output_projection.build((None, self.hidden_dim))
+        self.built = True
+
+    def row_scores(self, batch: dict, outputs: dict, training: bool | None) -> Any:
+        """The scores of each row, (B, units) float32."""
+        pooled = self.dropout(self._pooled(batch, outputs, training), training=training)
+        return ops.cast(self.output_projection(pooled), "float32")
+
+    def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
+        """The pooled vector, (B, D) float32."""
+        if self.is_pooled:
+            return outputs[keys.POOLED_OUTPUT]
+        row = row_vectors(self.summary, batch, outputs)
+        if self.pooler is not None:
+            if self.drops_before:
+                row = self.dropout(row, training=training)
+            row = self.pooler(row, training=training)
+        return ops.cast(row, "float32")
