@@ -1,7 +1,8 @@
 """Names of the tensors in a batch and in a network's outputs, and the legend of shapes.
 
 B batch, T tokens, S target tokens, D width, F feed-forward width, H heads, K width per head,
-V vocabulary, M predicted positions per row, R read positions per row, L layers, N labels, G tags.
+V vocabulary, M predicted positions per row, R read positions per row, L layers, N labels, G tags,
+C choices per row. Token ids, segments and mask of rows with choices are (B, C, T).
 
 Masks are 1 at positions that are kept.
 """
@@ -17,6 +18,9 @@ MASK_WEIGHTS = "mask_weights"  # (B, M) float32, loss weights: 0 for an unused s
 TARGET_IDS = "target_ids"  # (B, S) int32, what a decoder writes
 TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
 LABELS = "labels"  # (B,) int32, label ids
+NUMBER_LABELS = "number_labels"  # (B,) float32, NaN for a row without a number
+CHOICE_MASK = "choice_mask"  # (B, C) int32, 1 = choice, 0 = only fills up the row
+SET_LABELS = "set_labels"  # (B, N) int32, 1 = has the label, 0 = has not, -1 = not known
 WORD_STARTS = "word_starts"  # (B, T) int32, position of each word's first token
 WORD_ENDS = "word_ends"  # (B, T) int32, position of each word's last token
 WORD_MASK = "word_mask"  # (B, T) int32, 1 = word, 0 = unused slot or a word without tokens
@@ -41,3 +45,5 @@ TAG_LOGITS = "tag_logits"  # (B, T, G), of each word
 TAG_TRANSITIONS = "tag_transitions"  # (B, G + 2, G), from tag to tag; then start, then end
 START_LOGITS = "start_logits"  # (B, T + 1), of each word and, first, of no answer
 END_LOGITS = "end_logits"  # (B, T + 1)
+NUMBERS = "numbers"  # (B,)
+PROBABILITIES = "probabilities"  # (B, N)

@@ -59,12 +59,20 @@ class TokenisedRows(Protocol):
     def __len__(self) -> int: ...
 
     @property
+    def ids(self) -> Sequence[str]:
+        """(rows,) ids of the rows in the dataset."""
+        ...
+
+    @property
     def answers(self) -> Sequence[str]:
         """(rows,) correct answers as the dataset writes them; "" for a row without one."""
         ...
 
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
-        """Token ids of row `i`: one (n,) int32 array per text."""
+        """Token ids of row `i`: one (n,) int32 array per text.
+
+        Of a row with choices, the text comes first, then each choice.
+        """
         ...
 
     def passage(self, i: int) -> str:
@@ -274,7 +282,8 @@ class Answer:
 
     Attributes:
         text: The answer as the dataset writes it: a label's name, or JSON.
-        probability: The model's probability that the answer is correct, 0-1.
+        probability: The model's probability that the answer is correct, 0-1; NaN where it has
+            none, as for a number.
         details: Further values, such as the probability of every label.
     """
 

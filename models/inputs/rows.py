@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fourstage.errors import ContractViolation, RecipeError
+from fourstage.errors import ContractViolation, RecipeError, listed
 from models import features as keys
 from models.protocols import Batch, Context, Index, TokenisedRows, Tokenizer
+
+_SHOWN = 20  # ids of rows in a message
 
 
 def row_lengths(sequence_length: int) -> tuple[int, ...]:
@@ -21,10 +23,15 @@ def row_lengths(sequence_length: int) -> tuple[int, ...]:
 
 
 def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
+    """Every row once, in order, with its length after cutting (`text_index`)."""
+    return text_index((rows.texts(i) for i in range(len(rows))), sequence_length)
+
+
+def text_index(rows: Iterable[tuple[np.ndarray, ...]], sequence_length: int) -> Index:
     """Every row once, in order, with its length after cutting.
 
     Args:
-        rows: Tokenised rows.
+        rows: The token ids of each row's texts.
         sequence_length: T, including [CLS] and one [SEP] per text.
 
     Returns:
@@ -34,15 +41,13 @@ def row_index(rows: TokenisedRows, sequence_length: int) -> Index:
         ContractViolation: There are no rows.
         RecipeError: The sequence length is below 5.
     """
-    if not len(rows):
+    full = np.array([1 + sum(len(text) + 1 for text in texts) for texts in rows], np.int64)
+    if not len(full):
         raise ContractViolation("the dataset has no rows in this split")
     if sequence_length < 5:
         raise RecipeError(f"sequence_length: {sequence_length}, but a row needs 5 tokens or more")
-    full = np.empty(len(rows), np.int64)
-    for i in range(len(rows)):
-        full[i] = 1 + sum(len(text) + 1 for text in rows.texts(i))
     return Index(
-        np.arange(len(rows), dtype=np.int64),
+        np.arange(len(full), dtype=np.int64),
         np.minimum(full, sequence_length),
         by_length=True,
         details={
@@ -58,6 +63,47 @@ def labels_of(answers: Sequence[str], label_names: Sequence[str]) -> np.ndarray:
     return np.array([number.get(answer, -1) for answer in answers], np.int32)
 
 
+def check_answers(head: str, rows: TokenisedRows, right: Sequence[bool], expected: str) -> None:
+    """Check the answers that a head learns from; rows without an answer are not learnt from.
+
+    Args:
+        head: Name of the head.
+        rows: The training rows.
+        right: (rows,) whether the answer is one that the head can learn.
+        expected: What such an answer is, with its article.
+
+    Raises:
+        ContractViolation: Some are not, or no row has an answer.
+    """
+    if not any(rows.answers):
+        raise ContractViolation(
+            f"head.{head}: expected {expected} as answer, got no answer in any of the {len(rows):,}"
+            " training rows; look at the answers of the train split"
+        )
+    fits = [good or not answer for good, answer in zip(right, rows.answers, strict=True)]
+    check_rows(head, rows, fits, f"{expected} as answer")
+
+
+def check_rows(head: str, rows: TokenisedRows, right: Sequence[bool], expected: str) -> None:
+    """Check that a head can read rows.
+
+    Args:
+        head: Name of the head.
+        rows: The rows.
+        right: (rows,) whether it can.
+        expected: What a row must have.
+
+    Raises:
+        ContractViolation: It cannot read some. The message names the rows and quotes no text.
+    """
+    wrong = [row for row, fits in zip(rows.ids, right, strict=True) if not fits]
+    if wrong:
+        raise ContractViolation(
+            f"head.{head}: expected {expected} in each row, got something else in {len(wrong):,} of"
+            f" {len(rows):,}: {listed(wrong, _SHOWN)}; correct the dataset, or choose another head"
+        )
+
+
 def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> Batch:
     """Rows [CLS] text [SEP] or [CLS] text [SEP] second text [SEP], padded to a common length.
 
@@ -67,8 +113,13 @@ def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> B
     Returns:
         As `framed`.
     """
+    return framed_texts([rows.texts(int(row)) for row in entries], context)
+
+
+def framed_texts(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:
+    """As `framed_rows`, of rows given as one or two texts each."""
     length, marks = context.sequence_length, context.marks
-    return framed([_cut(rows.texts(int(row)), length, marks) for row in entries], context)
+    return framed([_cut(texts, length, marks) for texts in rows], context)
 
 
 def framed(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:

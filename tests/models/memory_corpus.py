@@ -48,10 +48,12 @@ class MemoryRows:
     """Labelled rows: (token ids, second token ids or None, label); each token is one word."""
 
     def __init__(self, rows: Sequence[tuple[Any, ...]]):
+        self.rows = list(rows)
         self._rows = [
             tuple(np.array(ids, np.int32) for ids in texts if ids is not None) for *texts, _ in rows
         ]
         self.answers = [label for *_, label in rows]
+        self.ids = [f"r{i}" for i in range(len(rows))]
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -1,0 +1,144 @@
+"""Classification of a text or a pair of texts into any number of labels at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import ContractViolation, RecipeError
+from models import features as keys
+from models.answers.label_set import set_of, written
+from models.inputs.rows import check_answers, framed_rows, row_index
+from models.layers.loss import binary_cross_entropy
+from models.layers.row_scorer import RowScorer
+from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ()
+PROVIDES = ()
+CHOOSES = 2
+PREPARES = False
+ANSWERS = "label_set"
+
+
+class MultiLabelClassification:
+    """Both halves of text and pair classification, with an independent yes or no for each label.
+
+    A text that is too long is cut (`framed_rows`); of a pair, the longer text first. The index's
+    details count the rows that were cut.
+
+    Args:
+        context: The stage's constants, with label names.
+        threshold: A label is predicted if its probability is above this, between 0 and 1.
+        dropout: Dropout rate of the pooled vector, 0-1.
+
+    Raises:
+        RecipeError: There are no labels, or the threshold is not between 0 and 1.
+        ContractViolation: The training rows' answers are not sets of labels, or are all the same.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+    targets = (keys.SET_LABELS,)
+
+    def __init__(self, context: Context, *, threshold: float = 0.5, dropout: float = 0.1):
+        if not 0 < threshold < 1:
+            raise RecipeError(
+                "head.multi_label_classification.threshold: expected a probability between 0 and "
+                f"1, got {threshold}"
+            )
+        if context.rows is not None:
+            _check(context.rows)
+        if not context.label_names:
+            raise RecipeError(
+                "head.multi_label_classification: one label or more is needed, the dataset has 0"
+            )
+        self.context = context
+        self.threshold = threshold
+        self.dropout = dropout
+
+    def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
+        """Every row once, in order."""
+        return row_index(corpus, self.context.sequence_length)
+
+    def segments(
+        self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """Rows, and which labels each has: -1 throughout for a row without an answer."""
+        labels = np.full((len(entries), len(self.context.label_names)), -1, np.int32)
+        for place, row in enumerate(entries.tolist()):
+            own = set_of(corpus.answers[row])
+            if own is not None:
+                labels[place] = [name in own for name in self.context.label_names]
+        return framed_rows(corpus, entries, self.context) | {keys.SET_LABELS: labels}
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Nothing to add."""
+        return batch
+
+    def attach(self, network: Any) -> _MultiLabelClassificationScorer:
+        """The head: a pooler if the network has none, dropout and one dense layer."""
+        return _MultiLabelClassificationScorer(network, len(self.context.label_names), self.dropout)
+
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The labels above the threshold; the details are the probabilities of all labels.
+
+        The probability of the set takes labels as independent.
+        """
+        (entry,) = outputs
+        shares = np.asarray(entry[keys.PROBABILITIES], np.float64)
+        chosen = shares > self.threshold
+        names = self.context.label_names
+        return Answer(
+            written(name for name, there in zip(names, chosen, strict=True) if there),
+            float(np.where(chosen, shares, 1 - shares).prod()),
+            dict(zip(names, shares.tolist(), strict=True)),
+        )
+
+
+def _check(rows: TokenisedRows) -> None:
+    """Check that there is something to learn.
+
+    Raises:
+        ContractViolation: The training rows' answers are not sets of labels, or are all the same.
+    """
+    sets = [set_of(answer) for answer in rows.answers]
+    right = [labels is not None for labels in sets]
+    check_answers("multi_label_classification", rows, right, "a JSON array of label names")
+    if len({labels for labels in sets if labels is not None}) < 2:
+        raise ContractViolation(
+            "head.multi_label_classification: expected training rows with different labels, got "
+            f"the same set of labels in all of {sum(right):,} rows; look at the answers of the "
+            "train split"
+        )
+
+
+class _MultiLabelClassificationScorer(RowScorer):
+    """One log odds per label; the loss is a mean over rows and labels."""
+
+    def __init__(self, network: Any, num_labels: int, dropout: float):
+        super().__init__(network, "multi_label_classification", num_labels, dropout)
+        self.build()
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss, accuracy over labels, and the probabilities (B, N); without labels, only these."""
+        scores = self.row_scores(batch, outputs, training)  # (B, N)
+        predictions = {keys.PROBABILITIES: ops.sigmoid(scores)}
+        if keys.SET_LABELS not in batch:
+            return {}, predictions
+        labels = ops.cast(batch[keys.SET_LABELS], "float32")
+        weights = ops.cast(labels >= 0, "float32")
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        return binary_cross_entropy(scores, ops.maximum(labels, 0.0), weights), predictions

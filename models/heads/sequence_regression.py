@@ -1,0 +1,169 @@
+"""Regression of a text or a pair of texts: one number from the row's summary vector.
+
+Reference:
+    Devlin et al. 2019, arXiv 1810.04805, 4.1, on STS-B (Cer et al. 2017, arXiv 1708.00055).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import ContractViolation
+from models import features as keys
+from models.answers.number import numbers_of
+from models.inputs.rows import check_answers, framed_texts, row_index
+from models.layers.row_scorer import RowScorer
+from models.protocols import Answer, Batch, Capability, Column, Context, Index, TokenisedRows
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ()
+PROVIDES = ()
+CHOOSES = 2
+PREPARES = False
+ANSWERS = "number"
+ENTRY = np.dtype([("row", np.int64), ("swapped", np.bool_)])
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class SequenceRegression:
+    """Both halves of text and pair regression.
+
+    The loss is the squared error in standard deviations of the training rows' numbers. Their mean
+    and deviation are weights of the head, saved and restored with it.
+
+    A text that is too long is cut (`framed_texts`); of a pair, the longer text first. The index's
+    details count the rows that were cut.
+
+    Args:
+        context: The stage's constants.
+        dropout: Dropout rate of the pooled vector, 0-1.
+        symmetric: Read each pair in both orders, which are two examples in training and whose
+            numbers are averaged in predictions.
+
+    Raises:
+        ContractViolation: The training rows' answers are not numbers, or are all the same.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+    targets = (keys.NUMBER_LABELS,)
+
+    def __init__(self, context: Context, *, dropout: float = 0.1, symmetric: bool = False):
+        self.context = context
+        self.dropout = dropout
+        self.symmetric = symmetric
+        # Without training rows, mean and deviation come with the weights.
+        self.scale = _scale(context.rows) if context.rows is not None else (0.0, 1.0)
+
+    def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
+        """Every row once, in order; a pair twice if its order does not matter."""
+        rows = row_index(corpus, self.context.sequence_length)
+        orders = [len(corpus.texts(i)) if self.symmetric else 1 for i in range(len(corpus))]
+        entries = [(i, swapped) for i, many in enumerate(orders) for swapped in range(many)]
+        return Index(
+            np.array(entries, ENTRY),
+            np.repeat(rows.lengths, orders),
+            by_length=True,
+            details=rows.details,
+        )
+
+    def segments(
+        self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """Rows and their numbers, NaN for a row without one."""
+        texts = [
+            corpus.texts(row)[::-1] if swapped else corpus.texts(row)
+            for row, swapped in entries.tolist()
+        ]
+        numbers = _numbers([corpus.answers[row] for row, _ in entries.tolist()])
+        return framed_texts(texts, self.context) | {keys.NUMBER_LABELS: numbers}
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Nothing to add."""
+        return batch
+
+    def attach(self, network: Any) -> _SequenceRegressionScorer:
+        """The head: a pooler if the network has none, dropout and one dense layer."""
+        return _SequenceRegressionScorer(network, self.dropout, *self.scale)
+
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The row's number, the mean over the orders in which it was read."""
+        number = np.mean([entry[keys.NUMBERS] for entry in outputs], dtype=np.float64)
+        # A number of single precision, in its shortest spelling.
+        return Answer(json.dumps(float(str(np.float32(number)))), math.nan)
+
+
+def _numbers(answers: Column) -> np.ndarray:
+    """(rows,) float32, as the head computes; NaN for what is no such number."""
+    numbers = numbers_of(answers)
+    return np.where(np.abs(numbers) <= _LARGEST, numbers, np.nan).astype(np.float32)
+
+
+def _scale(rows: TokenisedRows) -> tuple[float, float]:
+    """Mean and standard deviation of the training rows' numbers.
+
+    Raises:
+        ContractViolation: Answers are not numbers, or are all the same.
+    """
+    numbers = _numbers(rows.answers).astype(np.float64)
+    check_answers("sequence_regression", rows, np.isfinite(numbers).tolist(), "a 32-bit number")
+    known = numbers[np.isfinite(numbers)]
+    if known.min() == known.max():
+        raise ContractViolation(
+            "head.sequence_regression: expected training rows with different 32-bit numbers,"
+            f" got {len(known):,} rows with the same; look at the answers of the train split"
+        )
+    return float(known.mean()), float(known.std())
+
+
+class _SequenceRegressionScorer(RowScorer):
+    """One number per row; the loss is a mean over rows."""
+
+    def __init__(self, network: Any, dropout: float, mean: float, deviation: float):
+        super().__init__(network, "sequence_regression", 1, dropout)
+        self.initial = {"mean": mean, "deviation": deviation}
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Create the variables."""
+        self.mean, self.deviation = (
+            self.add_weight(
+                shape=(),
+                initializer=keras.initializers.Constant(value),
+                trainable=False,
+                dtype="float32",
+                autocast=False,
+                name=name,
+            )
+            for name, value in self.initial.items()
+        )
+        super().build(input_shape)
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss, and the numbers (B,); without correct numbers, only the numbers."""
+        scores = self.row_scores(batch, outputs, training)[:, 0]  # (B,), in standard deviations
+        predictions = {keys.NUMBERS: scores * self.deviation + self.mean}
+        if keys.NUMBER_LABELS not in batch:
+            return {}, predictions
+        numbers = batch[keys.NUMBER_LABELS]
+        known = ops.isfinite(numbers)
+        weights = ops.cast(known, "float32")
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS]
+        wanted = (ops.where(known, numbers, self.mean) - self.mean) / self.deviation
+        squares = ops.square(scores - wanted)
+        return {"loss": (ops.sum(weights * squares), ops.sum(weights))}, predictions

@@ -1,0 +1,88 @@
+"""The multi-label head: its loss by hand, the threshold, rows it cannot learn from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fourstage.errors import ContractViolation, RecipeError
+from models.families.bert import SIZES, Bert
+from models.heads.multi_label_classification import MultiLabelClassification
+from models.protocols import Context
+from tests.models.memory_corpus import MemoryRows, PlainTokenizer
+
+NAMES = ("delay", "price", "refund")
+ROWS = MemoryRows(
+    [
+        ([7], None, '["delay", "refund"]'),
+        ([8], [9], "[]"),
+        ([10], None, ""),
+        ([11], None, '["price", "unseen"]'),
+    ]
+)
+CONTEXT = Context(PlainTokenizer(50), 16, NAMES, ROWS)
+
+
+def test_the_loss_is_the_mean_over_labels_of_rows_that_have_an_answer():
+    network = Bert(vocabulary_size=50, **SIZES["tiny"])
+    scorer = MultiLabelClassification(CONTEXT, dropout=0.0).attach(network)
+    scorer.output_projection.kernel.assign(np.eye(128, 3, dtype=np.float32))
+    pooled = np.zeros((4, 128), np.float32)
+    pooled[:, :3] = [[2, -1, 0.5], [0, 0, -3], [9, 9, 9], [1, 1, 1]]
+    batch = {
+        "set_labels": np.array([[1, 0, 1], [0, 0, 0], [-1, -1, -1], [1, 1, 1]], np.int32),
+        "row_weights": np.array([1, 1, 1, 0], np.float32),
+    }
+    scores, predictions = scorer(batch, {"pooled_output": pooled})
+    shares = 1 / (1 + np.exp(-pooled[:2, :3]))
+    labels = batch["set_labels"][:2]
+    nats = -np.log(np.where(labels == 1, shares, 1 - shares))
+    assert float(scores["loss"][0]) == pytest.approx(nats.sum(), rel=1e-5)
+    assert float(scores["loss"][1]) == 6
+    assert float(scores["accuracy"][0]) == 6
+    assert np.asarray(predictions["probabilities"][:2]) == pytest.approx(shares, rel=1e-5)
+
+
+def test_a_row_has_its_labels_none_or_unknown_ones():
+    head = MultiLabelClassification(CONTEXT)
+    batch = head.segments(ROWS, np.arange(4), np.random.default_rng(0))
+    assert batch["set_labels"].tolist() == [[1, 0, 1], [0, 0, 0], [-1, -1, -1], [0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said", "probability"),
+    [(0.5, '["delay", "refund"]', 0.9 * 0.8 * 0.6), (0.7, '["delay"]', 0.9 * 0.8 * 0.4),
+     (0.1, '["delay", "price", "refund"]', 0.9 * 0.2 * 0.6), (0.95, "[]", 0.1 * 0.8 * 0.4)],
+)  # fmt: skip
+def test_the_labels_above_the_threshold_are_the_answer(threshold, said, probability):
+    head = MultiLabelClassification(CONTEXT, threshold=threshold)
+    answer = head.answer(ROWS, 0, [{"probabilities": np.array([0.9, 0.2, 0.6])}])
+    assert answer.text == said
+    assert answer.probability == pytest.approx(probability)
+    assert answer.details == {"delay": 0.9, "price": 0.2, "refund": 0.6}
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, -1.0, float("nan")])
+def test_a_threshold_that_decides_nothing_is_refused(threshold):
+    with pytest.raises(RecipeError, match="between 0 and 1"):
+        MultiLabelClassification(CONTEXT, threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        (['["a"]', '["a"]'], "same set of labels in all of 2 rows"),
+        (["[]", ""], "same set of labels in all of 1 rows"),
+        (["", ""], "no answer in any of the 2"),
+        (['["a"]', "a", "[1]"], "something else in 2 of 3: r1, r2;"),
+    ],
+)
+def test_rows_with_nothing_to_learn_are_refused(answers, message):
+    rows = MemoryRows([([7], None, answer) for answer in answers])
+    with pytest.raises(ContractViolation, match=message):
+        MultiLabelClassification(Context(PlainTokenizer(50), 16, ("a",), rows))
+
+
+def test_a_head_without_labels_is_refused():
+    with pytest.raises(RecipeError, match="one label or more"):
+        MultiLabelClassification(Context(PlainTokenizer(50), 16))
