@@ -35,6 +35,7 @@ class Predicting(TracedModel):
 
     def call(self, features: dict, training: bool = False) -> dict:
         """The scorer's predictions, {name: (B, …)}."""
+        features = self.scorer.prepare(features, training)
         features = where_read(self.network, [self.scorer], features)
         outputs = dict(self.network(features, training=training))
         return self.scorer(features, outputs, training=training)[1]

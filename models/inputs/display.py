@@ -43,6 +43,8 @@ def shown(
 ) -> str:
     """One example of a batch as text, in lines of at most `WIDTH` columns unless a token is wider.
 
+    A row with choices is shown as one pair per choice.
+
     Args:
         clean: The rows from the segment chooser, with unit starts.
         batch: The same rows after all objectives.
@@ -50,6 +52,11 @@ def shown(
         tokenizer: The recipe's tokenizer.
         meanings: {batch key of labels: each row's label in words}.
     """
+    if clean[keys.TOKEN_IDS].ndim == 3:
+        pairs = {key: value[row] for key, value in clean.items() if value.ndim == 3}
+        choices = range(int(pairs[keys.PADDING_MASK][:, 0].sum()))
+        blocks = [shown(pairs, pairs, choice, tokenizer) for choice in choices]
+        return "\n".join([*blocks, *_labels(batch, row, meanings)])
 
     def text(token_id: int) -> str:
         return tokenizer.decode([token_id]).translate(_SEEN) or "[PAD]"
@@ -70,12 +77,15 @@ def shown(
         lines[name] = [text(targets[i]) if i in targets else "" for i in range(length)]
     for name, labels in _questions(batch, row):
         lines[name] = [str(labels[i]) if i in labels else "" for i in range(length)]
-    told = []
+    return "\n".join([*_wrapped(lines), *_labels(batch, row, meanings)])
+
+
+def _labels(batch: Batch, row: int, meanings: Mapping[str, Sequence[Any]] | None) -> Iterator[str]:
+    """The row's labels, in words where `meanings` has them."""
     for key, value in sorted(batch.items()):
         if key.endswith("labels") and value.ndim == 1:
             meaning = f" = {meanings[key][row]}" if meanings and key in meanings else ""
-            told.append(f"{key}: {int(value[row])}{meaning}")
-    return "\n".join([*_wrapped(lines), *told])
+            yield f"{key}: {value[row]!s}{meaning}"
 
 
 def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:

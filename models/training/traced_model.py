@@ -55,7 +55,7 @@ class TracedModel(keras.Model):
 
         Args:
             batch: An example batch.
-            lengths_vary: Whether the second dimension differs between batches.
+            lengths_vary: Whether the dimensions after the first differ between batches.
         """
         self.train_function = self.test_function = self.predict_function = None
         if keras.backend.backend() != "tensorflow":
@@ -64,7 +64,7 @@ class TracedModel(keras.Model):
 
         self._specs = {
             key: tf.TensorSpec(
-                (len(value), None) if lengths_vary and value.ndim == 2 else value.shape,
+                (*value.shape[:1], *[None] * (value.ndim - 1)) if lengths_vary else value.shape,
                 value.dtype,
                 name=key,
             )

@@ -35,6 +35,9 @@ ANSWERS = {
     # Words of one or two digits and a blank: this touches the first two at most.
     "spans": lambda i: [f'[[0, 2, "{"ab"[i % 2]}"]]', "[]"][i % 3 == 2],
     "extract": lambda i: ['[[0, "12"]]', "[]"][i % 3 == 2],
+    "choice": lambda i: str(i % 2),
+    "label_set": lambda i: json.dumps([*"abc"][: i % 4]),
+    "number": lambda i: json.dumps(3 + i / 4),
 }
 FAMILIES = catalogue.names("families")
 
@@ -177,4 +180,9 @@ def answered(head: str) -> MemoryRows:
     def text() -> list[int]:
         return rng.integers(5, VOCABULARY_SIZE, rng.integers(2, 9)).tolist()
 
-    return MemoryRows([(text(), text() if i % 2 else None, answer(i)) for i in range(24)])
+    def texts(i: int) -> tuple[list[int], ...]:
+        if catalogue.answers_name(head) == "choice":
+            return (text(), *(text() for _ in range(2 + i % 3)))
+        return (text(), text()) if i % 2 else (text(),)
+
+    return MemoryRows([(*texts(i), answer(i)) for i in range(24)])

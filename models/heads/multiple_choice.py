@@ -1,0 +1,170 @@
+"""Multiple choice: which of a row's choices goes with its text.
+
+Each choice is read as a pair with the text and gets one score; the softmax is over the choices.
+
+    row       text | choice 0 | choice 1 | choice 2
+    batch     (B, C, T)    [CLS] text [SEP] choice 0 [SEP]   …   [CLS] text [SEP] choice 2 [SEP]
+    network   (B · C, T)
+    scores    (B, C)       choices that only fill up a row are left out
+
+Reference:
+    Devlin et al. 2019, arXiv 1810.04805, 4.4 (SWAG).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from models import features as keys
+from models.answers.choice import choice_of
+from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
+from models.layers.loss import cross_entropy
+from models.layers.row_scorer import RowScorer
+from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ()
+PROVIDES = ()
+CHOOSES = 2
+PREPARES = True
+ANSWERS = "choice"
+_LEFT_OUT = -1e9  # log odds of a choice that is not there
+
+
+class MultipleChoice:
+    """Both halves of multiple choice. A row's texts are its text and two choices or more.
+
+    A pair that is too long is cut (`framed_texts`), the longer text first. The index's details
+    count the pairs that were cut.
+
+    Args:
+        context: The stage's constants.
+        dropout: Dropout rate of the pooled vector, 0-1.
+
+    Raises:
+        ContractViolation: Training rows' answers are not numbers of their choices.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+    targets = (keys.LABELS,)
+
+    def __init__(self, context: Context, *, dropout: float = 0.1):
+        if context.rows is not None:
+            right = [_label(context.rows, row) >= 0 for row in range(len(context.rows))]
+            check_answers("multiple_choice", context.rows, right, "the number of a choice")
+        self.context = context
+        self.dropout = dropout
+
+    def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
+        """Every row once, in order; its length is that of all its pairs.
+
+        Raises:
+            ContractViolation: A row has fewer than two choices.
+        """
+        counts = np.array([len(corpus.texts(i)) - 1 for i in range(len(corpus))], np.int64)
+        check_rows("multiple_choice", corpus, (counts >= 2).tolist(), "two choices or more")
+        pairs = text_index(
+            (pair for i in range(len(corpus)) for pair in _pairs(corpus, i)),
+            self.context.sequence_length,
+        )
+        lengths = np.add.reduceat(pairs.lengths, np.cumsum(counts) - counts)
+        return Index(np.arange(len(corpus)), lengths, by_length=True, details=pairs.details)
+
+    def segments(
+        self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """The pairs of each row, (B, C, T), and the numbers of the right choices, -1 for none.
+
+        C is the largest number of choices in the batch; the padding mask of a choice that only
+        fills up a row is 0.
+        """
+        rows = [_pairs(corpus, int(row)) for row in entries]
+        framed = framed_texts([pair for pairs in rows for pair in pairs], self.context)
+        counts = [len(pairs) for pairs in rows]
+        there = np.arange(max(counts)) < np.array(counts)[:, None]  # (B, C)
+        batch: Batch = {}
+        for key, value in framed.items():
+            fill = self.context.tokenizer.pad_id if key == keys.TOKEN_IDS else 0
+            batch[key] = np.full((*there.shape, value.shape[-1]), fill, value.dtype)
+            batch[key][there] = value
+        labels = [_label(corpus, int(row)) for row in entries]
+        return batch | {keys.LABELS: np.array(labels, np.int32)}
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Nothing to add."""
+        return batch
+
+    def attach(self, network: Any) -> _MultipleChoiceScorer:
+        """The head: a pooler if the network has none, dropout and one dense layer."""
+        return _MultipleChoiceScorer(network, self.dropout)
+
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The row's most likely choice; the details are the probabilities of all its choices."""
+        (entry,) = outputs
+        logits = np.asarray(entry[keys.LOGITS], np.float64)[: len(rows.texts(row)) - 1]
+        shares = np.exp(logits - logits.max())
+        shares /= shares.sum()
+        return Answer(
+            str(int(shares.argmax())),
+            float(shares.max()),
+            {str(number): share for number, share in enumerate(shares.tolist())},
+        )
+
+
+def _pairs(rows: TokenisedRows, row: int) -> list[tuple[np.ndarray, ...]]:
+    """A row's text with each of its choices."""
+    text, *choices = rows.texts(row)
+    return [(text, choice) for choice in choices]
+
+
+def _label(rows: TokenisedRows, row: int) -> int:
+    """The number of a row's right choice; -1 if the answer is none of its choices."""
+    label = choice_of(rows.answers[row])
+    return -1 if label is None or label >= len(rows.texts(row)) - 1 else label
+
+
+class _MultipleChoiceScorer(RowScorer):
+    """One logit per choice; the loss is a mean over rows."""
+
+    def __init__(self, network: Any, dropout: float):
+        super().__init__(network, "multiple_choice", 1, dropout)
+        self.build()
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Lay out the pairs of all rows as rows of their own, (B · C, T)."""
+        mask = batch[keys.PADDING_MASK]  # (B, C, T)
+        batch = batch | {keys.CHOICE_MASK: mask[:, :, 0]}
+        for key in (keys.TOKEN_IDS, keys.SEGMENT_IDS, keys.PADDING_MASK):
+            batch[key] = ops.reshape(batch[key], (-1, ops.shape(mask)[2]))
+        # A pair that only fills up a row has one token, because attention to none is not defined.
+        first = ops.arange(ops.shape(mask)[2]) == 0
+        batch[keys.PADDING_MASK] = ops.where(first, 1, batch[keys.PADDING_MASK])
+        return batch
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss, accuracy, and the logits (B, C); without labels, only the logits."""
+        there = batch[keys.CHOICE_MASK]  # (B, C)
+        logits = ops.reshape(self.row_scores(batch, outputs, training), ops.shape(there))
+        logits = ops.where(there > 0, logits, _LEFT_OUT)
+        predictions = {keys.LOGITS: logits}
+        if keys.LABELS not in batch:
+            return {}, predictions
+        labels = batch[keys.LABELS]
+        # Rows without a right choice (-1) have weight 0.
+        weights = ops.cast(labels >= 0, "float32")
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS]
+        return cross_entropy(logits, ops.maximum(labels, 0), weights), predictions
