@@ -35,12 +35,13 @@ class PreparedRow:
     @property
     def texts(self) -> tuple[str, ...]:
         """Its texts, in order."""
-        return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
+        pair = () if self.text_pair is None else (self.text_pair,)
+        return (self.text, *pair, *(self.choices or ()))
 
     @property
     def whole(self) -> str:
         """All its texts, joined: both of a pair, the choices."""
-        return " ".join((self.text, *filter(None, (self.text_pair,)), *(self.choices or ())))
+        return " ".join(filter(None, self.texts))
 
 
 def prepared_documents(folder: Path) -> Iterator[PreparedDocument]:

@@ -8,13 +8,16 @@ import inspect
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from doctest import DocTestParser
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any
 
 from corpora.archives import Content
+from corpora.exercises import exercises
 from corpora.files import FoundFile
 from corpora.limits import MAX_DOCUMENT_BYTES
 from corpora.readers import Raw
@@ -97,6 +100,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
 
     Values: the text under the source's text field, ``id`` (``library:module.object``), ``library``,
     ``module`` and ``object``. The names of all the source's libraries are removed from passages.
+    Passages of a source whose answers are no labels have those of `corpora.exercises`, too.
     """
     library, _, name = content.name.partition(":")
     module = _module_name(name or library)
@@ -113,7 +117,13 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     column = source.fields.text
     document = source.document or "object"
 
-    def raw(line: int, qualified: str, text: str, part: str = "") -> Raw:
+    def raw(
+        line: int,
+        qualified: str,
+        text: str,
+        part: str = "",
+        more: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Raw:
         path = f"{module}.{qualified}" if qualified else module
         return Raw(
             line,
@@ -123,6 +133,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
                 "module": module,
                 "object": path,
                 column: text,
+                **more,
             },
         )
 
@@ -145,7 +156,8 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
             continue
         for number, passage in enumerate(_passages(text)):
             passage = without_names(passage, source.packages)
-            yield raw(line, qualified, passage, f"{again}#{number}")
+            more = exercises(passage) if source.answers != "label" else {}
+            yield raw(line, qualified, passage, f"{again}#{number}", more)
 
 
 def _session(text: str) -> list[str]:

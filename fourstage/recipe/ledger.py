@@ -21,9 +21,11 @@ class SourceFacts:
 
     Attributes:
         labelled: Whether it is a dataset; otherwise it is a corpus.
+        answers: What a dataset's rows are answered by: a name of ``models/answers``.
     """
 
     labelled: bool
+    answers: str = "label"
 
 
 class Ledger:
@@ -135,6 +137,23 @@ class Ledger:
         """Whether a source is known to be a dataset."""
         facts = self.sources.get(name) if self.sources else None
         return bool(facts and facts.labelled)
+
+    def answers(self, path: str, dataset: str, wanted: str, by: str) -> None:
+        """Check that a dataset's rows have the kind of answer that `by` needs."""
+        facts = (self.sources or {}).get(dataset)
+        if facts is None or not facts.labelled or facts.answers == wanted:
+            return
+        heads = [
+            name
+            for name in catalogue.names("heads", self.folders)
+            if catalogue.answers_name(name, self.folders) == facts.answers
+        ]
+        able = f" For {facts.answers} there is {', '.join(heads)}." if heads else ""
+        self.fault(
+            path,
+            f"{by} needs rows answered by {wanted}; those of source {dataset} are answered by"
+            f" {facts.answers} (its key 'answers').{able}",
+        )
 
     def source(self, path: str, name: str, labelled: bool | None) -> None:
         """Check that a source is known and of the right kind (None: either)."""

@@ -67,7 +67,9 @@ def load_recipe(
     raise_all(_without_echo(faults))
     assert recipe is not None
     if smoke:
-        value, given = shrink(value), value
+        head = next((next(iter(stage.head)) for stage in recipe.stages if stage.head), None)
+        answers = catalogue.answers_name(head, folders) if head else "label"
+        value, given = shrink(value, answers), value
         recipe = Recipe.model_validate(value)
         where.update(_changed(given, value))
     recipe._path = file

@@ -316,6 +316,7 @@ class _Resolution:
         probes = (said and said.probes) or {}
         for dataset, metric in probes.items():
             self.ledger.source("evaluate.probes", dataset, labelled=True)
+            self.ledger.answers("evaluate.probes", dataset, "label", "a probe")
             self.ledger.metric(f"evaluate.probes.{dataset}", metric, Label.metrics)
         return dict(probes)
 

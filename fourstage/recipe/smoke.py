@@ -16,19 +16,31 @@ BATCH_SIZE = 8
 VOCABULARY_SIZE = 2000
 GENERAL = "smoke_general"
 DOMAIN = "smoke_domain"
-DATASET = "smoke_labels"
-EMBEDDED = frozenset({GENERAL, DOMAIN, DATASET})
+LABELS = "smoke_labels"
+# Rows by their kind of answer. Those of a project's own kind are used as they are.
+ROWS = {
+    "label": LABELS,
+    **{kind: f"smoke_{kind}" for kind in ("number", "label_set", "spans", "extract", "choice")},
+}
+EMBEDDED = frozenset({GENERAL, DOMAIN, *ROWS.values()})
 
 
-def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
-    """The smoke version of a recipe that has the right shape, as plain values."""
+def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
+    """The smoke version of a recipe that has the right shape, as plain values.
+
+    Args:
+        recipe: The recipe.
+        answers: What its head answers with: a name of ``models/answers``.
+    """
     small = copy.deepcopy(recipe)
+    given = next((stage["dataset"] for stage in small["stages"] if "dataset" in stage), LABELS)
+    rows = given if given in EMBEDDED else ROWS.get(answers, given)
     small.pop("extends", None)
     small["name"] = smoke_name(small["name"])
     small["size"] = "tiny"
     if "seeds" in small:
         small["seed"] = small.pop("seeds")["values"][0]
-    small["stages"] = [_stage(_trained(stage, small["stages"])) for stage in small["stages"]]
+    small["stages"] = [_stage(_trained(stage, small["stages"]), rows) for stage in small["stages"]]
     tokenizer = small.setdefault("tokenizer", {})
     tokenizer.pop("add_words", None)
     tokenizer["vocabulary_size"] = min(
@@ -45,7 +57,7 @@ def shrink(recipe: dict[str, Any]) -> dict[str, Any]:
         )
     if probes := small.get("evaluate", {}).get("probes"):
         # All non-embedded datasets map to the same one; the metric of the first counts.
-        embedded = {n if n in EMBEDDED else DATASET: m for n, m in reversed(probes.items())}
+        embedded = {n if n in EMBEDDED else LABELS: m for n, m in reversed(probes.items())}
         small["evaluate"]["probes"] = embedded
     if "promote" in small:
         small["promote"]["model"] = smoke_name(small["promote"]["model"])
@@ -72,15 +84,15 @@ def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-def _stage(stage: dict[str, Any]) -> dict[str, Any]:
+def _stage(stage: dict[str, Any], rows: str) -> dict[str, Any]:
     small = dict(stage)
     small.pop("stop", None)
     if "family" in small or "size" in small:
         small["size"] = "tiny"
     if "corpora" in small:
-        small["corpora"] = _corpora(small["corpora"], small["stage"])
-    if "dataset" in small and small["dataset"] not in EMBEDDED:
-        small["dataset"] = DATASET
+        small["corpora"] = _corpora(small["corpora"], small["stage"], rows)
+    if "dataset" in small:
+        small["dataset"] = rows
     steps = small.get("budget", {}).get("steps", STEPS)
     small["budget"] = {"steps": min(steps, STEPS)}
     small["batch_size"] = min(small.get("batch_size", BATCH_SIZE), BATCH_SIZE)
@@ -103,9 +115,9 @@ def _stage(stage: dict[str, Any]) -> dict[str, Any]:
     return small
 
 
-def _corpora(corpora: dict[str, float], kind: str) -> dict[str, float]:
+def _corpora(corpora: dict[str, float], kind: str, rows: str) -> dict[str, float]:
     """Shares of embedded text, which replaces the largest of the other corpora."""
-    own = {"general": GENERAL, "domain": DOMAIN, "task": DATASET}.get(kind, GENERAL)
+    own = {"general": GENERAL, "domain": DOMAIN, "task": rows}.get(kind, GENERAL)
     foreign = [name for name in corpora if name not in EMBEDDED]
     largest = max(foreign, key=lambda name: corpora[name], default=None)
     shares: dict[str, float] = {}
@@ -122,6 +134,8 @@ def _corpora(corpora: dict[str, float], kind: str) -> dict[str, float]:
 
 def _renamed(names: list[str], stages: list[dict[str, Any]]) -> list[str]:
     """Embedded corpora in place of the others from which the vocabulary is learned."""
-    used = [name for stage in stages for name in stage.get("corpora", {}) if name != DATASET]
+    used = [
+        name for stage in stages for name in stage.get("corpora", {}) if name not in ROWS.values()
+    ]
     kept = [name for name in names if name in EMBEDDED]
     return list(dict.fromkeys([*kept, *(used if len(kept) < len(names) else [])])) or [GENERAL]

@@ -86,6 +86,10 @@ class StageResolution:
                 )
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
+        dataset = self._dataset(at, stage)
+        if head and dataset:
+            wanted = catalogue.answers_name(head, self.ledger.folders)
+            self.ledger.answers(f"{at}.head", dataset, wanted, head)
         teachers = self._teachers(at, objectives)
         kept = self._heads[before.name] if before and not stage.starts_network else ()
         self._heads[name] = {*objectives, *kept, *(self.brought if stage.init else ())}
@@ -96,7 +100,7 @@ class StageResolution:
             family=self.network.family,
             network=self.network.arguments,
             corpora=corpora,
-            dataset=self._dataset(at, stage),
+            dataset=dataset,
             overlap=self.ledger.value(f"{at}.overlap", stage.overlap, "drop_from_train", kind)
             if kind == "finetune"
             else None,

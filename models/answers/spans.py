@@ -65,7 +65,7 @@ class Spans:
         "entity_recall": _entity_recall,
         "entity_macro_f1": _entity_macro_f1,
     }
-    usual: ClassVar[tuple[str, ...]] = ("entity_precision", "entity_recall", "entity_f1")
+    usual: ClassVar[tuple[str, ...]] = ("entity_f1",)
     is_class: ClassVar[bool] = False
 
     @staticmethod

@@ -46,7 +46,10 @@ def resolve_recipe(
     loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders))
     known = source_names(folders)  # only sources that the recipe names are loaded
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
-    facts = {n: SourceFacts(sources[n].is_dataset) if n in sources else None for n in known}
+    facts = {
+        n: SourceFacts(sources[n].is_dataset, sources[n].answers) if n in sources else None
+        for n in known
+    }
     resolved = resolve(loaded, facts, folders, seed, registered)
     _check_servable(resolved, sources)
     return resolved, {name: sources[name] for name in resolved.sources}, folders
