@@ -40,7 +40,7 @@ class JoinedTable:
         key = label_of(raw.values.get(self.column))[0]
         if key not in self.rows:
             location = f"{name}:{raw.line}"
-            reason = f"no record to join on {self.column!r}"
+            reason = f"no record to join by {self.column!r}"
             return split, Rejected(location, location, reason)
         listed, values = self.rows[key]
         return listed or split, Raw(raw.line, {**values, **raw.values})
@@ -59,7 +59,7 @@ def joined_table(source: Source, join: Join, states: Sequence[FileState]) -> Joi
             listed = format_by_name(content.name) == "text"
             table = source.model_copy(
                 update={
-                    "fields": Fields(text=join.on),
+                    "fields": Fields(text=join.by),
                     "join": (),
                     "where": {},
                     "columns": (),
@@ -73,11 +73,11 @@ def joined_table(source: Source, join: Join, states: Sequence[FileState]) -> Joi
                         f"{content.where}: {item.location}: {item.reason}; correct the table that "
                         f"source {source.name} joins."
                     )
-                key = label_of(item.values.get(join.on))[0].strip()
+                key = label_of(item.values.get(join.by))[0].strip()
                 if key in rows:
                     raise ContractViolation(
-                        f"{content.where}: line {item.line}: a value of {join.on!r} that was there "
+                        f"{content.where}: line {item.line}: a value of {join.by!r} that was there "
                         f"before; source {source.name} can join one record per value."
                     )
                 rows[key] = state.split, item.values
-    return JoinedTable(join.on, rows)
+    return JoinedTable(join.by, rows)

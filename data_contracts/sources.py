@@ -189,11 +189,11 @@ class Join(_Strict):
     """Another table, whose columns are added to the records with the same value in one column.
 
     Attributes:
-        on: The column. A text file without columns is a list of its values, one per line.
+        by: The column. A text file without columns is a list of its values, one per line.
         files: As in `Source`. Listed by split, they decide the split of a record.
     """
 
-    on: str
+    by: str
     files: Mapping[str, tuple[str, ...]] = Field(strict=False)
 
     @model_validator(mode="before")
@@ -436,12 +436,12 @@ class Source(_Strict):
         return [
             *((f"fields.{role}", column) for role, columns in fields for column in columns),
             *(("where", column) for column in self.where),
-            *(("join.on", join.on) for join in self.join),
+            *(("join.by", join.by) for join in self.join),
         ]
 
     def columns_needed(self) -> list[tuple[str, str]]:
         """Those that each of its files must have; others may come from a joined table."""
-        return [("join.on", self.join[0].on)] if self.join else self.columns_named()
+        return [("join.by", self.join[0].by)] if self.join else self.columns_named()
 
     @property
     def listed_splits(self) -> frozenset[Split]:

@@ -25,7 +25,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def joined(files: Path, **settings: Any) -> dict[str, Any]:
-    labels = {"on": "id", "files": str(files / "labels.csv")}
+    labels = {"by": "id", "files": str(files / "labels.csv")}
     return {"files": str(files / "texts.jsonl"), "join": labels} | settings
 
 
@@ -45,10 +45,10 @@ def test_a_changed_table_is_another_snapshot(files: Path, dataset: Prepare):
 
 
 def test_lists_of_ids_decide_the_splits(files: Path, dataset: Prepare):
-    labels = {"on": "id", "files": str(files / "labels.csv")}
+    labels = {"by": "id", "files": str(files / "labels.csv")}
     lists = {split: str(files / f"{split}.txt") for split in ("train", "test")}
-    prepared = dataset(**joined(files, join=[labels, {"on": "id", "files": lists}]))
-    assert prepared.counts.quarantined == {"no record to join on 'id'": 10}
+    prepared = dataset(**joined(files, join=[labels, {"by": "id", "files": lists}]))
+    assert prepared.counts.quarantined == {"no record to join by 'id'": 10}
     assert {r["id"] for r in prepared.table() if r["split"] == "test"} == {
         r["id"] for r in rows(60)[40:50]
     }
@@ -63,7 +63,7 @@ def test_records_that_are_not_wanted_are_left_out_and_counted(files: Path, datas
 
 def test_a_value_twice_and_a_missing_column_are_refused(files: Path, dataset: Prepare):
     with pytest.raises(ContractViolation, match=r"labels.csv: line 1: expected a column 'key'"):
-        dataset(**joined(files, join={"on": "key", "files": str(files / "labels.csv")}))
+        dataset(**joined(files, join={"by": "key", "files": str(files / "labels.csv")}))
     with open(files / "labels.csv", "a") as stream:
         stream.write("r2-0,pos,yes\n")
     with pytest.raises(ContractViolation, match=r"line 62: a value of 'id' that was there before"):
@@ -73,12 +73,12 @@ def test_a_value_twice_and_a_missing_column_are_refused(files: Path, dataset: Pr
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"join": {"files": "a.csv"}}, "join[0].on: expected a value, got nothing"),
-        ({"join": {"on": "id", "files": {"dev": "a"}}}, "at least the split 'train'"),
-        ({"join": {"on": "id", "files": {"trian": "a"}}}, "join.files.trian: expected a list"),
-        ({"join": {"on": "id", "file": "a"}}, "'file' is not a key here; did you mean 'files'?"),
+        ({"join": {"files": "a.csv"}}, "join[0].by: expected a value, got nothing"),
+        ({"join": {"by": "id", "files": {"dev": "a"}}}, "at least the split 'train'"),
+        ({"join": {"by": "id", "files": {"trian": "a"}}}, "join.files.trian: expected a list"),
+        ({"join": {"by": "id", "file": "a"}}, "'file' is not a key here; did you mean 'files'?"),
         (
-            {"join": {"on": "id", "files": {"train": "a"}}, "files": {"train": "b"}},
+            {"join": {"by": "id", "files": {"train": "a"}}, "files": {"train": "b"}},
             "the splits are listed twice",
         ),
     ],

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from corpora.answers import DROPPED, MOVED
+from corpora.answers import DROPPED, MOVED, names_in, num_in
 from corpora.fetch import _is_there, downloads
 from corpora.preparation import prepare_corpus, prepare_dataset
+from corpora.reading import read_rows
 from corpora.rejections import Counts
 from corpora.snapshot import take_snapshot
+from data_contracts.records import Rejected, Row
 from data_contracts.sources import load_source, source_names
 
 pytestmark = pytest.mark.realdata
@@ -70,45 +75,135 @@ def test_datasets_are_read_whole(
     assert len(counts.details["labels"]["train"]) == labels
 
 
+@dataclass(frozen=True)
+class Read:
+    """The rows of a data set as its reader gives them, without the cost of preparation.
+
+    Attributes:
+        rows: By split.
+        rejected: How many by reason.
+        mended: How often each thing was mended.
+        kind: Kind of answer.
+    """
+
+    rows: dict[str | None, list[Row]]
+    rejected: Counter[str]
+    mended: Counter[str]
+    kind: str
+
+    def names(self, split: str | None) -> Counter[str]:
+        """How often each label or type is in a split."""
+        found = self.rows[split]
+        return Counter(name for row in found for name in names_in(self.kind, row.label))
+
+    def answers(self, split: str | None) -> list[int]:
+        """How many answers each row has."""
+        return [num_in(self.kind, row.label) for row in self.rows[split]]
+
+
+@cache
+def read(name: str) -> Read:
+    source = load_source(name, [])
+    rows: dict[str | None, list[Row]] = {}
+    rejected, mended = Counter[str](), Counter[str]()
+    for split, item in read_rows(source, take_snapshot(source)):
+        if isinstance(item, Rejected):
+            rejected[item.reason] += 1
+        else:
+            rows.setdefault(split, []).append(item)
+            mended.update(item.mended)
+    return Read(rows, rejected, mended, source.answers)
+
+
 @pytest.mark.parametrize(
-    ("name", "rows", "quarantined"),
+    ("name", "rows", "rejected"),
     [
-        ("bc5cdr_ner", (3942, 3949, 4139), {}),
-        # One sentence has I-creative-work right after I-person.
+        ("bc5cdr_ner", {"train": 3942, "dev": 3949, "test": 4139}, {}),
+        # One sentence has I-creative-work right after I-person; a line with a byte order mark is
+        # no sentence.
         (
             "wnut17_ner",
-            (3394, 1008, 1287),
+            {"train": 3394, "dev": 1008, "test": 1287},
             {"a tag that cannot follow the one before it (iob2)": 1},
         ),
-        ("cluener2020", (10_747, 0, 1343), {"spans that overlap": 1}),
-        ("squad_v2_small", (4594, 0, 1484), {}),
-        ("cmrc2018", (3219, 0, 1000), {}),
-        ("codah", (1665, 556, 555), {}),
-        ("stsb_en", (5749, 1500, 1379), {}),
-        ("stsb_zh", (5749, 1500, 1379), {}),
+        ("cluener2020", {"train": 10_747, "test": 1343}, {"spans that overlap": 1}),
+        ("squad_v2_small", {"train": 4594, "test": 1484}, {}),
+        ("cmrc2018", {"train": 3219, "test": 1002}, {}),
+        ("codah", {"train": 1665, "dev": 556, "test": 555}, {}),
+        ("stsb_en", {"train": 5749, "dev": 1500, "test": 1379}, {}),
+        ("stsb_zh", {"train": 5749, "dev": 1500, "test": 1379}, {}),
+        (
+            "evidence_inference",
+            {"train": 3641, "dev": 436, "test": 468},
+            {"left out by 'where' (Valid Label)": 331},
+        ),
+        ("fewrel", {None: 11_200}, {}),
+        ("mcl_wic", {"train": 8000, "dev": 1000, "test": 1000}, {}),
+        ("thucnews_titles", {"train": 10_000, "test": 10_000}, {}),
     ],
 )
-def test_other_answers_than_labels_are_read_whole(
-    name: str, rows: tuple[int, int, int], quarantined: dict[str, int], tmp_path: Path
+def test_every_row_is_read_or_its_fault_is_told(
+    name: str, rows: dict[str | None, int], rejected: dict[str, int]
 ):
-    counts = prepared(name, tmp_path, overlap="report")
-    listed = counts.details["rows"]
-    assert tuple(listed.get(split, 0) for split in ("train", "dev", "test")) == rows
-    assert counts.quarantined == quarantined
-    if name == "cmrc2018":
-        # 200 of 9,657 and 5 of 1,002 answers are not at their offsets; two questions are blank.
-        assert counts.removed == {"empty": 2}
-        assert counts.details["mended"] == {MOVED: 12, DROPPED: 193}
-        numbers = [split["number"] for split in counts.details["answers"].values()]
-        assert sum(numbers) == 9657 - 193 + 1002 - 2
-    if name == "squad_v2_small":
-        without = {k: v["rows_without"] for k, v in counts.details["answers"].items()}
-        assert (without["train"] + without["dev"], without["test"]) == (2327, 841)
-    if name == "bc5cdr_ner":  # read as a script that knows only B- and I- reads them
-        numbers = {k: v["number"] for k, v in counts.details["answers"].items()}
-        assert numbers == {"train": 9270, "dev": 9455, "test": 9662}
-    if name == "cluener2020":
-        assert {len(names) for names in counts.details["labels"].values()} == {10}
+    found = read(name)
+    assert {split: len(some) for split, some in found.rows.items()} == rows
+    assert found.rejected == rejected
+
+
+def test_entities_are_those_of_the_tags():
+    """As many as a script counts that knows only where a tag begins another span."""
+    numbers = {"train": 9270, "dev": 9455, "test": 9662}
+    found = read("bc5cdr_ner")
+    assert {split: found.names(split) for split in numbers} == {
+        split: {"Entity": number} for split, number in numbers.items()
+    }
+    assert len(read("wnut17_ner").names("test")) == 6
+    assert sum(read("wnut17_ner").answers("train")) == 1975  # B- tags
+
+
+def test_entities_of_chinese_news_end_where_their_text_does():
+    """A span is checked against the mention that the file gives with it."""
+    found = read("cluener2020")
+    assert len(found.names("train")) == len(found.names("test")) == 10
+    assert sum(found.answers("test")) == 3072
+
+
+def test_wrong_offsets_of_answers_are_mended_or_counted():
+    """200 of 9,657 answers to train on are not at their offset, and 5 of 1,002 to test on."""
+    found = read("cmrc2018")
+    assert found.mended == {MOVED: 7 + 5, DROPPED: 193}
+    assert sum(found.answers("train")) == 9657 - 193
+    assert sum(found.answers("test")) == 1002
+
+
+def test_half_of_the_questions_have_no_answer():
+    found = read("squad_v2_small")
+    assert not found.mended
+    assert [found.answers(split).count(0) for split in ("train", "test")] == [2327, 841]
+
+
+def test_numbers_and_choices_are_all_there():
+    for name in ("stsb_en", "stsb_zh"):
+        scores = [float(row.label) for row in read(name).rows["train"]]
+        assert (min(scores), max(scores), round(sum(scores) / len(scores), 3)) == (0, 5, 2.701)
+    codah = read("codah").rows["test"]
+    assert Counter(row.label for row in codah) == {"2": 169, "1": 142, "3": 130, "0": 114}
+    assert {len(row.choices or ()) for row in codah} == {4}
+
+
+def test_labels_have_the_names_that_the_source_gives():
+    topics = read("thucnews_titles").names("test")
+    assert len(topics) == 10
+    assert set(topics.values()) == {1000}
+    assert {"finance", "entertainment"} < set(topics)
+    assert set(read("fewrel").names(None).values()) == {700}
+    for split, half in (("train", 4000), ("dev", 500), ("test", 500)):
+        assert read("mcl_wic").names(split) == {"same": half, "different": half}
+    assert read("evidence_inference").names("train") == {
+        "no difference": 1806,
+        "increased": 978,
+        "decreased": 857,
+    }
 
 
 def test_chemprot_has_fewer_sentences_than_rows(tmp_path: Path):
@@ -147,4 +242,4 @@ def test_published_digests_are_those_of_the_files_here(data: Path):
             here = data / str(download.target).split(f"/data/{name}/")[1]
             assert _is_there(type(download)(download.url, download.sha256, here)), here
             checked += 1
-    assert checked >= 38
+    assert checked >= 46

@@ -63,6 +63,21 @@ GENUINE: dict[str, bytes] = {
     "conll": "\n\n".join(
         "\n".join(f"{word}\tO\tB-{row['label']}" for word in row["text"].split()) for row in ROWS
     ).encode(),
+    "fewrel": json.dumps(
+        {
+            row["id"]: [
+                {"tokens": row["text"].split(), "h": ["a", "Q1", [[0]]], "t": ["b", "Q2", [[2]]]}
+            ]
+            for row in ROWS
+        }
+    ).encode(),
+    "mcl_wic": json.dumps(
+        [
+            {"id": row["id"], "start1": "0", "end1": "2", "sentence1": row["text"]}
+            | {"start2": 1, "end2": 3, "sentence2": row["text"]}
+            for row in ROWS
+        ]
+    ).encode(),
     "squad": json.dumps(
         {
             "data": [
