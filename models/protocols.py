@@ -80,7 +80,7 @@ class TokenisedRows(Protocol):
         ...
 
     def word_lengths(self, i: int) -> np.ndarray:
-        """Number of tokens in each word of `passage`, (words,) int32 (`models.words`).
+        """Number of tokens in each word of `passage`, (words,) int32 (`models.served.words`).
 
         Their sum is the length of the last of `texts`; only if the head has ``READS_WORDS``.
         """

@@ -22,13 +22,14 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.inputs.passages import Passages, most_context, slots, words_of_span
+from models.inputs.passages import Passages, slots, words_of_span
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-from models.words import word_spans
+from models.served.windows import most_context
+from models.served.words import word_spans
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops

@@ -20,15 +20,16 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs.passages import Passages, most_context, slots, words_of_span
-from models.layers.crf import LinearChainCRF, best_tags
+from models.inputs.passages import Passages, slots, words_of_span
+from models.layers.crf import LinearChainCRF
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
-from models.tags import SCHEMES, allowed, spans_of, tag_names, tags_of
-from models.words import word_spans
+from models.served.tags import SCHEMES, allowed, likeliest_tags, tag_names, tagged, tags_of
+from models.served.windows import most_context
+from models.served.words import word_spans
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -134,32 +135,16 @@ class TokenClassification:
         """The spans of a row; the probability is that of all tags together."""
         windows = self.passages.windows(rows, row)
         places = word_spans(rows.passage(row))
-        source = most_context(windows, len(places))
-        tags = ["O"] * len(places)
+        found: list[tuple[np.ndarray, list[str]]] = []
         total = 0.0
-        for number, (window, entry) in enumerate(zip(windows, outputs, strict=True)):
+        for window, entry in zip(windows, outputs, strict=True):
             words = self.passages.words(rows, row, *window)
-            if not len(words):
-                continue
-            found, log_probability = self._decoded(entry, len(words))
+            logits = np.asarray(entry[keys.TAG_LOGITS])[: len(words)]
+            tags, log_probability = likeliest_tags(logits, entry.get(keys.TAG_TRANSITIONS))
+            found.append((words, [self.tags[tag] for tag in tags.tolist()]))
             total += log_probability
-            for word, tag in zip(words.tolist(), found.tolist(), strict=True):
-                if source[word] == number:
-                    tags[word] = self.tags[tag]
-        spans = [
-            [int(places[start, 0]), int(places[end - 1, 1]), kind]
-            for start, end, kind in spans_of(tags)
-        ]
+        spans = tagged(found, most_context(windows, len(places)), places)
         return Answer(json.dumps(spans, ensure_ascii=False), float(np.exp(total)))
-
-    def _decoded(self, entry: Mapping[str, np.ndarray], num_words: int) -> tuple[np.ndarray, float]:
-        """The tags of a window's words and their log-probability."""
-        logits = np.asarray(entry[keys.TAG_LOGITS], np.float64)[:num_words]
-        if self.crf:
-            scores = np.asarray(entry[keys.TAG_TRANSITIONS], np.float64)
-            return best_tags(logits, scores[:-2], scores[-2], scores[-1])
-        log_shares = logits - np.logaddexp.reduce(logits, axis=-1)[:, None]
-        return logits.argmax(axis=-1), float(log_shares.max(axis=-1).sum())
 
 
 class _TokenClassificationScorer(ScorerLayer):

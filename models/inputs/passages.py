@@ -1,15 +1,4 @@
-"""Passages: texts that are read word by word, in several windows where they are long.
-
-    words       0 1 2 3 4 5 6 7 8 9
-    windows     0 1 2 3 4 5
-                      3 4 5 6 7 8
-                            6 7 8 9
-    read in     0 0 0 0 0 1 1 1 2 2     the window in which a word has the most context
-
-Reference:
-    The windows and the rule of the most context: Devlin et al. 2019, arXiv 1810.04805, by the
-    published code for SQuAD.
-"""
+"""Passages: texts that are read word by word, in several windows where they are long."""
 
 from __future__ import annotations
 
@@ -21,6 +10,7 @@ import numpy as np
 from fourstage.errors import ContractViolation, RecipeError
 from models.inputs.rows import framed
 from models.protocols import Batch, Context, Index, TokenisedRows
+from models.served.windows import windows
 
 ENTRY = np.dtype([("row", np.int64), ("start", np.int32), ("end", np.int32)])
 _LEAST_ROOM = 2  # tokens of the passage in a window
@@ -48,21 +38,8 @@ class Passages:
 
     def windows(self, rows: TokenisedRows, row: int) -> list[tuple[int, int]]:
         """First word, and word after the last, of each window of a row; one at least."""
-        lengths = np.maximum(rows.word_lengths(row), 0)
         room = self._room(self._before(rows, row))
-        ends = np.cumsum(lengths)
-        starts = ends - lengths
-        stride = self.stride or max(room // 2, 1)
-        found, first = [], 0
-        while True:
-            begin = int(starts[first]) if len(lengths) else 0
-            end = int(np.searchsorted(ends, begin + room, side="right"))
-            end = min(max(end, first + 1), len(lengths))  # a word longer than a window is cut
-            found.append((first, end))
-            if end >= len(lengths):
-                return found
-            following = int(np.searchsorted(starts, begin + stride, side="right")) - 1
-            first = min(max(following, first + 1), end)
+        return windows(rows.word_lengths(row), room, self.stride)
 
     def index(self, rows: TokenisedRows) -> Index:
         """Every window of every row, in order.
@@ -79,9 +56,9 @@ class Passages:
         for row in range(len(rows)):
             before = self._before(rows, row)
             frame = 2 + (len(before) + 1 if before is not None else 0)
-            of_words, windows = rows.word_lengths(row), self.windows(rows, row)
-            several += len(windows) > 1
-            for start, end in windows:
+            of_words, found = rows.word_lengths(row), self.windows(rows, row)
+            several += len(found) > 1
+            for start, end in found:
                 entries.append((row, start, end))
                 tokens = min(int(of_words[start:end].sum()), self._room(before))
                 lengths.append(frame + tokens)
@@ -164,7 +141,7 @@ def words_of_span(places: np.ndarray, start: int, end: int) -> tuple[int, int]:
     """First word, and word after the last, that characters `start` to `end` touch.
 
     Args:
-        places: (words, 2) as `models.words.word_spans` returns them.
+        places: (words, 2) as `models.served.words.word_spans` returns them.
         start: First character.
         end: The character after the last.
     """
@@ -172,20 +149,3 @@ def words_of_span(places: np.ndarray, start: int, end: int) -> tuple[int, int]:
         int(np.searchsorted(places[:, 1], start, side="right")),
         int(np.searchsorted(places[:, 0], end, side="left")),
     )
-
-
-def most_context(windows: Sequence[tuple[int, int]], num_words: int) -> np.ndarray:
-    """The number of the window in which each word has the most context, (words,) int64.
-
-    The context of a word is the smaller number of words on either side; between equals the
-    longer window counts, then the earlier.
-    """
-    best = np.full(num_words, -1.0)
-    chosen = np.zeros(num_words, np.int64)
-    for number, (start, end) in enumerate(windows):
-        words = np.arange(start, end)
-        context = np.minimum(words - start, end - 1 - words) + 0.01 * (end - start)
-        better = context > best[start:end]
-        best[start:end] = np.where(better, context, best[start:end])
-        chosen[start:end] = np.where(better, number, chosen[start:end])
-    return chosen

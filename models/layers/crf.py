@@ -1,4 +1,4 @@
-"""Linear-chain conditional random field: scores of tag sequences, their likelihood, and the best.
+"""Linear-chain conditional random field: scores of tag sequences and their likelihood.
 
 A sequence y of tags scores Σ_t e_t(y_t) + Σ_t A(y_t-1, y_t) + a(y_1) + z(y_n), where e are the
 network's scores of each word's tags. Tags that may not follow one another score −10⁴.
@@ -103,33 +103,3 @@ def _fold(step: Any, carry: Any, words: tuple[Any, ...]) -> Any:
     return ops.while_loop(
         lambda place, _: place < count, body, (0, carry), maximum_iterations=count
     )[1]
-
-
-def best_tags(
-    emissions: np.ndarray, pairs: np.ndarray, first: np.ndarray, last: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """The tag sequence of the highest score (Viterbi), and its log-probability.
-
-    Args:
-        emissions: (W, G), at least one word.
-        pairs: (G, G) transition scores.
-        first: (G,) start scores.
-        last: (G,) end scores.
-
-    Returns:
-        (W,) int64 tags, and a number of at most 0.
-    """
-    emissions, pairs = emissions.astype(np.float64), pairs.astype(np.float64)
-    best = everything = first + emissions[0]
-    back = np.zeros(emissions.shape, np.int64)
-    for word in range(1, len(emissions)):
-        through = best[:, None] + pairs
-        back[word] = through.argmax(axis=0)
-        best = through.max(axis=0) + emissions[word]
-        everything = np.logaddexp.reduce(everything[:, None] + pairs, axis=0) + emissions[word]
-    best, everything = best + last, everything + last
-    tags = np.empty(len(emissions), np.int64)
-    tags[-1] = best.argmax()
-    for word in range(len(emissions) - 1, 0, -1):
-        tags[word - 1] = back[word, tags[word]]
-    return tags, min(float(best.max() - np.logaddexp.reduce(everything)), 0.0)

@@ -65,7 +65,7 @@ def _add_rows(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRo
 
 def _add_word_by_word(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:
     """Add rows whose last text's words are tokenised one by one, with the blanks before them."""
-    from models.words import words_of
+    from models.served.words import words_of
 
     words = [words_of(row.texts[-1]) for row in rows]
     encoded = iter(tokenizer.encode([word for own in words for word in own]))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.answers.spans import Spans
-from models.tags import spans_of
+from models.served.tags import spans_of
 
 RIGHT = ["O B-A I-A O B-B", "B-A B-A I-A", "B-B I-B I-B O", "O O", "B-C O O"]
 SAID = ["O B-A I-A O B-A", "B-A I-A I-A", "B-B I-B I-B B-A", "O I-B", "B-C O O"]

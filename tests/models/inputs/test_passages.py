@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.inputs.passages import Passages, most_context, slots, words_of_span
+from models.inputs.passages import Passages, slots, words_of_span
 from models.protocols import Context
+from models.served.windows import most_context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
 
 CONTEXT = Context(PlainTokenizer(100), 8)

@@ -7,8 +7,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from models.layers.crf import LinearChainCRF, best_tags
-from models.tags import allowed, tag_names
+from models.layers.crf import LinearChainCRF
+from models.served.tags import allowed, best_tags, tag_names
 
 TAGS = tag_names(("X",), "bioes")  # 5
 WORDS = 4

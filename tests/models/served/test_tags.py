@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from models.tags import SCHEMES, allowed, spans_of, tag_names, tags_of
+from models.served.tags import SCHEMES, allowed, spans_of, tag_names, tags_of
 
 WORDS = 4
 

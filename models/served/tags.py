@@ -8,6 +8,7 @@ BIOES   B-PER   E-PER   O        B-LOC  E-LOC  O      (S-… for a span of one w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -79,3 +80,75 @@ def spans_of(tags: Sequence[str]) -> list[WordSpan]:
             found.append((start, place + 1, kind))
             start = -1
     return found
+
+
+def best_tags(
+    emissions: np.ndarray, pairs: np.ndarray, first: np.ndarray, last: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The tag sequence of the highest score (Viterbi), and its log-probability.
+
+    Args:
+        emissions: (W, G), at least one word.
+        pairs: (G, G) transition scores.
+        first: (G,) start scores.
+        last: (G,) end scores.
+
+    Returns:
+        (W,) int64 tags, and a number of at most 0.
+    """
+    emissions, pairs = emissions.astype(np.float64), pairs.astype(np.float64)
+    best = everything = first + emissions[0]
+    back = np.zeros(emissions.shape, np.int64)
+    for word in range(1, len(emissions)):
+        through = best[:, None] + pairs
+        back[word] = through.argmax(axis=0)
+        best = through.max(axis=0) + emissions[word]
+        everything = np.logaddexp.reduce(everything[:, None] + pairs, axis=0) + emissions[word]
+    best, everything = best + last, everything + last
+    tags = np.empty(len(emissions), np.int64)
+    tags[-1] = best.argmax()
+    for word in range(len(emissions) - 1, 0, -1):
+        tags[word - 1] = back[word, tags[word]]
+    return tags, min(float(best.max() - np.logaddexp.reduce(everything)), 0.0)
+
+
+def likeliest_tags(
+    logits: np.ndarray, transitions: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """The tags of a window's words, and their log-probability.
+
+    Args:
+        logits: (W, G), of each word.
+        transitions: (G + 2, G) of a CRF: from tag to tag, then of the start, then of the end; None
+            without a CRF.
+    """
+    if not len(logits):
+        return np.zeros(0, np.int64), 0.0
+    if transitions is not None:
+        return best_tags(logits, transitions[:-2], transitions[-2], transitions[-1])
+    logits = logits.astype(np.float64)
+    log_shares = logits - np.logaddexp.reduce(logits, axis=-1)[:, None]
+    return logits.argmax(axis=-1), float(log_shares.max(axis=-1).sum())
+
+
+def tagged(
+    found: Sequence[tuple[np.ndarray, Sequence[str]]],
+    read_in: np.ndarray,
+    places: np.ndarray,
+) -> list[list[Any]]:
+    """The spans of a text, [start, end, type] in characters.
+
+    Args:
+        found: By window, numbers of words and their tags.
+        read_in: (words,) the window whose tag of a word counts.
+        places: (words, 2) where the words lie in the text.
+    """
+    tags = [OUTSIDE] * len(places)
+    for number, (words, own) in enumerate(found):
+        for word, tag in zip(words.tolist(), own, strict=True):
+            if read_in[word] == number:
+                tags[word] = tag
+    return [
+        [int(places[start, 0]), int(places[end - 1, 1]), kind]
+        for start, end, kind in spans_of(tags)
+    ]

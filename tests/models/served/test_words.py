@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.words import word_spans, words_of
+from models.served.words import word_spans, words_of
 
 
 @pytest.mark.parametrize(
