@@ -263,6 +263,8 @@ class Head(Objective, Protocol):
 
     targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction
 
+    # Optional: `served() -> dict`, what a served model has to know of a head that reads words.
+
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:
@@ -306,9 +308,9 @@ class Answers(Protocol):
 
     metrics: ClassVar[Mapping[str, Metric]]  # by name; higher is better
     usual: ClassVar[tuple[str, ...]]  # the default metrics; the last one selects weights
-    # Whether an answer is one of a few classes. Only then are there a linear baseline, a probe, and
-    # a vector of class probabilities to serve.
+    # Whether an answer is one of a few classes. Only then are there a linear baseline and a probe.
     is_class: ClassVar[bool]
+    is_served: ClassVar[bool]  # whether a model that answers so can be packaged and promoted
 
     def names(self, answers: Iterable[str]) -> tuple[str, ...]:
         """The names that answers consist of, in the order of a head's outputs."""

@@ -334,7 +334,7 @@ class _Resolution:
             self.ledger.fault("promote", "there is no finetune stage whose model could be promoted")
         answers = self._answers(finetune)
         known = answers.metrics if answers else ()
-        if answers and not (answers.is_class and self._is_known_everywhere(finetune)):
+        if answers and not (answers.is_served and self._is_known_everywhere(finetune)):
             self.ledger.fault(
                 "promote",
                 f"a model with head {finetune and finetune.head} can't be served and judged yet;"

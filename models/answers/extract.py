@@ -51,6 +51,7 @@ class Extract:
             whose question has an answer}.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes.
+        is_served: Whether a model that answers so can be packaged and promoted.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -61,6 +62,7 @@ class Extract:
     }
     usual: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
     is_class: ClassVar[bool] = False
+    is_served: ClassVar[bool] = False
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

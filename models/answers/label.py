@@ -94,6 +94,7 @@ class Label:
         metrics: {name: metric of a flat confusion matrix (..., N · N)}.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes.
+        is_served: Whether a model that answers so can be packaged and promoted.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -107,6 +108,7 @@ class Label:
 
     usual: ClassVar[tuple[str, ...]] = ("accuracy", "macro_f1")
     is_class: ClassVar[bool] = True
+    is_served: ClassVar[bool] = True
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

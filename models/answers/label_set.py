@@ -65,6 +65,7 @@ class LabelSet:
         metrics: ``micro_f1``, ``macro_f1`` and ``exact_match`` (subset accuracy), 0-1.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes.
+        is_served: Whether a model that answers so can be packaged and promoted.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -74,6 +75,7 @@ class LabelSet:
     }
     usual: ClassVar[tuple[str, ...]] = ("exact_match", "macro_f1", "micro_f1")
     is_class: ClassVar[bool] = False
+    is_served: ClassVar[bool] = False
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class Number:
             which makes it a function of sums; ranking each resample anew would not be one.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes.
+        is_served: Whether a model that answers so can be packaged and promoted.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -65,6 +66,7 @@ class Number:
     }
     usual: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
     is_class: ClassVar[bool] = False
+    is_served: ClassVar[bool] = False
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class Spans:
             type}.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes.
+        is_served: Whether a model that answers so can be packaged and promoted.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -67,6 +68,7 @@ class Spans:
     }
     usual: ClassVar[tuple[str, ...]] = ("entity_f1",)
     is_class: ClassVar[bool] = False
+    is_served: ClassVar[bool] = True
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

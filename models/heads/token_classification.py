@@ -129,6 +129,14 @@ class TokenClassification:
         crf = LinearChainCRF(*allowed(self.tags, self.scheme), name="crf") if self.crf else None
         return _TokenClassificationScorer(network, len(self.tags), self.dropout, crf)
 
+    def served(self) -> dict[str, Any]:
+        """What a served model has to know of the head."""
+        return {
+            "tags": list(self.tags),
+            "room": self.context.sequence_length - 2,
+            "stride": self.passages.stride,
+        }
+
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:

@@ -2,8 +2,13 @@
 
     ``serve((B,) text)``, or for pairs ``serve((B,) text, (B,) second text)`` → (B, N) probabilities
 
-It needs tensorflow and tensorflow-text, but not this project. Texts are cut and get special tokens
-exactly as in training, and are padded to the longest row of the call.
+With a head that reads words, texts are cut into words and windows outside (`models.served`):
+
+    ``count((W,) words)`` → (W,) tokens of each word
+    ``read((B, W) words of windows)`` → {name: (B, …)} the head's predictions
+
+It needs tensorflow and tensorflow-text, but not this project. Texts get special tokens exactly as
+in training, and are padded to the longest row of the call.
 """
 
 from __future__ import annotations
@@ -19,13 +24,16 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
+from models.catalogue import literals
 from models.protocols import Tokenizer
 from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
+from models.served.spans import predict_spans
 from models.training.trained_stage import load_stage
 
 SAVED_MODEL = "saved_model"
 LABELS = "labels.json"
+HEAD = "head.json"
 
 
 def export_text_model(
@@ -36,10 +44,13 @@ def export_text_model(
     pairs: bool = False,
     folders: Sequence[Path] = (),
 ) -> None:
-    """Write ``saved_model/`` and ``labels.json`` (label names in the order of the probabilities).
+    """Write ``saved_model/`` and ``labels.json``, and ``head.json`` for a head that reads words.
+
+    ``labels.json`` has the names that answers consist of, in the order of the head's outputs;
+    ``head.json`` what its ``served()`` says.
 
     Args:
-        stage_folder: Folder of a finished finetune stage with a classification head.
+        stage_folder: Folder of a finished finetune stage with a head that can be served.
         tokenizer_folder: Folder of its tokenizer.
         out: Folder to write to; created if missing.
         pairs: Whether rows have two texts.
@@ -52,15 +63,18 @@ def export_text_model(
     # float32, as in `predict`; not every serving machine is fast in bfloat16.
     stage = load_stage(stage_folder, tokenizer, precision="float32", folders=folders)
     (name,) = stage.config["head"]
-    scorer = stage.scorer(name, stage.objective(name, folders))
+    head = stage.objective(name, folders)
+    scorer = stage.scorer(name, head)
     module = tokenizer.module()
     length, marks = stage.context.sequence_length, stage.context.marks
 
-    def probabilities(features: dict[str, Any]) -> Any:
+    def predictions(features: dict[str, Any]) -> dict[str, Any]:
         features = where_read(stage.network, [scorer], features)
         outputs = dict(stage.network(features, training=False))
-        logits = scorer(features, outputs, training=False)[1][keys.LOGITS]
-        return tf.nn.softmax(logits, axis=-1)
+        return scorer(features, outputs, training=False)[1]
+
+    def probabilities(features: dict[str, Any]) -> Any:
+        return tf.nn.softmax(predictions(features)[keys.LOGITS], axis=-1)
 
     def serve(texts: Any) -> Any:
         return probabilities(framed(tokenizer, module(texts), None, length, marks))
@@ -68,12 +82,22 @@ def export_text_model(
     def serve_pair(texts: Any, seconds: Any) -> Any:
         return probabilities(framed(tokenizer, module(texts), module(seconds), length, marks))
 
+    def count(words: Any) -> Any:
+        return tf.cast(module(words).row_lengths(), tf.int32)
+
+    def read(words: Any) -> dict[str, Any]:
+        return predictions(framed_words(tokenizer, module, words, length))
+
     archive: Any = keras.export.ExportArchive()
     archive.track(stage.network)
     archive.track(scorer)
     archive.track(module)
     text = tf.TensorSpec([None], tf.string)
-    if pairs:
+    reads_words = literals("heads", name, folders).get("READS_WORDS")
+    if reads_words:
+        archive.add_endpoint("count", count, input_signature=[text])
+        archive.add_endpoint("read", read, input_signature=[tf.TensorSpec([None, None], tf.string)])
+    elif pairs:
         archive.add_endpoint("serve", serve_pair, input_signature=[text, text])
     else:
         archive.add_endpoint("serve", serve, input_signature=[text])
@@ -87,6 +111,8 @@ def export_text_model(
         raise OSError(errno.ENOSPC, f"TensorFlow: {type(error).__name__}") from error
     labels = json.dumps(list(stage.config["label_names"]), ensure_ascii=False)
     (out / LABELS).write_text(labels + "\n", "utf-8")
+    if reads_words:
+        (out / HEAD).write_text(json.dumps(head.served(), ensure_ascii=False) + "\n", "utf-8")
     shutil.rmtree(out / SAVED_MODEL, ignore_errors=True)
     os.replace(part, out / SAVED_MODEL)
 
@@ -130,6 +156,30 @@ def framed(
         keys.SEGMENT_IDS: segments.to_tensor(0),
         keys.PADDING_MASK: tf.ones_like(ids).to_tensor(0),
     }
+
+
+def framed_words(tokenizer: Tokenizer, module: Any, words: Any, length: int) -> dict[str, Any]:
+    """Windows [CLS] words [SEP], and where their words start: `Passages.segments` as a graph.
+
+    Args:
+        tokenizer: The tokenizer, for the ids of [CLS], [SEP] and [PAD].
+        module: Its graph.
+        words: (B, W) strings, each with the blanks before it, "" after the last one of a window.
+        length: Largest length of a row; only a word that is longer alone is cut.
+
+    Returns:
+        token_ids, segment_ids, padding_mask (B, T) int32 and word_starts (B, W) int32.
+    """
+    import tensorflow as tf
+
+    pieces = module(tf.reshape(words, [-1]))  # (B · W, n) ragged
+    lengths = tf.reshape(pieces.row_lengths(), tf.shape(words))  # int64, as all row lengths
+    ragged: Any = tf.RaggedTensor  # whose constructors the stubs do not know
+    texts = ragged.from_row_lengths(pieces.values, tf.reduce_sum(lengths, axis=1))
+    features = framed(tokenizer, texts, None, length)
+    last = tf.shape(features[keys.TOKEN_IDS])[1] - 1
+    starts = 1 + tf.cast(tf.cumsum(lengths, axis=1, exclusive=True), tf.int32)
+    return features | {keys.WORD_STARTS: tf.where(lengths > 0, tf.minimum(starts, last), 0)}
 
 
 def _cut_pair(
@@ -182,14 +232,15 @@ def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> t
     return tf.where(end > 0, first, 0), end
 
 
-def load_text_model(folder: Path) -> Callable[..., np.ndarray]:
-    """Load a served model: a function from texts, or two lists of texts, to probabilities.
+def load_text_model(folder: Path) -> Callable[..., Any]:
+    """Load a served model: a function from texts, or two lists of texts, to answers.
 
     Args:
         folder: A folder that `export_text_model` wrote.
 
     Returns:
-        A function that returns (B, N) float32.
+        A function that returns (B, N) float32 probabilities, or for a head that reads words what
+        `models.served.spans.predict_spans` does.
     """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the tokenizer's operations
@@ -200,4 +251,14 @@ def load_text_model(folder: Path) -> Callable[..., np.ndarray]:
     def probabilities(*texts: Sequence[str]) -> np.ndarray:
         return loaded.serve(*(tf.constant(list(column), tf.string) for column in texts)).numpy()
 
-    return probabilities
+    if not (folder / HEAD).is_file():
+        return probabilities
+    head = json.loads((folder / HEAD).read_text("utf-8"))
+
+    def count(words: Any) -> np.ndarray:
+        return loaded.count(tf.constant(words)).numpy()
+
+    def read(words: Any) -> dict[str, np.ndarray]:
+        return {name: value.numpy() for name, value in loaded.read(tf.constant(words)).items()}
+
+    return lambda texts: predict_spans(texts, count, read, head)

@@ -346,7 +346,7 @@ class Layout:
         made = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
         parts = self._parts(stage)
         beside: dict[str, str] = {}
-        if self._answers_classes():
+        if self._can_be_served():
             pairs = {"pairs": has_pairs(self.sources[stage.dataset])}
             beside["package"] = self._add(
                 "package",
@@ -356,6 +356,7 @@ class Layout:
                 parts=parts,
                 given={"folders": self.folders},
             )
+        if self._answers_classes():
             beside["baseline"] = self._baseline(stage.dataset)
         self._add(
             "evaluation",
@@ -460,6 +461,15 @@ class Layout:
         if finetune is None or finetune.head is None:
             return False
         return answers_of(finetune.head, self.folders).is_class
+
+    def _can_be_served(self) -> bool:
+        """Whether a model with the recipe's head can be packaged."""
+        from models.catalogue import answers_of
+
+        finetune = self.recipe.finetune
+        if finetune is None or finetune.head is None:
+            return False
+        return answers_of(finetune.head, self.folders).is_served
 
     def _answers(self) -> tuple[Path, ...]:
         """File of the head's kind of answer; empty without a head."""

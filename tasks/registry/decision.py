@@ -181,7 +181,7 @@ def _answers(
         return None
     with verified(tracking, version.model_id) as folder:
         said = mlflow.pyfunc.load_model(str(folder)).predict([rows[name].text for name in ids])
-    return tuple(answer["label"] for answer in said)
+    return tuple(answer["label"] if "label" in answer else answer["answer"] for answer in said)
 
 
 def _lineage_faults(tracking: Tracking, version: Version) -> list[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fourstage.digests import digest
+from fourstage.settings import REPOSITORY
 from tasks.registry.versions import (
     CHALLENGER,
     EVALUATION_TAG,
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
 MODEL_CODE = Path(__file__).with_name("text_model.py")
+SPANS_CODE = Path(__file__).with_name("spans_model.py")
+SERVED = REPOSITORY / "models" / "served"
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
 EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # not from any data
 
@@ -97,7 +102,8 @@ def save_text_model(
     """Write a package as a model that MLflow can load and serve.
 
     Args:
-        package: Folder with ``saved_model/`` and ``labels.json``.
+        package: Folder with ``saved_model/`` and ``labels.json``, or ``head.json`` where the head
+            reads words.
         folder: The model's new folder.
         model: The logged model that will own the files.
         language: Language of the model's texts, for its input example.
@@ -114,25 +120,49 @@ def save_text_model(
             model_id=model.model_id,
             run_id=model.source_run_id,
         )
-    mlflow.pyfunc.save_model(
-        str(folder),
-        python_model=str(MODEL_CODE),
-        artifacts={
-            "saved_model": str(package / "saved_model"),
-            "labels": str(package / "labels.json"),
-        },
-        # Explicit: inferring them imports TensorFlow in a separate process (16 s).
-        pip_requirements=[f"{name}=={installed(name)}" for name in REQUIREMENTS],
-        mlflow_model=described,
-    )
+    reads_words = (package / "head.json").is_file()
+    settings = "head" if reads_words else "labels"
+    with tempfile.TemporaryDirectory() as place:
+        code, modules = MODEL_CODE, None
+        if reads_words:
+            code, served = _taken_along(SPANS_CODE, Path(place))
+            modules = [str(served)]
+        mlflow.pyfunc.save_model(
+            str(folder),
+            python_model=str(code),
+            code_paths=modules,
+            artifacts={
+                "saved_model": str(package / "saved_model"),
+                settings: str(package / f"{settings}.json"),
+            },
+            # Explicit: inferring them imports TensorFlow in a separate process (16 s).
+            pip_requirements=[f"{name}=={installed(name)}" for name in REQUIREMENTS],
+            mlflow_model=described,
+        )
     # MLflow records the files' paths on this machine; loading uses only their names.
     facts = described.flavors["python_function"]
-    facts["model_code_path"] = MODEL_CODE.name
+    facts["model_code_path"] = code.name
     for artifact in facts["artifacts"].values():
         artifact["uri"] = artifact["path"]
     # Not by `save_model`, which would predict on it and load TensorFlow into this process.
     _save_example(described, [EXAMPLES.get(language, EXAMPLES["en"])], str(folder))
     described.save(str(folder / "MLmodel"))
+
+
+def _taken_along(code: Path, place: Path) -> tuple[Path, Path]:
+    """Copies of a model's code and of `models.served` under a name that is theirs alone.
+
+    One process may load versions of different times, each with its own modules.
+    """
+    files = {file.name: file.read_text("utf-8") for file in sorted(SERVED.glob("*.py"))}
+    name = f"fourstage_served_{digest(files)[:12]}"
+    served = place / name
+    served.mkdir()
+    for file, text in files.items():
+        (served / file).write_text(text.replace("models.served", name), "utf-8")
+    copy = place / code.name
+    copy.write_text(code.read_text("utf-8").replace("models.served", name), "utf-8")
+    return copy, served
 
 
 def _log_package(

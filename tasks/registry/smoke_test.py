@@ -30,8 +30,10 @@ def main() -> None:
     if len(answers) != len(SENTENCES):
         sys.exit(f"{len(SENTENCES)} texts were asked, {len(answers)} answers came")
     for answer in answers:
-        if not isinstance(answer, dict) or "label" not in answer or "score" not in answer:
-            sys.exit("an answer without label and score")
+        if not isinstance(answer, dict) or not {"label", "answer"} & set(answer):
+            sys.exit("an answer without label")
+        if "score" not in answer:
+            sys.exit("an answer without score")
         if not 0 <= answer["score"] <= 1:
             sys.exit(f"a score of {answer['score']}")
         total = sum(answer.get("probabilities", {"": 1.0}).values())

@@ -119,23 +119,28 @@ def _answers(
         done(number)
 
 
+def _said(answer: dict[str, Any]) -> str | None:
+    """The label; of an answer that is none, the answer as JSON."""
+    return answer.get("label") or answer.get("answer")
+
+
 def _write(file: Path, answers: Iterator[tuple[Row, dict[str, Any]]]) -> None:
     number = 0
     with written(file, {LABEL: str, SCORE: float}) as writer:
         while batch := list(islice(answers, BATCH)):
-            writer.write([row | {LABEL: a["label"], SCORE: a["score"]} for row, a in batch])
+            writer.write([row | {LABEL: _said(a), SCORE: a["score"]} for row, a in batch])
             number += len(batch)
     say(f"{file}: {number:,} rows")
 
 
 def _print(answers: Iterable[dict[str, Any]]) -> None:
     for number, answer in enumerate(answers):
-        name, label, score = next(iter(answer)), answer["label"], answer["score"]
+        name, score = next(iter(answer)), answer["score"]
         if not number:
             print_line(f"{name}\tlabel\tscore\terror")
         cells = (
             str(answer[name]),
-            label or "",
+            _said(answer) or "",
             "" if score is None else f"{score:.4f}",
             answer.get("error", ""),
         )

@@ -169,7 +169,8 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Project:
         encoding="utf-8",
     )
     (own.folder / "answers" / "lists.py").write_text(
-        "class Lists:\n    is_class, usual, metrics = False, ('exact',), {'exact': None}\n",
+        "class Lists:\n    is_class, is_served = False, False\n"
+        "    usual, metrics = ('exact',), {'exact': None}\n",
         encoding="utf-8",
     )
     return own
