@@ -23,8 +23,9 @@ UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 def asking(
     model: str,
 ) -> Iterator[tuple[Version, Callable[[Sequence[str]], list[dict[str, Any]]]]]:
-    """Load a version. Yields it and a function that predicts what its model code says: label, score and
-    probabilities, or spans, answer and score.
+    """Load a version. Yields it and a function that predicts.
+
+    A prediction has a label, its score and all probabilities; or spans, the answer and its score.
 
     Blank texts are not passed to the model: they get no label, and ``error`` gives the reason.
 

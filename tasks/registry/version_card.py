@@ -36,7 +36,8 @@ def keep_card(
     """
     import pandas
 
-    answers = answers_of(pandas.read_parquet(evaluation.path(PREDICTIONS)))
+    table = pandas.read_parquet(evaluation.path(PREDICTIONS))
+    answers = answers_of(table) if "baseline" in table else None  # only classes have a baseline
     called = f"{version.name}/{version.number}"
     card = model_card(facts, _title(version), called=called, answers=answers)
     number, description = str(version.number), fitting(card)

@@ -76,9 +76,9 @@ def brackets(rows: Sequence[StageRow], metric: str = "") -> str:
         told = ", ".join(f"{error:.2f} on {name}" for name, error in errors.items())
         said.append(f"standard error of a loss: up to {told}")
     if metric and said:
-        said.append(
-            f"{metric} on the dev rows, before finetune a linear probe's on frozen features"
-        )
+        probed = sum(row.metric is not None for row in rows) > 1
+        before = ", before finetune a linear probe's on frozen features" if probed else ""
+        said.append(f"{metric} on the dev rows{before}")
     return "; ".join(said)
 
 
