@@ -156,7 +156,9 @@ class _SequenceRegressionScorer(RowScorer):
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss, and the numbers (B,); without correct numbers, only the numbers."""
         scores = self.row_scores(batch, outputs, training)[:, 0]  # (B,), in standard deviations
-        predictions = {keys.NUMBERS: scores * self.deviation + self.mean}
+        # JAX takes no variables in some operations.
+        mean, deviation = map(ops.convert_to_tensor, (self.mean, self.deviation))
+        predictions = {keys.NUMBERS: scores * deviation + mean}
         if keys.NUMBER_LABELS not in batch:
             return {}, predictions
         numbers = batch[keys.NUMBER_LABELS]
@@ -164,6 +166,6 @@ class _SequenceRegressionScorer(RowScorer):
         weights = ops.cast(known, "float32")
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS]
-        wanted = (ops.where(known, numbers, self.mean) - self.mean) / self.deviation
+        wanted = (ops.where(known, numbers, mean) - mean) / deviation
         squares = ops.square(scores - wanted)
         return {"loss": (ops.sum(weights * squares), ops.sum(weights))}, predictions

@@ -1,4 +1,4 @@
-"""The JAX backend trains the same network: the same names, the same losses."""
+"""The JAX backend trains the same network: the same names, the same losses, with every head."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.conformance.on_jax import run
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
-def test_twenty_steps_on_jax_give_the_losses_of_tensorflow():
+def test_twenty_steps_on_jax_give_the_losses_of_tensorflow_and_so_does_every_head():
     done = subprocess.run(
         [sys.executable, "-m", "tests.conformance.on_jax", "20"],
         env=os.environ | {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
@@ -28,3 +28,4 @@ def test_twenty_steps_on_jax_give_the_losses_of_tensorflow():
     assert ours["names"] == theirs["names"]
     assert ours["losses"] == pytest.approx(theirs["losses"], abs=1e-4)
     assert ours["losses"][-1] < ours["losses"][0]
+    assert ours["heads"] == pytest.approx(theirs["heads"], rel=1e-4)
