@@ -9,6 +9,15 @@ from typing import Any, Protocol
 from data_contracts.sources import Source
 from fourstage.errors import ContractViolation
 
+_SHOWN = 40  # names in a report
+_WORDS = {
+    "number": "all answers",
+    "rows_without": "rows without an answer",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "mean": "mean",
+}
+
 
 class Answered(Protocol):
     """What is known of a row's answer.
@@ -57,6 +66,35 @@ def answer_counts(kind: str, rows: Mapping[str, Sequence[Answered]]) -> dict[str
     return counts
 
 
+def answer_table(counts: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The counts as a table for a report: what is counted, then the number of each split.
+
+    Args:
+        counts: Those of a preparation, with what `answer_counts` returned.
+
+    Returns:
+        Numbers written out, by split, by row: names from frequent to rare, at most `_SHOWN`.
+    """
+    labels, answers = counts.get("labels", {}), counts.get("answers", {})
+    names = sum(map(Counter, labels.values()), Counter[str]())
+    table = {
+        name: {split: f"{found.get(name, 0):,}" for split, found in labels.items()}
+        for name, _ in names.most_common(_SHOWN)
+    }
+    if len(names) > _SHOWN:
+        rest = [name for name, _ in names.most_common()[_SHOWN:]]
+        table[f"{len(rest):,} others"] = {
+            split: f"{sum(found.get(name, 0) for name in rest):,}"
+            for split, found in labels.items()
+        }
+    kinds = dict.fromkeys(kind for found in answers.values() for kind in found)
+    for kind in sorted(kinds, key=int) if all(map(str.isdigit, kinds)) else kinds:
+        table[_WORDS.get(kind, f"choice {kind} is right")] = {
+            split: _written(found.get(kind)) for split, found in answers.items()
+        }
+    return table
+
+
 def check_learnable(source: Source, train: Sequence[Answered]) -> None:
     """Check that the training rows have different answers; labels are left to the contract.
 
@@ -75,6 +113,12 @@ def check_learnable(source: Source, train: Sequence[Answered]) -> None:
             f"source {source.name}: none of {len(train):,} training rows has a {what}, so there is "
             "nothing to learn; name the right column as 'label' in the source's 'fields'."
         )
+
+
+def _written(number: float | None) -> str:
+    if number is None:
+        return "–"
+    return f"{number:,}" if isinstance(number, int) else f"{number:.4g}"
 
 
 def _range(rows: Sequence[Answered]) -> dict[str, float]:

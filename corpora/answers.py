@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import Any
 
 from corpora.cleaning import place_after
+from corpora.identity import normal_form
 from corpora.labels import why_no_name
 from corpora.tags import IllegalTagsError, joined, spans_of_tags
 from data_contracts.sources import Source
@@ -146,6 +147,22 @@ def names_in(kind: str, answer: str) -> tuple[str, ...]:
 def num_in(kind: str, answer: str) -> int:
     """How many labels, spans or reference answers an answer has; 1 of the other kinds."""
     return len(json.loads(answer)) if kind in ("label_set", "spans", "extract") else 1
+
+
+def without_offsets(kind: str, answer: str, text: str) -> str:
+    """An answer as it is compared with that of nearly the same text, where offsets may differ.
+
+    Args:
+        kind: Kind of answer.
+        answer: The canonical answer.
+        text: The row's text.
+    """
+    if kind == "spans":
+        spans = json.loads(answer)
+        return _json([[normal_form(text[start:end]), name] for start, end, name in spans])
+    if kind == "extract":
+        return _json(sorted({normal_form(found) for _, found in json.loads(answer)}))
+    return answer
 
 
 def after_cleaning(kind: str, answer: str, before: str, after: str) -> str | None:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import pyarrow
 
 from corpora.answer_counts import answer_counts, check_learnable
-from corpora.answers import after_cleaning, names_in, num_in
+from corpora.answers import after_cleaning, names_in, num_in, without_offsets
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
 from corpora.identity import marked_form, normal_form, text_digest
@@ -81,7 +81,7 @@ class _Known:
     id: str
     location: str
     split: Split | None
-    answer: str  # a label or number as it is; of a longer answer its digest
+    answer: str  # a label, number or choice as it is; of a longer answer its digest
     names: tuple[str, ...]  # in the answer: labels, or types of spans
     num_answers: int
     same: str  # digest of the text with markings: equal means a repeated row
@@ -218,8 +218,9 @@ class DatasetWriter:
     def _known(self, row: Row, split: Split | None, same: str, plain: str, key: str) -> _Known:
         kind = self._source.answers
         names = tuple(map(sys.intern, names_in(kind, row.label)))
-        short = kind in ("label", "number", "choice")
-        answer = row.label if short else hashlib.sha256(row.label.encode()).hexdigest()[:16]
+        answer = without_offsets(kind, row.label, row.text)
+        if kind not in ("label", "number", "choice"):
+            answer = hashlib.sha256(answer.encode()).hexdigest()[:16]
         number = num_in(kind, row.label)
         return _Known(row.id, row.location, split, answer, names, number, same, plain, key)
 

@@ -75,6 +75,8 @@ def check(
     parameters: Mapping[str, Any] | None = None,
     unread: Mapping[str, str] | None = None,
     removed: Mapping[str, int] | None = None,
+    answers: Mapping[str, Mapping[str, str]] | None = None,
+    mended: Mapping[str, int] | None = None,
     reference: pd.DataFrame | None = None,
 ) -> Report:
     """Check a profile against a suite.
@@ -89,6 +91,8 @@ def check(
         unread: Location → reason of the records that never became rows, such as a line that is not
             JSON; they are quarantined, too, and count towards the tolerance.
         removed: Reason → number of the records that rules removed; for the report only.
+        answers: As in `Report`; for the report only.
+        mended: As in `Report`; for the report only.
         reference: The rows of the same source kept in an earlier run, for promises with a
             `$REFERENCE`; without it these are not checked.
 
@@ -146,6 +150,8 @@ def check(
         verdict=verdict,
         reason=reason,
         removed=dict(removed or {}),
+        answers=dict(answers or {}),
+        mended=dict(mended or {}),
     )
 
 

@@ -74,6 +74,7 @@ def _rendered(
     )
     return pages.get_template(template).render(
         report=report,
+        splits=list(dict.fromkeys(s for numbers in report.answers.values() for s in numbers)),
         mark=_MARKS[report.verdict],
         headline=_HEADLINES[report.verdict],
         symbols=_SYMBOLS,

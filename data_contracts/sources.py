@@ -233,7 +233,7 @@ class Source(_Strict):
         where: Column → value, or list of values: other records are left out. Compared as text,
             regardless of case.
         contract: Name of the suite that the profile must fulfil, or several; empty for ``corpus``
-            (in Chinese ``corpus_zh``) or ``dataset``.
+            (in Chinese ``corpus_zh``), ``dataset``, or ``answers`` if they are not labels.
         document: What counts as one document of a text file; empty for the reader's default.
         sentences: How text is split into sentences: by the ``rules`` of its language, or one per
             line with ``lines`` (utterances of a dialogue, verses, text that is already split).
@@ -417,7 +417,7 @@ class Source(_Strict):
         if self.contract:
             return self.contract
         if self.is_dataset:
-            return ("dataset",)
+            return ("dataset",) if self.answers == "label" else ("answers",)
         return ("corpus_zh",) if self.language == "zh" else ("corpus",)
 
     @property

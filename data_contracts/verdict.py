@@ -80,6 +80,9 @@ class Report:
         reason: The verdict in one sentence.
         removed: Reason → number of records that a rule removed before the check: duplicates,
             evaluation texts… No promise is about them.
+        answers: What is counted of the answers (a label, the mean…) → split → the number, written
+            out.
+        mended: What was corrected in answers → how often.
     """
 
     subject: str
@@ -93,6 +96,8 @@ class Report:
     verdict: Verdict = "green"
     reason: str = ""
     removed: Mapping[str, int] = field(default_factory=dict)
+    answers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    mended: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def num_removed(self) -> int:

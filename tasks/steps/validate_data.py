@@ -22,6 +22,7 @@ def validate_data(step: Bound, folder: Path) -> Findings:
     """
     import pandas
 
+    from corpora.answer_counts import answer_table
     from data_contracts.check import check
     from data_contracts.report import to_html, to_markdown
 
@@ -37,6 +38,8 @@ def validate_data(step: Bound, folder: Path) -> Findings:
         parameters=_parameters(step),
         unread=_unread(data),
         removed=counts.get("removed"),
+        answers=answer_table(counts),
+        mended=counts.get("mended"),
         reference=reference.kept() if reference else None,
     )
     assert report.num_read == counts.get("read", report.rows), (report.num_read, counts)
@@ -93,7 +96,7 @@ def _parameters(step: Bound) -> dict:
     if settings["classes"]:
         raise ContractViolation(
             f"{settings['subject']}: expected one label per row, got answers of the kind {kind!r}, "
-            "which this head can't learn; choose another head, or a source with `answers: label`."
+            "which this head or a probe can't learn; choose a source with `answers: label`."
         )
-    # In the profile the kind takes the place of a label.
+    # In the profile the kind takes the place of a label, should a suite of the user's read it.
     return {"labels": [kind], "labels_at_least": 1, **settings["parameters"]}

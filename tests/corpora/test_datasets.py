@@ -206,6 +206,20 @@ def test_spans_follow_their_text_through_cleaning(tmp_path: Path, dataset: Prepa
     assert {row["num_answers"] for row in prepared.profile()} == {2}
 
 
+def test_answers_at_other_offsets_do_not_contradict(tmp_path: Path, dataset: Prepare):
+    fill = [{"text": f"Ada {i} sings", "label": [[0, 3, "person"]]} for i in range(30)]
+    same = [("so: ADA sings", 4, "person"), ("So Ada sings!", 3, "person")]
+    other = [("Oslo sings", 0, "place"), ("oslo sings.", 0, "person")]
+    records = [
+        {"id": text, "text": text, "label": [[start, start + len(text.split()[start > 0]), kind]]}
+        for text, start, kind in same + other
+    ]
+    fill.append({"text": "Bergen sings", "label": [[0, 6, "place"]]})
+    prepared = dataset(write(tmp_path / "t.jsonl", fill + records), answers="spans")
+    marked = {row["id"] for row in prepared.profile() if row["contradictory"]}
+    assert marked == {"Oslo sings", "oslo sings."}
+
+
 def test_a_type_that_only_test_has_is_refused_as_a_label_is(tmp_path: Path, dataset: Prepare):
     train = [{"text": f"Ada {i}", "label": [[0, 3, "person"]]} for i in range(20)]
     test = [{"id": "x", "text": "Oslo shines", "label": [[0, 4, "place"]]}]

@@ -50,7 +50,29 @@ def report() -> Report:
         verdict="red",
         reason="3 of 1,000 rows (0.3 %) are quarantined where at most 0.1 % may be.",
         removed={"near duplicate": 40, "empty": 1},
+        answers={"person": {"train": "1,660", "test": "429"}, NASTY: {"train": "7"}},
+        mended={"answer moved": 12},
     )
+
+
+@pytest.mark.parametrize("render", [to_html, to_markdown])
+def test_answers_are_counted_by_split(report, render):
+    text = render(report)
+    section = text[text.index("Answers<" if render is to_html else "## Answers") :]
+    words = ["Answers", "train", "test", "person", "1,660", "429", "Mended", "answer moved", "12"]
+    assert words_in_order(section, words)
+    bare = render(replace(report, answers={}, mended={}))
+    assert not {"Answers", "Mended"} & set(re.findall(r"\w+", bare))
+
+
+def test_the_table_of_answers_has_a_row_a_line(report):
+    lines = to_markdown(report).split("\n")
+    start = lines.index("## Answers")
+    assert lines[start + 2 : start + 5] == [
+        "| | train | test |",
+        "| --- | ---: | ---: |",
+        "| person | 1,660 | 429 |",
+    ]
 
 
 def words_in_order(text: str, words: list[str]) -> bool:

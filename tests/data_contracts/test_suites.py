@@ -90,11 +90,16 @@ def dataset() -> pd.DataFrame:
     )
 
 
+def answers() -> pd.DataFrame:
+    return dataset().assign(label="spans", num_answers=1)
+
+
 def tokens() -> pd.DataFrame:
     return corpus()[["id", "split"]].assign(num_tokens=120, unknown_share=0.0, pieces_per_word=1.3)
 
 
 GOOD = {
+    "answers": answers,
     "corpus": corpus,
     "corpus_zh": corpus,
     "dataset": dataset,
@@ -136,6 +141,47 @@ _CORPUS: dict[str, tuple[Edit, Edit]] = {
     "control_characters_none": (as_it_is, put("control_removed", 1)),
     "special_tokens_none": (as_it_is, put("special_token_strings", 1)),
 }
+_DATASET: dict[str, tuple[Edit, Edit]] = {
+    "rows_enough": (first(2), first(1)),
+    "rows_many": (first(100), first(99)),
+    "ids_present": (as_it_is, put("id", None)),
+    "ids_unique": (as_it_is, put("id", "d1")),
+    "splits_known": (as_it_is, put("split", "heldout")),
+    "train_present": (fill("split", "dev", NUM_ROWS - 3), fill("split", "dev")),
+    "test_present": (fill("split", "train", 3), fill("split", "train")),
+    "text_present": (put("num_chars", 1), put("num_chars", 0)),
+    "text_bounded": (put("num_chars", 1_000_000), put("num_chars", 1_000_001)),
+    "text_pair_present": (put("text_pair_chars", 1), put("text_pair_chars", 0)),
+    "decoding_clean": (put("replacement_share", 0.2), put("replacement_share", 0.201)),
+    "decoding_clean_overall": (
+        fill("replacement_share", 0.00049),
+        fill("replacement_share", 0.00051),
+    ),
+    "script_right_overall": (fill("script_share", 0.701), fill("script_share", 0.699)),
+    "label_present": (as_it_is, put("label", None)),
+    "label_known": (as_it_is, put("label", "neutral", row=3)),
+    "labels_two": (fill("label", "pos", NUM_ROWS - 1), fill("label", "pos")),
+    "labels_few": (
+        write("label", [f"l{i % 200}" for i in range(NUM_ROWS)]),
+        write("label", [f"l{i % 201}" for i in range(NUM_ROWS)]),
+    ),
+    "label_spelling_one": (put("label", "pos itive"), put("label", "Ｐos ")),
+    "labels_balanced": (_rare_label(4, 400), _rare_label(3, 400)),
+    "labels_learnable": (_rare_label(1, 5_000), _rare_label(1, 5_001)),
+    "labels_repeated": (_rare_label(2, 400), _rare_label(1, 400)),
+    "overlap_none": (as_it_is, put("duplicate_of_train", "d0", row=3)),
+    "overlap_seen": (as_it_is, put("duplicate_of_train", "d0", row=3)),
+    "contradictions_bounded": (
+        fill("contradictory", True, 200),
+        fill("contradictory", True, 201),
+    ),
+    "contradictions_none": (as_it_is, put("contradictory", True)),
+    "texts_varied": (
+        write("digest", [f"{i % 200}" for i in range(NUM_ROWS)]),
+        write("digest", [f"{i % 199}" for i in range(NUM_ROWS)]),
+    ),
+    "special_tokens_none": (as_it_is, put("special_token_strings", 1)),
+}
 FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
     "corpus": _CORPUS,
     "corpus_zh": _CORPUS
@@ -144,47 +190,9 @@ FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
         "script_right": (put("script_share", 0.3), put("script_share", 0.299)),
         "script_right_overall": (fill("script_share", 0.701), fill("script_share", 0.699)),
     },
-    "dataset": {
-        "rows_enough": (first(2), first(1)),
-        "rows_many": (first(100), first(99)),
-        "ids_present": (as_it_is, put("id", None)),
-        "ids_unique": (as_it_is, put("id", "d1")),
-        "splits_known": (as_it_is, put("split", "heldout")),
-        "train_present": (fill("split", "dev", NUM_ROWS - 3), fill("split", "dev")),
-        "test_present": (fill("split", "train", 3), fill("split", "train")),
-        "text_present": (put("num_chars", 1), put("num_chars", 0)),
-        "text_bounded": (put("num_chars", 1_000_000), put("num_chars", 1_000_001)),
-        "text_pair_present": (put("text_pair_chars", 1), put("text_pair_chars", 0)),
-        "decoding_clean": (put("replacement_share", 0.2), put("replacement_share", 0.201)),
-        "decoding_clean_overall": (
-            fill("replacement_share", 0.00049),
-            fill("replacement_share", 0.00051),
-        ),
-        "script_right_overall": (fill("script_share", 0.701), fill("script_share", 0.699)),
-        "label_present": (as_it_is, put("label", None)),
-        "label_known": (as_it_is, put("label", "neutral", row=3)),
-        "labels_two": (fill("label", "pos", NUM_ROWS - 1), fill("label", "pos")),
-        "labels_few": (
-            write("label", [f"l{i % 200}" for i in range(NUM_ROWS)]),
-            write("label", [f"l{i % 201}" for i in range(NUM_ROWS)]),
-        ),
-        "label_spelling_one": (put("label", "pos itive"), put("label", "Ｐos ")),
-        "labels_balanced": (_rare_label(4, 400), _rare_label(3, 400)),
-        "labels_learnable": (_rare_label(1, 5_000), _rare_label(1, 5_001)),
-        "labels_repeated": (_rare_label(2, 400), _rare_label(1, 400)),
-        "overlap_none": (as_it_is, put("duplicate_of_train", "d0", row=3)),
-        "overlap_seen": (as_it_is, put("duplicate_of_train", "d0", row=3)),
-        "contradictions_bounded": (
-            fill("contradictory", True, 200),
-            fill("contradictory", True, 201),
-        ),
-        "contradictions_none": (as_it_is, put("contradictory", True)),
-        "texts_varied": (
-            write("digest", [f"{i % 200}" for i in range(NUM_ROWS)]),
-            write("digest", [f"{i % 199}" for i in range(NUM_ROWS)]),
-        ),
-        "special_tokens_none": (as_it_is, put("special_token_strings", 1)),
-    },
+    "dataset": _DATASET,
+    "answers": {name: edits for name, edits in _DATASET.items() if not name.startswith("label")}
+    | {"answers_some": (fill("num_answers", 0, 380), fill("num_answers", 0, 381))},
     # Against the good data: 500 characters each, 99 % in the script, half of the rows a label.
     "drift_corpus": {
         "lengths_near": (fill("num_chars", 650), fill("num_chars", 651)),
@@ -300,6 +308,7 @@ def test_a_preparation_writes_every_column_that_the_suites_read():
         "corpus": set(CORPUS_PROFILE.names),
         "corpus_zh": set(CORPUS_PROFILE.names),
         "dataset": set(dataset_profile(MEASURES).names),
+        "answers": set(dataset_profile(MEASURES).names),
         "drift_corpus": set(CORPUS_PROFILE.names),
         "drift_dataset": set(dataset_profile(MEASURES).names),
     }
@@ -323,21 +332,21 @@ def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
         "control_characters_none",
         "special_tokens_none",
     }
+    of_rows = {
+        "rows_many",
+        "test_present",
+        "decoding_clean_overall",
+        "script_right_overall",
+        "overlap_seen",
+        "contradictions_none",
+        "texts_varied",
+        "special_tokens_none",
+    }
     assert gentle == {
         "corpus": of_a_corpus,
         "corpus_zh": of_a_corpus,
-        "dataset": {
-            "rows_many",
-            "test_present",
-            "decoding_clean_overall",
-            "script_right_overall",
-            "labels_balanced",
-            "labels_repeated",
-            "overlap_seen",
-            "contradictions_none",
-            "texts_varied",
-            "special_tokens_none",
-        },
+        "dataset": {"labels_balanced", "labels_repeated"} | of_rows,
+        "answers": {"answers_some"} | of_rows,
         "drift_corpus": {"lengths_near", "scripts_near"},
         "drift_dataset": {"label_shares_near", "lengths_near"},
         "tokens": {"unknown_bounded", "unknown_rare_overall", "pieces_few_overall"},
