@@ -7,6 +7,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -204,6 +206,22 @@ def test_spans_follow_their_text_through_cleaning(tmp_path: Path, dataset: Prepa
     assert sum(n["person"] for n in prepared.counts.details["labels"].values()) == 120
     assert {row["label"] for row in prepared.profile()} == {"spans"}
     assert {row["num_answers"] for row in prepared.profile()} == {2}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_lists_of_words_and_tags_are_spans_in_any_table(
+    tmp_path: Path, dataset: Prepare, suffix: str
+):
+    records = [{"tokens": ["Ada", "sings", str(i)], "ner_tags": [1, 0, 0]} for i in range(30)]
+    path = tmp_path / f"t.{suffix}"
+    if suffix == "jsonl":
+        write(path, records)
+    else:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), path)
+    fields = {"text": "tokens", "label": "ner_tags"}
+    prepared = dataset(path, fields=fields, answers="spans", label_names=["O", "B-person"])
+    assert {row["label"] for row in prepared.table()} == {'[[0, 3, "person"]]'}
+    assert prepared.counts.kept == 30
 
 
 def test_answers_at_other_offsets_do_not_contradict(tmp_path: Path, dataset: Prepare):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_contracts.sources import load_source, parse_source, source_names
+from data_contracts.sources import ANSWERS, load_source, parse_source, read_source, source_names
 from fourstage.errors import RecipeError, UnknownNameError
 
 SMALLEST = {"name": "mine", "language": "en", "licence": "CC0-1.0", "fields": {"text": "text"}}
@@ -140,6 +141,17 @@ def test_a_kind_of_answer_is_built_in_or_a_file_of_the_project(tmp_path: Path):
         load_source("mine", [tmp_path])
     (tmp_path / "answers" / "span.py").write_text("")
     assert load_source("mine", [tmp_path]).answers == "span"
+
+
+def test_the_examples_of_the_documentation_are_sources(tmp_path: Path):
+    page = Path(__file__).parents[2] / "docs" / "sources.md"
+    blocks = re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    kinds = set()
+    for number, block in enumerate(blocks):
+        path = tmp_path / f"s{number}.yaml"
+        path.write_text(f"name: {path.stem}\nlanguage: en\nlicence: none\n{block}", "utf-8")
+        kinds.add(read_source(path).answers)
+    assert kinds == set(ANSWERS)
 
 
 def test_columns_in_a_pattern_are_all_needed():
