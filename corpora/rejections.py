@@ -123,8 +123,10 @@ def nothing_left(source: Source, snapshot: Snapshot, ledger: RejectionLog) -> st
             f"{files} {'is empty (0 bytes)' if empty else 'holds none'}; give it records, "
             "or take it out of 'files'."
         )
+    keys = ["fields", "answers", "encoding", "format"]
+    keys[2:2] = ["tag_scheme", "span_ends"] if source.answers == "spans" else []
+    named = ", ".join(map(repr, keys[:-1]))
     return (
         f"source {source.name}: nothing is left of {ledger.counts.read:,} records: "
-        f"{ledger.summary()}; mend the files, or correct the source's 'fields', 'answers', "
-        "'tag_scheme', 'encoding' or 'format'."
+        f"{ledger.summary()}; mend the files, or correct the source's {named} or {keys[-1]!r}."
     )

@@ -61,10 +61,12 @@ def spans_of_tags(tags: Sequence[str], scheme: str) -> list[Words]:
         prefix, name = _parts(tag, scheme)
         goes_on = is_open and prefix in "IE" and name == kind
         if prefix in "IE" and not goes_on and scheme != "iob1":
-            raise IllegalTagsError(f"a tag that cannot follow the one before it ({scheme})")
+            raise IllegalTagsError(
+                f"a tag that cannot follow the one before it (tag_scheme {scheme})"
+            )
         if is_open and not goes_on:
             if scheme in ("bioes", "bilou"):
-                raise IllegalTagsError(f"a span without its last tag ({scheme})")
+                raise IllegalTagsError(f"a span without its last tag (tag_scheme {scheme})")
             found.append((first, number, kind))
             is_open = False
         if prefix != "O" and not goes_on:
@@ -81,5 +83,5 @@ def _parts(tag: str, scheme: str) -> tuple[str, str]:
         return "O", ""
     prefix, separator, name = tag[:1], tag[1:2], tag[2:]
     if prefix not in _PREFIXES[scheme] or separator not in ("-", "_") or not name:
-        raise IllegalTagsError(f"a tag that is not one of {scheme}")
+        raise IllegalTagsError(f"a tag that is not one of tag_scheme {scheme}")
     return _AS_BIOES.get(prefix, prefix), name

@@ -124,7 +124,7 @@ def read(name: str) -> Read:
         (
             "wnut17_ner",
             {"train": 3394, "dev": 1008, "test": 1287},
-            {"a tag that cannot follow the one before it (iob2)": 1},
+            {"a tag that cannot follow the one before it (tag_scheme iob2)": 1},
         ),
         ("cluener2020", {"train": 10_747, "test": 1343}, {"spans that overlap": 1}),
         ("squad_v2_small", {"train": 4594, "test": 1484}, {}),

@@ -28,16 +28,16 @@ def test_spans_are_what_the_scheme_says(scheme: str, tags: str, spans: list):
 @pytest.mark.parametrize(
     ("scheme", "tags", "reason"),
     [
-        ("iob2", "O I-a", "a tag that cannot follow the one before it (iob2)"),
-        ("iob2", "B-a I-b", "a tag that cannot follow the one before it (iob2)"),
-        ("iob2", "S-a", "a tag that is not one of iob2"),
-        ("iob2", "PER", "a tag that is not one of iob2"),
-        ("iob2", "B-", "a tag that is not one of iob2"),
-        ("bilou", "S-a", "a tag that is not one of bilou"),
-        ("bioes", "E-a", "a tag that cannot follow the one before it (bioes)"),
-        ("bioes", "B-a O", "a span without its last tag (bioes)"),
-        ("bioes", "B-a B-a E-a", "a span without its last tag (bioes)"),
-        ("bioes", "B-a", "a span without its last tag (bioes)"),
+        ("iob2", "O I-a", "a tag that cannot follow the one before it (tag_scheme iob2)"),
+        ("iob2", "B-a I-b", "a tag that cannot follow the one before it (tag_scheme iob2)"),
+        ("iob2", "S-a", "a tag that is not one of tag_scheme iob2"),
+        ("iob2", "PER", "a tag that is not one of tag_scheme iob2"),
+        ("iob2", "B-", "a tag that is not one of tag_scheme iob2"),
+        ("bilou", "S-a", "a tag that is not one of tag_scheme bilou"),
+        ("bioes", "E-a", "a tag that cannot follow the one before it (tag_scheme bioes)"),
+        ("bioes", "B-a O", "a span without its last tag (tag_scheme bioes)"),
+        ("bioes", "B-a B-a E-a", "a span without its last tag (tag_scheme bioes)"),
+        ("bioes", "B-a", "a span without its last tag (tag_scheme bioes)"),
     ],
 )
 def test_illegal_tags_are_told_without_quoting_them(scheme: str, tags: str, reason: str):

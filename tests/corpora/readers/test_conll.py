@@ -110,8 +110,8 @@ def test_a_malformed_sentence_is_set_aside_whole(tmp_path: Path, dataset: Prepar
     assert {row["location"]: row["reason"] for row in prepared.rejected()} == {
         "a.conll:13": "wrong number of columns",
         "a.conll:16": "an empty word",
-        "a.conll:18": "a tag that cannot follow the one before it (iob2)",
-        "a.conll:21": "a tag that is not one of iob2",
+        "a.conll:18": "a tag that cannot follow the one before it (tag_scheme iob2)",
+        "a.conll:21": "a tag that is not one of tag_scheme iob2",
         "a.conll:23": "not utf-8",
     }
 
@@ -121,7 +121,7 @@ def test_the_wrong_scheme_is_told(tmp_path: Path, dataset: Prepare):
     fields = {"text": 1, "label": 2}
     with pytest.raises(ContractViolation) as caught:
         dataset(tmp_path / "a.conll", fields=fields, answers="spans")
-    assert "2 × a tag that cannot follow the one before it (iob2)" in str(caught.value)
+    assert "2 × a tag that cannot follow the one before it (tag_scheme iob2)" in str(caught.value)
     assert "'tag_scheme'" in str(caught.value)
     assert dataset(
         tmp_path / "a.conll", fields=fields, answers="spans", tag_scheme="iob1"
