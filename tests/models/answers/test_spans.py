@@ -1,4 +1,4 @@
-"""Entity scores: the values that seqeval 1.2.2 gives, which can no longer be installed."""
+"""Entity scores: the values that seqeval 1.2.2 gives, whose build fails today."""
 
 from __future__ import annotations
 
