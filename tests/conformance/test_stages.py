@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -152,6 +153,17 @@ def test_it_learns_one_batch_by_heart(case):
     assert losses[-1] < 0.15 * losses[0], (losses[0], losses[-1])
 
 
+@pytest.fixture
+def untraced() -> Iterator[None]:
+    """Graphs run operation by operation: a few steps take less time than tracing them."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.mark.usefixtures("untraced")
 def test_the_same_seed_trains_to_the_same_bits(case):
     one, two = (stage(*case, seed=4) for _ in range(2))
     assert one.train(3) == two.train(3)
