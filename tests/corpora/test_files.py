@@ -92,7 +92,7 @@ def test_the_digest_hangs_on_content_and_names_not_on_folders(tmp_path: Path):
 
 def test_an_unknown_format_is_refused_before_reading(tmp_path: Path):
     (tmp_path / "c.docx").write_text("x")
-    with pytest.raises(ContractViolation, match=r"add 'format:' \(csv, jsonl, "):
+    with pytest.raises(ContractViolation, match=r"add 'format:' \(conll, csv, "):
         take_snapshot(source_of(files=str(tmp_path / "c.docx")))
     with pytest.raises(UnknownNameError, match="did you mean 'jsonl'"):
         take_snapshot(source_of(files=str(tmp_path / "c.docx"), format="jsonll"))

@@ -173,6 +173,8 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Project:
         "    usual, metrics = ('exact',), {'exact': None}\n",
         encoding="utf-8",
     )
+    fields = {"id": "id", "text": "text", "label": "label"}
+    own.source("rows", files={"train": "data/rows-train.jsonl"}, fields=fields, answers="lists")
     return own
 
 
