@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from models.protocols import Answer, Context, Head, Index, TokenisedRows, Tokenizer
+from models.protocols import Answer, Context, Head, TokenisedRows, Tokenizer
 from models.reading import where_read
 from models.training.traced_model import TracedModel
 from models.training.trained_stage import load_stage
@@ -83,14 +83,13 @@ class RowPredictor:
                     found[example] = {name: value[place] for name, value in predicted.items()}
             go_on()
         outputs: list[list[Mapping[str, np.ndarray]]] = [[] for _ in range(len(self._rows))]
-        for example, row in enumerate(rows_of(self._feed.feeds[0].index)):
+        for example, row in enumerate(rows_of(self._feed.feeds[0].index.entries)):
             outputs[row].append(found[example])
         return [self._head.answer(self._rows, row, own) for row, own in enumerate(outputs)]
 
 
-def rows_of(index: Index) -> list[int]:
+def rows_of(entries: np.ndarray) -> list[int]:
     """The row of each entry of a head's index."""
-    entries = index.entries
     return (entries["row"] if entries.dtype.names else entries).tolist()
 
 

@@ -28,6 +28,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
     """
     from fourstage.settings import home
     from models.catalogue import answers_of, turns
+    from models.evaluation.predict import rows_of
     from models.inputs.display import shown
     from models.inputs.randomness import generator
     from models.inputs.rows import mark_ids
@@ -87,7 +88,10 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
             if f"{name}_labels" in batch and batch[f"{name}_labels"].ndim == 1
         }
         for row in range(len(entries)):
-            yield shown(clean, batch, row, tokenizer, meanings)
+            example = shown(clean, batch, row, tokenizer, meanings)
+            if stage.head is not None:
+                example += f"\nanswer: {data.answers[rows_of(entries)[row]]}"
+            yield example
 
 
 def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[Any]:

@@ -59,7 +59,7 @@ def test_corpora_are_read_whole(name: str, read: int, quarantined: int, tmp_path
     ("name", "splits", "labels"),
     [
         ("chemprot", (4169, 2427, 3469), 13),
-        ("sci_cite", (1688, 114, 139), 6),
+        ("citation_intent", (1688, 114, 139), 6),
         ("sst2", (6920, 872, 1821), 2),
         ("mrpc", (3576, 500, 1725), 2),
         ("nicta_piboso", (6979, 801, 1991), 6),
@@ -215,7 +215,7 @@ def test_chemprot_has_fewer_sentences_than_rows(tmp_path: Path):
 
 def test_overlap_of_citations_and_reviews_is_what_their_readmes_say(tmp_path: Path):
     """Of ACL-ARC 48 long test texts occur in train, of ChnSentiCorp 334 distinct ones."""
-    for name, least in (("sci_cite", 48), ("chnsenticorp", 334)):
+    for name, least in (("citation_intent", 48), ("chnsenticorp", 334)):
         folder = tmp_path / name
         folder.mkdir()
         counts = prepared(name, folder)

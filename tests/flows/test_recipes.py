@@ -107,6 +107,8 @@ def test_a_network_from_elsewhere_is_the_stage_general(
     assert [stage["status"] for stage in again["stages"]] == ["reused"] * 4
     shown = researcher.types("show", "given", "general")
     assert (shown.code, "sees no examples here" in shown.err) == (2, True)
+    shown = researcher.types("show", "given", "finetune")
+    assert (shown.code, shown.out.count("\nanswer: ")) == (0, 10)
 
     start["init"] = "models:/first@champion"
     # Another seed: with the same one all that follows is what came of the folder, and says so.
