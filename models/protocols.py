@@ -263,7 +263,7 @@ class Head(Objective, Protocol):
 
     targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction
 
-    # Optional: `served() -> dict`, what a served model has to know of a head that reads words.
+    # If its kind of answer is served: `served() -> dict`, what a served model has to know of it.
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]

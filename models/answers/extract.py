@@ -62,7 +62,7 @@ class Extract:
     }
     usual: ClassVar[tuple[str, ...]] = ("exact_match", "f1")
     is_class: ClassVar[bool] = False
-    is_served: ClassVar[bool] = False
+    is_served: ClassVar[bool] = True
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

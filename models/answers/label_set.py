@@ -75,7 +75,7 @@ class LabelSet:
     }
     usual: ClassVar[tuple[str, ...]] = ("exact_match", "macro_f1", "micro_f1")
     is_class: ClassVar[bool] = False
-    is_served: ClassVar[bool] = False
+    is_served: ClassVar[bool] = True
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class Number:
     }
     usual: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
     is_class: ClassVar[bool] = False
-    is_served: ClassVar[bool] = False
+    is_served: ClassVar[bool] = True
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

@@ -87,6 +87,10 @@ class MultiLabelClassification:
         """The head: a pooler if the network has none, dropout and one dense layer."""
         return _MultiLabelClassificationScorer(network, len(self.context.label_names), self.dropout)
 
+    def served(self) -> dict[str, Any]:
+        """What a served model has to know of the head."""
+        return {"threshold": self.threshold}
+
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:

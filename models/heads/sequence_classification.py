@@ -99,6 +99,10 @@ class SequenceClassification:
         counts = np.bincount(labels[labels >= 0], minlength=len(self.context.label_names))
         return tuple(map(float, counts.sum() / (len(counts) * np.maximum(counts, 1))))
 
+    def served(self) -> dict[str, Any]:
+        """Nothing that a served model has to know of the head."""
+        return {}
+
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:

@@ -96,6 +96,10 @@ class SequenceRegression:
         """The head: a pooler if the network has none, dropout and one dense layer."""
         return _SequenceRegressionScorer(network, self.dropout, *self.scale)
 
+    def served(self) -> dict[str, Any]:
+        """What a served model has to know of the head."""
+        return {"symmetric": self.symmetric}
+
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:

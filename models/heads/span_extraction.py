@@ -28,6 +28,7 @@ from models.layers.loss import cross_entropy
 from models.layers.projection import projection
 from models.layers.scorer import ScorerLayer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.served.parts import Window, best_part
 from models.served.windows import most_context
 from models.served.words import word_spans
 
@@ -125,6 +126,16 @@ class SpanExtraction:
         """The head: one dense layer with two outputs."""
         return _SpanExtractionScorer(network, self.dropout)
 
+    def served(self) -> dict[str, Any]:
+        """What a served model has to know of the head."""
+        return {
+            "length": self.context.sequence_length,
+            "stride": self.passages.stride,
+            "longest_answer": self.longest_answer,
+            "no_answer_threshold": self.no_answer_threshold,
+            "may_be_nothing": bool(self.context.label_names),
+        }
+
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:
@@ -132,37 +143,25 @@ class SpanExtraction:
         windows = self.passages.windows(rows, row)
         text = rows.passage(row)
         places = word_spans(text)
-        source = most_context(windows, len(places))
-        best: tuple[float, int, int] | None = None
-        nothing, total = np.inf, -np.inf
-        for number, (window, entry) in enumerate(zip(windows, outputs, strict=True)):
+        found: list[Window] = []
+        for window, entry in zip(windows, outputs, strict=True):
             words = self.passages.words(rows, row, *window)
             starts, ends = (
-                np.asarray(entry[name], np.float64)[: len(words) + 1]
+                np.asarray(entry[name])[: len(words) + 1]
                 for name in (keys.START_LOGITS, keys.END_LOGITS)
             )
-            nothing = min(nothing, starts[0] + ends[0])
-            scores = starts[1:, None] + ends[None, 1:]  # (words, words): first word, last word
-            lengths = np.arange(len(words))[None] - np.arange(len(words))[:, None]
-            able = (lengths >= 0) & (lengths < self.longest_answer)
-            scores = np.where(able & (source[words] == number)[:, None], scores, -np.inf)
-            if not np.isfinite(scores).any():
-                continue
-            total = np.logaddexp(total, np.logaddexp.reduce(scores, axis=None))
-            first, last = np.unravel_index(scores.argmax(), scores.shape)
-            if best is None or scores[first, last] > best[0]:
-                best = float(scores[first, last]), int(words[first]), int(words[last])
-        may_be_nothing = bool(self.context.label_names) or best is None
-        total = np.logaddexp(total, nothing) if may_be_nothing else total
-        if best is None or (may_be_nothing and nothing - best[0] > self.no_answer_threshold):
-            return Answer("[]", float(np.exp(nothing - total)), {"no_answer": 0.0})
-        score, first, last = best
-        start, end = int(places[first, 0]), int(places[last, 1])
-        return Answer(
-            json.dumps([[start, text[start:end]]], ensure_ascii=False),
-            float(np.exp(score - total)),
-            {"no_answer": float(nothing - score)},
+            found.append((words, starts, ends))
+        settings = self.served()
+        best, probability, ahead = best_part(
+            found,
+            most_context(windows, len(places)),
+            places,
+            text,
+            longest=settings["longest_answer"],
+            threshold=settings["no_answer_threshold"],
+            may_be_nothing=settings["may_be_nothing"],
         )
+        return Answer(json.dumps(best, ensure_ascii=False), probability, {"no_answer": ahead})
 
 
 class _SpanExtractionScorer(ScorerLayer):

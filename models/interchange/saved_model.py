@@ -1,11 +1,13 @@
 """The served model: a TensorFlow SavedModel with tokenizer, network and head.
 
-    ``serve((B,) text)``, or for pairs ``serve((B,) text, (B,) second text)`` → (B, N) probabilities
+    ``serve((B,) text)``, or for pairs ``serve((B,) text, (B,) second text)`` → (B, N)
+    probabilities of the labels; of a number (B, 1)
 
 With a head that reads words, texts are cut into words and windows outside (`models.served`):
 
     ``count((W,) words)`` → (W,) tokens of each word
-    ``read((B, W) words of windows)`` → {name: (B, …)} the head's predictions
+    ``read((B, W) words of windows)``, with texts before them ``read((B,), (B, W))`` →
+    {name: (B, …)} the head's predictions
 
 It needs tensorflow and tensorflow-text, but not this project. Texts get special tokens exactly as
 in training, and are padded to the longest row of the call.
@@ -24,10 +26,11 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
-from models.catalogue import literals
+from models.catalogue import answers_name, literals
 from models.protocols import Tokenizer
 from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
+from models.served.parts import predict_parts
 from models.served.spans import predict_spans
 from models.training.trained_stage import load_stage
 
@@ -44,10 +47,11 @@ def export_text_model(
     pairs: bool = False,
     folders: Sequence[Path] = (),
 ) -> None:
-    """Write ``saved_model/`` and ``labels.json``, and ``head.json`` for a head that reads words.
+    """Write ``saved_model/``, ``labels.json`` and ``head.json``.
 
     ``labels.json`` has the names that answers consist of, in the order of the head's outputs;
-    ``head.json`` what its ``served()`` says.
+    ``head.json`` the kind of answer (``answers``), whether rows are ``pairs``, whether it
+    ``reads_words``, the ``names``, and what the head's ``served()`` says.
 
     Args:
         stage_folder: Folder of a finished finetune stage with a head that can be served.
@@ -65,6 +69,13 @@ def export_text_model(
     (name,) = stage.config["head"]
     head = stage.objective(name, folders)
     scorer = stage.scorer(name, head)
+    settings = {
+        "answers": answers_name(name, folders),
+        "pairs": pairs,
+        "reads_words": bool(literals("heads", name, folders).get("READS_WORDS")),
+        "names": list(stage.config["label_names"]),
+        **head.served(),
+    }
     module = tokenizer.module()
     length, marks = stage.context.sequence_length, stage.context.marks
 
@@ -73,30 +84,47 @@ def export_text_model(
         outputs = dict(stage.network(features, training=False))
         return scorer(features, outputs, training=False)[1]
 
-    def probabilities(features: dict[str, Any]) -> Any:
-        return tf.nn.softmax(predictions(features)[keys.LOGITS], axis=-1)
+    def values(features: dict[str, Any]) -> Any:
+        found = predictions(features)
+        if keys.LOGITS in found:
+            return tf.nn.softmax(found[keys.LOGITS], axis=-1)
+        return (
+            found[keys.PROBABILITIES]
+            if keys.PROBABILITIES in found
+            else found[keys.NUMBERS][:, None]
+        )
 
     def serve(texts: Any) -> Any:
-        return probabilities(framed(tokenizer, module(texts), None, length, marks))
+        return values(framed(tokenizer, module(texts), None, length, marks))
 
     def serve_pair(texts: Any, seconds: Any) -> Any:
-        return probabilities(framed(tokenizer, module(texts), module(seconds), length, marks))
+        first, second = module(texts), module(seconds)
+        found = values(framed(tokenizer, first, second, length, marks))
+        if not settings.get("symmetric"):
+            return found
+        return (found + values(framed(tokenizer, second, first, length, marks))) / 2.0
 
     def count(words: Any) -> Any:
         return tf.cast(module(words).row_lengths(), tf.int32)
 
     def read(words: Any) -> dict[str, Any]:
-        return predictions(framed_words(tokenizer, module, words, length))
+        return predictions(framed_words(tokenizer, module, None, words, length))
+
+    def read_after(texts: Any, words: Any) -> dict[str, Any]:
+        return predictions(framed_words(tokenizer, module, texts, words, length))
 
     archive: Any = keras.export.ExportArchive()
     archive.track(stage.network)
     archive.track(scorer)
     archive.track(module)
     text = tf.TensorSpec([None], tf.string)
-    reads_words = literals("heads", name, folders).get("READS_WORDS")
-    if reads_words:
+    words = tf.TensorSpec([None, None], tf.string)
+    if settings["reads_words"]:
         archive.add_endpoint("count", count, input_signature=[text])
-        archive.add_endpoint("read", read, input_signature=[tf.TensorSpec([None, None], tf.string)])
+        if pairs:
+            archive.add_endpoint("read", read_after, input_signature=[text, words])
+        else:
+            archive.add_endpoint("read", read, input_signature=[words])
     elif pairs:
         archive.add_endpoint("serve", serve_pair, input_signature=[text, text])
     else:
@@ -111,8 +139,7 @@ def export_text_model(
         raise OSError(errno.ENOSPC, f"TensorFlow: {type(error).__name__}") from error
     labels = json.dumps(list(stage.config["label_names"]), ensure_ascii=False)
     (out / LABELS).write_text(labels + "\n", "utf-8")
-    if reads_words:
-        (out / HEAD).write_text(json.dumps(head.served(), ensure_ascii=False) + "\n", "utf-8")
+    (out / HEAD).write_text(json.dumps(settings, ensure_ascii=False) + "\n", "utf-8")
     shutil.rmtree(out / SAVED_MODEL, ignore_errors=True)
     os.replace(part, out / SAVED_MODEL)
 
@@ -158,17 +185,21 @@ def framed(
     }
 
 
-def framed_words(tokenizer: Tokenizer, module: Any, words: Any, length: int) -> dict[str, Any]:
-    """Windows [CLS] words [SEP], and where their words start: `Passages.segments` as a graph.
+def framed_words(
+    tokenizer: Tokenizer, module: Any, before: Any, words: Any, length: int
+) -> dict[str, Any]:
+    """Windows [CLS] (text [SEP]) words [SEP], and where words lie: `Passages.segments` as a graph.
 
     Args:
         tokenizer: The tokenizer, for the ids of [CLS], [SEP] and [PAD].
         module: Its graph.
+        before: (B,) texts before the words, or None; cut to half of the row.
         words: (B, W) strings, each with the blanks before it, "" after the last one of a window.
         length: Largest length of a row; only a word that is longer alone is cut.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32 and word_starts (B, W) int32.
+        token_ids, segment_ids, padding_mask (B, T) and word_starts, word_ends, word_mask (B, W),
+        int32.
     """
     import tensorflow as tf
 
@@ -176,10 +207,27 @@ def framed_words(tokenizer: Tokenizer, module: Any, words: Any, length: int) -> 
     lengths = tf.reshape(pieces.row_lengths(), tf.shape(words))  # int64, as all row lengths
     ragged: Any = tf.RaggedTensor  # whose constructors the stubs do not know
     texts = ragged.from_row_lengths(pieces.values, tf.reduce_sum(lengths, axis=1))
-    features = framed(tokenizer, texts, None, length)
-    last = tf.shape(features[keys.TOKEN_IDS])[1] - 1
-    starts = 1 + tf.cast(tf.cumsum(lengths, axis=1, exclusive=True), tf.int32)
-    return features | {keys.WORD_STARTS: tf.where(lengths > 0, tf.minimum(starts, last), 0)}
+    begin = tf.ones_like(lengths[:, :1])
+    if before is None:
+        features = framed(tokenizer, texts, None, length)
+    else:
+        first = module(before)
+        first = first[:, : (length - 3) // 2]
+        begin += 1 + first.row_lengths()[:, None]
+        room = length - 3 - first.row_lengths()
+        features = framed(
+            tokenizer, first, _kept(texts, tf.minimum(texts.row_lengths(), room), ()), length
+        )
+    # A word that is longer than the row ends with it.
+    end = tf.cast(tf.shape(features[keys.TOKEN_IDS])[1], tf.int64) - 2
+    starts = tf.minimum(begin + tf.cumsum(lengths, axis=1, exclusive=True), end)
+    ends = tf.minimum(begin + tf.cumsum(lengths, axis=1) - 1, end)
+    there = lengths > 0
+    return features | {
+        keys.WORD_STARTS: tf.cast(tf.where(there, starts, 0), tf.int32),
+        keys.WORD_ENDS: tf.cast(tf.where(there, ends, 0), tf.int32),
+        keys.WORD_MASK: tf.cast(there, tf.int32),
+    }
 
 
 def _cut_pair(
@@ -239,26 +287,28 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
         folder: A folder that `export_text_model` wrote.
 
     Returns:
-        A function that returns (B, N) float32 probabilities, or for a head that reads words what
-        `models.served.spans.predict_spans` does.
+        A function that returns what ``serve`` does, (B, N) float32; for a head that reads words,
+        what the functions of `models.served` do.
     """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
     # The closure keeps `loaded` alive, and with it the variables.
     loaded: Any = tf.saved_model.load(str(folder / SAVED_MODEL))
-
-    def probabilities(*texts: Sequence[str]) -> np.ndarray:
-        return loaded.serve(*(tf.constant(list(column), tf.string) for column in texts)).numpy()
-
-    if not (folder / HEAD).is_file():
-        return probabilities
     head = json.loads((folder / HEAD).read_text("utf-8"))
+
+    def values(*texts: Sequence[str]) -> np.ndarray:
+        return loaded.serve(*(tf.constant(list(column), tf.string) for column in texts)).numpy()
 
     def count(words: Any) -> np.ndarray:
         return loaded.count(tf.constant(words)).numpy()
 
-    def read(words: Any) -> dict[str, np.ndarray]:
-        return {name: value.numpy() for name, value in loaded.read(tf.constant(words)).items()}
+    def read(*texts: Any) -> dict[str, np.ndarray]:
+        found = loaded.read(*map(tf.constant, texts))
+        return {name: value.numpy() for name, value in found.items()}
 
+    if not head["reads_words"]:
+        return values
+    if head["pairs"]:
+        return lambda *columns: predict_parts(list(zip(*columns, strict=True)), count, read, head)
     return lambda texts: predict_spans(texts, count, read, head)

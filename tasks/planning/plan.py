@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourstage.activity import activity
-from fourstage.errors import RecipeError
 from fourstage.settings import search_folders
-from tasks.planning.layout import Layout, Plan, has_pairs
+from tasks.planning.layout import Layout, Plan
 from tasks.registry.stage_files import by_number
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ def resolve_recipe(
         for n in known
     }
     resolved = resolve(loaded, facts, folders, seed, registered)
-    _check_servable(resolved, sources)
     return resolved, {name: sources[name] for name in resolved.sources}, folders
 
 
@@ -102,14 +100,3 @@ def lay_out(
         snapshots = {name: take_snapshot(source, folders) for name, source in sources.items()}
         layout = Layout(resolved, sources, snapshots, suites, folders)
         return Plan(resolved, layout.steps(), folders, smoke)
-
-
-def _check_servable(recipe: ResolvedRecipe, sources: Mapping[str, Source]) -> None:
-    """Reject `promote` for rows with two texts: a registered model takes one text per row."""
-    labelled = recipe.finetune and recipe.finetune.dataset
-    if recipe.model is not None and labelled and has_pairs(sources[labelled]):
-        raise RecipeError(
-            f"{recipe.where}: promote: not supported yet: a model for rows with two texts, as in"
-            f" source {labelled} (fields.text_pair). Leave `promote` out:"
-            " all stages and the evaluation run without it."
-        )

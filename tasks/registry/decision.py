@@ -177,10 +177,14 @@ def _answers(
     if not isinstance(dataset, Artifact):
         return None
     rows = {row.id: row for row in prepared_rows(dataset.folder) if row.split == rules["split"]}
-    if any(name not in rows for name in ids) or any(row.text_pair for row in rows.values()):
+    if any(name not in rows for name in ids):
         return None
+    asked = [
+        row.text if row.text_pair is None else {"text": row.text, "text_pair": row.text_pair}
+        for row in (rows[name] for name in ids)
+    ]
     with verified(tracking, version.model_id) as folder:
-        said = mlflow.pyfunc.load_model(str(folder)).predict([rows[name].text for name in ids])
+        said = mlflow.pyfunc.load_model(str(folder)).predict(asked)
     return tuple(answer["label"] if "label" in answer else answer["answer"] for answer in said)
 
 

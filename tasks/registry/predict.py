@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from fourstage.errors import EnvironmentFault, located
+from fourstage.errors import EnvironmentFault, RecipeError, located
 from tasks.registry.lineage import find
 from tasks.store.registry_memory import Version
 from tasks.tracking.connection import connect
@@ -22,12 +22,13 @@ UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 @contextmanager
 def asking(
     model: str,
-) -> Iterator[tuple[Version, Callable[[Sequence[str]], list[dict[str, Any]]]]]:
-    """Load a version. Yields it and a function that predicts.
+) -> Iterator[tuple[Version, Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]]]:
+    """Load a version. Yields it and a function that predicts rows of one text, or of two.
 
-    A prediction has a label, its score and all probabilities; or spans, the answer and its score.
+    A prediction has a label, its score and all probabilities; or another answer as JSON.
 
-    Blank texts are not passed to the model: they get no label, and ``error`` gives the reason.
+    Blank texts are not passed to the model: they get no label, and ``error`` gives the reason. A
+    single text for a model of pairs is both, separated by a tab.
 
     Args:
         model: ``NAME@alias`` or ``NAME/VERSION``.
@@ -54,11 +55,36 @@ def asking(
                     " its recipe again."
                 ) from error
 
-        def ask(texts: Sequence[str]) -> list[dict[str, Any]]:
-            said = iter(loaded.predict([text for text in texts if text.strip()]))
-            return [dict(next(said)) if text.strip() else dict(NOTHING) for text in texts]
+        wanted = 2 if "text_pair" in str(loaded.metadata.get_input_schema()) else 1
+
+        def ask(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+            asked = [_texts(row, wanted, f"{version.name}/{version.number}") for row in rows]
+            whole = [row if wanted == 2 else row[0] for row in asked if all(map(str.strip, row))]
+            pairs = [{"text": row[0], "text_pair": row[1]} for row in whole if wanted == 2]
+            said = iter(loaded.predict(pairs or whole))
+            return [
+                dict(next(said)) if all(map(str.strip, row)) else dict(NOTHING) for row in asked
+            ]
 
         yield version, ask
+
+
+def _texts(row: Sequence[str], wanted: int, model: str) -> Sequence[str]:
+    """The texts of a row, as many as the model takes.
+
+    Raises:
+        RecipeError: There are more or fewer.
+    """
+    if len(row) == 1 and wanted == 2 and (row[0].count("\t") == 1 or not row[0].strip()):
+        row = row[0].split("\t") if row[0].strip() else ("", "")
+    if len(row) != wanted:
+        how = (
+            "two texts a row: two --column, or one tab between them"
+            if wanted == 2
+            else "one text a row: one --column"
+        )
+        raise RecipeError(f"{model}: expected {how}, got {len(row)}")
+    return row
 
 
 def _import_graph_operations() -> None:

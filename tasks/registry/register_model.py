@@ -32,8 +32,14 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.entities.model_registry import ModelVersion
 
-MODEL_CODE = Path(__file__).with_name("text_model.py")
-SPANS_CODE = Path(__file__).with_name("spans_model.py")
+# The code of a model by its kind of answer, and that of all models of pairs.
+MODEL_CODE = {
+    "label": "text_model.py",
+    "spans": "spans_model.py",
+    "number": "rows_model.py",
+    "label_set": "rows_model.py",
+}
+PAIRS_CODE = "pairs_model.py"
 SERVED = REPOSITORY / "models" / "served"
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
 EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # not from any data
@@ -102,8 +108,7 @@ def save_text_model(
     """Write a package as a model that MLflow can load and serve.
 
     Args:
-        package: Folder with ``saved_model/`` and ``labels.json``, or ``head.json`` where the head
-            reads words.
+        package: Folder that `models.interchange.saved_model.export_text_model` wrote.
         folder: The model's new folder.
         model: The logged model that will own the files.
         language: Language of the model's texts, for its input example.
@@ -120,12 +125,13 @@ def save_text_model(
             model_id=model.model_id,
             run_id=model.source_run_id,
         )
-    reads_words = (package / "head.json").is_file()
-    settings = "head" if reads_words else "labels"
+    head = json.loads((package / "head.json").read_text("utf-8"))
+    code = Path(__file__).with_name(PAIRS_CODE if head["pairs"] else MODEL_CODE[head["answers"]])
+    settings, modules = "labels", None
     with tempfile.TemporaryDirectory() as place:
-        code, modules = MODEL_CODE, None
-        if reads_words:
-            code, served = _taken_along(SPANS_CODE, Path(place))
+        if code.name != MODEL_CODE["label"]:
+            settings = "head"
+            code, served = _taken_along(code, Path(place))
             modules = [str(served)]
         mlflow.pyfunc.save_model(
             str(folder),
@@ -145,7 +151,9 @@ def save_text_model(
     for artifact in facts["artifacts"].values():
         artifact["uri"] = artifact["path"]
     # Not by `save_model`, which would predict on it and load TensorFlow into this process.
-    _save_example(described, [EXAMPLES.get(language, EXAMPLES["en"])], str(folder))
+    example = EXAMPLES.get(language, EXAMPLES["en"])
+    shown = {"text": example, "text_pair": example} if head["pairs"] else example
+    _save_example(described, [shown], str(folder))
     described.save(str(folder / "MLmodel"))
 
 

@@ -18,20 +18,28 @@ from fourstage.terminal import libraries_speak_to, new_log, say
 
 LABEL, SCORE = "predicted_label", "predicted_score"  # the columns that --output adds
 ONE_CELL = str.maketrans("\t\n\r", "   ")
-Ask = Callable[[Sequence[str]], list[dict[str, Any]]]
-HELP = "label texts with a registered model; prints tab-separated lines below a header"
+Ask = Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]
+HELP = "ask a registered model about texts; prints tab-separated lines below a header"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
     parser.add_argument(
-        "text", nargs="*", metavar="TEXT", help="texts; by default the lines of standard input"
+        "text",
+        nargs="*",
+        metavar="TEXT",
+        help="texts, or pairs with a tab between them; by default the lines of standard input",
     )
     parser.add_argument(
         "--input", type=Path, metavar="FILE", help="rows in csv, tsv, jsonl or parquet, any number"
     )
-    parser.add_argument("--column", metavar="NAME", help="the column of --input with the texts")
+    parser.add_argument(
+        "--column",
+        metavar="NAME",
+        action="append",
+        help="the column of --input with the texts; twice for a model of pairs",
+    )
     parser.add_argument(
         "--output",
         type=Path,
@@ -85,21 +93,22 @@ def _check(options: Namespace) -> None:
         raise RecipeError(f"--input: there is no file {options.input}")
 
 
-def _batches(options: Namespace) -> Iterator[list[tuple[Row, str]]]:
+def _batches(options: Namespace) -> Iterator[list[tuple[Row, list[str]]]]:
     """Rows with their texts; without a file the rows are empty."""
     if options.input is None:
         texts = iter(options.text or (line.rstrip("\n") for line in sys.stdin))
-        while batch := [({}, text) for text in islice(texts, BATCH)]:
+        while batch := [({}, [text]) for text in islice(texts, BATCH)]:
             yield batch
         return
     for rows in read_rows(options.input):
-        if options.column not in rows[0]:
-            raise UnknownNameError(str(options.input), options.column, "a column of it", rows[0])
+        for column in options.column:
+            if column not in rows[0]:
+                raise UnknownNameError(str(options.input), column, "a column of it", rows[0])
         if taken := {LABEL, SCORE} & set(rows[0]):
             raise RecipeError(
                 f"{options.input} has a column {min(taken)} already, which --output adds; rename it"
             )
-        yield [(row, _text(row.get(options.column))) for row in rows]
+        yield [(row, [_text(row.get(column)) for column in options.column]) for row in rows]
 
 
 def _text(value: Any) -> str:
@@ -107,12 +116,12 @@ def _text(value: Any) -> str:
 
 
 def _answers(
-    ask: Ask, batches: Iterable[list[tuple[Row, str]]], done: Callable[[int], None]
+    ask: Ask, batches: Iterable[list[tuple[Row, list[str]]]], done: Callable[[int], None]
 ) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Each row with its answer, which begins with the row's id, or its number."""
     number = 0
     for batch in batches:
-        for (row, _), answer in zip(batch, ask([text for _, text in batch]), strict=True):
+        for (row, _), answer in zip(batch, ask([texts for _, texts in batch]), strict=True):
             number += 1
             name = {"id": row["id"]} if "id" in row else {"row": number}
             yield row, name | answer

@@ -1,0 +1,59 @@
+"""The model people get for numbers and sets of labels: raw text in, an answer for each text out.
+
+MLflow copies this file and `models/served`, under another name, beside the model and runs them
+there, so it may import nothing else of this project.
+"""
+
+import json
+from pathlib import Path
+
+from mlflow.models import set_model
+from mlflow.pyfunc.model import PythonModel, PythonModelContext
+from pydantic import BaseModel
+
+
+class Prediction(BaseModel):
+    """The prediction for one row, with those of these that its kind of answer has.
+
+    Attributes:
+        score: Its probability, 0-1.
+        answer: The answer as JSON.
+        number: A number.
+        labels: A set of labels.
+        probabilities: Probability of each label.
+    """
+
+    score: float | None = None
+    answer: str | None = None
+    number: float | None = None
+    labels: list[str] | None = None
+    probabilities: dict[str, float] | None = None
+
+
+class RowsModel(PythonModel):
+    """A SavedModel with network and tokenizer, and what is known of its head."""
+
+    def load_context(self, context: PythonModelContext) -> None:
+        """Load the graph once; its variables exist only as long as the loaded object."""
+        import tensorflow
+        import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+
+        self.loaded = tensorflow.saved_model.load(context.artifacts["saved_model"])
+        self.head = json.loads(Path(context.artifacts["head"]).read_text(encoding="utf-8"))
+
+    # MLflow reads the model's signature from these annotations.
+    def predict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, context: PythonModelContext, model_input: list[str], params: dict | None = None
+    ) -> list[Prediction]:
+        """Predict the answer to each text."""
+        import tensorflow
+
+        from models.served.rows import row_answer
+
+        if not model_input:
+            return []
+        values = self.loaded.serve(tensorflow.constant(model_input)).numpy()
+        return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]
+
+
+set_model(RowsModel())

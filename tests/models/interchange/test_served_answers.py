@@ -1,0 +1,161 @@
+"""Every kind of answer that is served: a fresh process answers as `predict` does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.answers.label_set import written
+from models.evaluation.predict import predict
+from models.interchange.saved_model import export_text_model, load_text_model
+from models.served.words import words_of
+from models.training.gradient import train
+from models.training.stage import Budget, Phase
+from tasks.registry.register_model import save_text_model
+from tests.models.interchange.test_served_spans import HARD, texts
+from tests.models.training.memory import WORDS, finetuning, tokenizer
+
+PROGRAM = """
+import json, sys
+import mlflow
+asked = json.load(sys.stdin)
+print(json.dumps([
+    mlflow.pyfunc.load_model(model).predict(rows) for model, rows in zip(sys.argv[1:], asked)
+]))
+"""
+
+
+class Rows:
+    """Rows of one text or two, the last tokenised word by word if asked."""
+
+    def __init__(self, columns: list[list[str]], answers: list[str], by_words: bool = False):
+        self.columns, self.answers = columns, answers
+        self.ids = [str(i) for i in range(len(answers))]
+        self._ids = [tokenizer().encode(column) for column in columns]
+        self._words = [tokenizer().encode(words_of(text)) for text in columns[-1]]
+        if by_words:
+            none = np.zeros(0, np.int32)
+            self._ids[-1] = [np.concatenate([none, *words]) for words in self._words]
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
+        return tuple(column[i] for column in self._ids)
+
+    def passage(self, i: int) -> str:
+        return self.columns[-1][i]
+
+    def word_lengths(self, i: int) -> np.ndarray:
+        return np.array([len(ids) for ids in self._words[i]], np.int32)
+
+
+def number(first: str, second: str = "") -> str:
+    return json.dumps(float(len(first) - len(second)))
+
+
+def labels(first: str, second: str = "") -> str:
+    return written(f"has {word}" for word in WORDS[:3] if word in f"{first} {second}")
+
+
+def part(first: str, second: str) -> str:
+    """The first word of the question, where it is in the passage."""
+    word = first.split(" ")[0]
+    return json.dumps([[second.index(word), word]] if word in second else [])
+
+
+def longer(first: str, second: str) -> str:
+    return "first" if len(first) > len(second) else "second"
+
+
+CASES = {
+    "number": ("sequence_regression", {"symmetric": True}, number, 2),
+    "label_set": ("multi_label_classification", {"threshold": 0.3}, labels, 1),
+    "label": ("sequence_classification", {}, longer, 2),
+    "extract": (
+        "span_extraction",
+        {"stride": 7, "longest_answer": 4, "no_answer_threshold": 2.0},
+        part,
+        2,
+    ),
+}
+ASKED = [[*texts(5, 20), *HARD], [*texts(6, 20), *HARD[::-1]]]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> dict[str, Path]:
+    """A stage and a package of each kind."""
+    folders = {}
+    for kind, (head, settings, rule, number_of_texts) in CASES.items():
+        folders[kind] = folder = tmp_path_factory.mktemp(kind)
+        columns = [texts(seed, 48) for seed in range(number_of_texts)]
+        answers = [rule(*row) for row in zip(*columns, strict=True)]
+        rows = Rows(columns, answers, by_words=kind == "extract")
+        job = finetuning(
+            head=head,
+            head_settings=settings,
+            rows={"train": rows},
+            phases=[Phase(24)],
+            budget=Budget("steps", 4),
+            select=None,
+        )
+        train(job, folder / "stage")
+        tokenizer().save(folder / "tokenizer")
+        pairs = number_of_texts == 2
+        export_text_model(folder / "stage", folder / "tokenizer", folder / "package", pairs=pairs)
+        save_text_model(folder / "package", folder / "model")
+    return folders
+
+
+@pytest.fixture(scope="module")
+def served(trained, tmp_path_factory) -> dict[str, list[dict[str, Any]]]:
+    """What a fresh process answers."""
+    pairs = [{"text": a, "text_pair": b} for a, b in zip(*ASKED, strict=True)]
+    asked = [pairs if CASES[kind][3] == 2 else ASKED[0] for kind in trained]
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM, *(str(f / "model") for f in trained.values())],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path_factory.mktemp("elsewhere"),
+    )
+    return dict(zip(trained, json.loads(ran.stdout.splitlines()[-1]), strict=True))
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_the_served_model_answers_as_the_stage_does(trained, served, kind):
+    columns = ASKED[: CASES[kind][3]]
+    rows = Rows(columns, [""] * len(ASKED[0]), by_words=kind == "extract")
+    expected = predict(trained[kind] / "stage", tokenizer(), rows)
+    found = served[kind]
+    assert len(found) == len(expected)
+    if kind == "number":
+        numbers = [float(answer.text) for answer in expected]
+        np.testing.assert_allclose([each["number"] for each in found], numbers, rtol=1e-4)
+        assert [json.loads(each["answer"]) for each in found] == [each["number"] for each in found]
+        return
+    said = [each["label"] if kind == "label" else each["answer"] for each in found]
+    assert said == [answer.text for answer in expected]
+    np.testing.assert_allclose(
+        [each["score"] for each in found], [a.probability for a in expected], rtol=2e-3
+    )
+    if kind == "extract":
+        assert any(each["text"] for each in found)
+        for passage, each in zip(ASKED[1], found, strict=True):
+            assert each["text"] in (None, passage[each["start"] or 0 : each["end"]])
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_in_this_process_it_answers_the_same(trained, served, kind):
+    answers = load_text_model(trained[kind] / "package")(*ASKED[: CASES[kind][3]])
+    if kind == "extract":
+        assert [each["answer"] for each in answers] == [each["answer"] for each in served[kind]]
+    else:
+        assert len(answers) == len(served[kind])
