@@ -37,6 +37,7 @@ class Model(tf.Module):
 
 tf.saved_model.save(Model(), sys.argv[1] + "/saved_model")
 json.dump(["alpha", "beta", "gamma"], open(sys.argv[1] + "/labels.json", "w"))
+json.dump({"answers": "label", "pairs": False}, open(sys.argv[1] + "/head.json", "w"))
 """
 
 
@@ -54,7 +55,7 @@ class Lifecycle:
     Args:
         home: Home folder of the store.
         seed: Seed of the last stage; another one gives another version on the same foundations.
-        package: Folder with ``saved_model`` and ``labels.json``.
+        package: Folder with ``saved_model``, ``labels.json`` and ``head.json``.
         correct: Share of gate rows the evaluation gets right.
         machine: Another one gives the same keys other weights.
     """
