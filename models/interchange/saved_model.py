@@ -69,12 +69,13 @@ def export_text_model(
     (name,) = stage.config["head"]
     head = stage.objective(name, folders)
     scorer = stage.scorer(name, head)
+    served = getattr(head, "served", dict)  # a project's own head may have nothing to say
     settings = {
         "answers": answers_name(name, folders),
         "pairs": pairs,
         "reads_words": bool(literals("heads", name, folders).get("READS_WORDS")),
         "names": list(stage.config["label_names"]),
-        **head.served(),
+        **served(),
     }
     module = tokenizer.module()
     length, marks = stage.context.sequence_length, stage.context.marks
