@@ -26,9 +26,9 @@ def exercises(text: str) -> dict[str, Any]:
 
     Returns:
         The ``passage`` and the ``question``; ``names``: spans of the names in the passage, with
-        their kinds; ``kinds``: the set of these kinds; ``words``: its number of words;
-        ``first_name``: the answer to the question; ``opening``: its first half; ``endings``, of
-        which one goes on as the passage does; ``ending``: which.
+        their kinds; ``kinds``: the set of these kinds; ``first_name``: the answer to the question;
+        ``opening`` and ``rest``: its halves; ``shared``: the share of all their words that both
+        have; ``endings``, of which one goes on as the passage does; ``ending``: which.
     """
     names = [(match.start(), match.end(), match.lastgroup) for match in _NAME.finditer(text)]
     words = text.split()
@@ -40,9 +40,10 @@ def exercises(text: str) -> dict[str, Any]:
         "question": QUESTION,
         "names": [[start, end, kind] for start, end, kind in names],
         "kinds": sorted({str(kind) for *_, kind in names}),
-        "words": float(len(words)),
         "first_name": [[start, text[start:end]] for start, end, _ in names[:1]],
         "opening": " ".join(opening),
+        "rest": " ".join(rest),
+        "shared": len({*opening} & {*rest}) / len({*words}),
         "endings": [" ".join(ending) for ending in endings[-turn:] + endings[:-turn]],
         "ending": turn,
     }

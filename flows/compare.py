@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prefect import flow
 
-from tasks.comparison.budgets import equal_budgets, run_entry
+from tasks.comparison.budgets import equal_budgets, run_entry, searched
 from tasks.comparison.compare import compare_runs
 from tasks.comparison.entries import check_equal, contrasts_of, entries_of
 from tasks.comparison.participants import SeedRun
@@ -23,6 +23,8 @@ def compare(
     contrasts: list[str] | None = None,
 ) -> dict:
     """Run recipes over seeds, shared steps once, and test the differences.
+
+    A recipe with a search is compared with the settings that it chooses.
 
     Nothing is registered. A finished run costs only look-ups, so an interrupted comparison
     continues where it was.
@@ -46,6 +48,7 @@ def compare(
     for number, entry in enumerate(entries):
         if number:
             first = runs[entries[0].name][0]
-            entries[number] = entry = equal_budgets(entry, first, equal)
+            entry = equal_budgets(entry, first, equal)
+        entries[number] = entry = searched(entry)
         runs[entry.name] = [run_entry(entry, seed) for seed in entry.seeds]
     return compare_runs(entries, runs, equal, pairs)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.search import search
 from tasks.orchestration.failures import says_what_next
-from tasks.orchestration.handing import Handed
+from tasks.orchestration.handing import Handed, handed
 from tasks.orchestration.naming import named
 from tasks.run.pages import show_evaluation, show_probes
 from tasks.run.recipe_run import RecipeRun, join_or_open
@@ -33,6 +34,8 @@ def evaluate(
         The metrics on the test rows.
     """
     with join_or_open(run, recipe, overrides, smoke) as run:
+        if run.plan.recipe.search:
+            search(recipe, overrides, smoke, handed(run))
         if run.make_all("probe"):
             show_probes(run)
         if not run.make_all("package", "evaluation"):

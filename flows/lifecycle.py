@@ -70,7 +70,7 @@ def lifecycle(
             version = register_model(handed(run), wait_for=[before])
             decision = _after(version, promote, version.name, version.number)
             assert isinstance(decision, dict)
-            run.told = {"gate": decision, "model": decision.pop("model")}
+            run.told |= {"gate": decision, "model": decision.pop("model")}
         summary = show_summary(run)
         remember(run.plan.recipe.name, run.made)
     return ended({**(summary["gate"] or {}), "model": summary["model"]}, summary)

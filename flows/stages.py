@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from prefect import flow
 
+from flows.search import search
 from tasks.orchestration.failures import says_what_next
-from tasks.orchestration.handing import Handed
+from tasks.orchestration.handing import Handed, handed
 from tasks.orchestration.naming import named
 from tasks.run.recipe_run import RecipeRun, join_or_open
 from tasks.run.record_stage import show_stage
@@ -35,10 +36,17 @@ def train(
         The stage's folder in the store.
     """
     with join_or_open(run, recipe, overrides, smoke) as run:
+        if run.plan.recipe.search and _is_finetune(run, stage):
+            search(recipe, overrides, smoke, handed(run))
         made = run.make(stage_step(stage))
         run.make(measurement_step(stage))
         show_stage(run, stage)
         return made.reference
+
+
+def _is_finetune(run: RecipeRun, stage: str) -> bool:
+    finetune = run.plan.recipe.finetune
+    return finetune is not None and finetune.name == stage
 
 
 pretrain = train.with_options(

@@ -2,7 +2,8 @@
 
 B batch, T tokens, S target tokens, D width, F feed-forward width, H heads, K width per head,
 V vocabulary, M predicted positions per row, R read positions per row, L layers, N labels, G tags,
-C choices per row. Token ids, segments and mask of rows with choices are (B, C, T).
+C choices per row. Token ids, segments and mask of rows with choices are (B, C, T); of rows whose
+two texts are read alone, (B, 2, T).
 
 Masks are 1 at positions that are kept.
 """
@@ -28,6 +29,7 @@ TAG_LABELS = "tag_labels"  # (B, T) int32, tag of each word, -1 for none
 START_LABELS = "start_labels"  # (B,) int32, slot of the first word of the answer, 0 for none
 END_LABELS = "end_labels"  # (B,) int32, slot of the last word
 ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only fills a batch
+COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
 
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
 

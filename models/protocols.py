@@ -217,6 +217,8 @@ class Objective(Protocol):
     - ``PREPARES``: whether its scorer changes the batch before the network sees it.
     - ``MEASURED`` (optional): the settings for measuring its loss on held-out text. Without it, the
       held-out loss is not measured.
+    - ``KEEPS_INPUT`` (optional): `examples` leaves what the network reads as it is. Beside a head,
+      the objective then scores the head's own pass; any other one reads a copy of the rows.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation
@@ -257,7 +259,10 @@ class Head(Objective, Protocol):
     """An objective of fine-tuning, which answers rows; one per file in ``heads``.
 
     It has two more literals: ``ANSWERS``, its kind of `Answers`, and ``READS_WORDS`` (optional):
-    the last text of each row is tokenised word by word. It has `answer` and no `decode`. The
+    the last text of each row is tokenised word by word. With ``EMBEDS`` (optional) rows are pairs
+    whose texts are read alone; the scorer has ``vectors(batch, outputs)``, one of length 1 for each
+    text, and ``numbers(first, second)``, the cosines and the answers of pairs of them. A head has
+    `answer` and no `decode`. The
     entries of its index are row numbers, or structured with a field ``row``.
     """
 
@@ -335,6 +340,9 @@ class Scorer(Protocol):
     A scorer that reads the network's output at a few positions only has the attribute ``reads``:
     the batch keys of these positions, ``()`` if it reads only the row summary
     (`models.layers.summary`).
+
+    A head's scorer may have ``divergence(batch, first, second)``: how far two predictions for the
+    same batch are apart, as (sum, weight). Without it the head can't be trained with R-Drop.
     """
 
     def prepare(self, batch: dict, training: bool) -> dict:

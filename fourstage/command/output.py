@@ -13,6 +13,7 @@ from typing import Any
 from fourstage.text_width import width, wrapped
 
 UNLIMITED = 100_000  # columns, where output goes to no terminal
+ONE_CELL = str.maketrans("\t\n\r", "   ")
 
 
 def print_json(value: Any) -> None:
@@ -24,6 +25,11 @@ def print_json(value: Any) -> None:
 def print_line(text: str = "") -> None:
     """Print one line of text."""
     sys.stdout.write(f"{text}\n")
+
+
+def print_cells(cells: Sequence[str]) -> None:
+    """Print one tab-separated line; tabs and line breaks in cells become blanks."""
+    print_line("\t".join(cell.translate(ONE_CELL) for cell in cells))
 
 
 def print_text(text: str) -> None:

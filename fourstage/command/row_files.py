@@ -1,4 +1,4 @@
-"""Reads and writes files of rows in batches, for `predict`: csv, tsv, jsonl and parquet."""
+"""Reads and writes files of rows in batches: csv, tsv, jsonl and parquet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from fourstage.errors import ContractViolation, RecipeError
+from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
 
 BATCH = 256  # rows read, predicted and written at a time
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -56,6 +56,23 @@ def read_rows(file: Path) -> Iterator[list[Row]]:
         raise ContractViolation(f"{file}: {str(error).splitlines()[0][:200]}") from error
 
 
+def read_texts(file: Path, columns: Sequence[str]) -> Iterator[list[tuple[Row, list[str]]]]:
+    """The rows of a file, in batches, each with its texts; a missing one is empty.
+
+    Args:
+        file: As for `read_rows`.
+        columns: The columns with the texts.
+
+    Raises:
+        UnknownNameError: There is no such column.
+    """
+    for rows in read_rows(file):
+        for column in columns:
+            if column not in rows[0]:
+                raise UnknownNameError(str(file), column, "a column of it", rows[0])
+        yield [(row, [_text(row.get(column)) for column in columns]) for row in rows]
+
+
 @contextmanager
 def written(file: Path, more: Mapping[str, type]) -> Iterator[Writer]:
     """Write a file of rows; it appears under its name when it is complete.
@@ -79,6 +96,15 @@ def written(file: Path, more: Mapping[str, type]) -> Iterator[Writer]:
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+
+
+def named(row: Row, number: int) -> Row:
+    """What a row is known by: its id, or its number in the file."""
+    return {"id": row["id"]} if "id" in row else {"row": number}
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _suffix(file: Path, option: str) -> str:

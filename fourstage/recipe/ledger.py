@@ -22,10 +22,12 @@ class SourceFacts:
     Attributes:
         labelled: Whether it is a dataset; otherwise it is a corpus.
         answers: What a dataset's rows are answered by: a name of ``models/answers``.
+        pairs: Whether its rows have two texts.
     """
 
     labelled: bool
     answers: str = "label"
+    pairs: bool = False
 
 
 class Ledger:
@@ -154,6 +156,16 @@ class Ledger:
             f"{by} needs rows answered by {wanted}; those of source {dataset} are answered by"
             f" {facts.answers} (its key 'answers').{able}",
         )
+
+    def pairs(self, path: str, dataset: str, by: str) -> None:
+        """Check that a dataset's rows have the two texts that `by` needs."""
+        facts = (self.sources or {}).get(dataset)
+        if facts is not None and facts.labelled and not facts.pairs:
+            self.fault(
+                path,
+                f"{by} needs rows of two texts; those of source {dataset} have one (its 'fields'"
+                " have no 'text_pair')",
+            )
 
     def source(self, path: str, name: str, labelled: bool | None) -> None:
         """Check that a source is known and of the right kind (None: either)."""

@@ -20,7 +20,7 @@ from fourstage.strict_yaml import ParsedYaml, kind_of, parse_document, read_docu
 from models import catalogue
 
 # These are merged: keys that the child lacks keep the parent's value. All others are replaced.
-MERGED = frozenset({"tokenizer", "units", "limits", "evaluate", "promote"})
+MERGED = frozenset({"tokenizer", "units", "limits", "evaluate", "search", "promote"})
 # Keys of a stage that are alternatives to others and replace them.
 INSTEAD_OF = {
     "sequence_length": ("phases",),
@@ -56,7 +56,7 @@ def load_recipe(
     value, spellings = _extended(document, where, folders)
     for override in overrides:
         _override(value, override, where, spellings)
-    _drop_left_out(value)
+    _drop_left_out(value, where.get(("search",)) == "--set")
     faults: list[RecipeError] = list(_nothings(value, (), where))
     faults += _unknown_names(value, where, folders)
     recipe = None
@@ -225,7 +225,7 @@ def _override(
         raise RecipeError(f"{option}: expected path=value, such as seed=5")
     path = _addressed(parse_path(name.strip(), option), value, option)
     document = parse_document(text, option)
-    if document.value is None and not _is_stage(path):
+    if document.value is None and not _may_be_left_out(path):
         raise RecipeError(f"{option}: expected a value after '=', got nothing")
     holder: Any = value
     for depth, key in enumerate(path[:-1]):
@@ -285,12 +285,15 @@ def _addressed(path: Place, value: Mapping[str, Any], option: str) -> Place:
     return ("stages", names.index(path[1]), *path[2:])
 
 
-def _is_stage(path: Place) -> bool:
-    return len(path) == 2 and path[0] == "stages"
+def _may_be_left_out(path: Place) -> bool:
+    """Whether it is a stage or the search."""
+    return path == ("search",) or (len(path) == 2 and path[0] == "stages")
 
 
-def _drop_left_out(value: dict[str, Any]) -> None:
-    """Remove stages set to nothing: ``--set stages.task=`` leaves that stage out."""
+def _drop_left_out(value: dict[str, Any], overridden: bool) -> None:
+    """Remove what was set to nothing: ``--set stages.task=`` leaves that stage out."""
+    if overridden and value.get("search", ...) is None:
+        del value["search"]
     stages = value.get("stages")
     if isinstance(stages, list) and None in stages and len(stages) > stages.count(None):
         value["stages"] = [stage for stage in stages if stage is not None]

@@ -20,6 +20,7 @@ from fourstage.recipe.resolved import (
     ResolvedUnits,
 )
 from fourstage.recipe.schema import STAGE_KINDS, Recipe
+from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.support import check_supported
 from fourstage.settings import search_folders
@@ -81,6 +82,7 @@ class _Resolution:
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         probes = self._probes()
+        search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
             self.ledger.source(f"decontaminate[{i}]", name, labelled=True)
@@ -105,6 +107,7 @@ class _Resolution:
             slices=slices,
             forgetting_on=forgetting_on,
             probes=probes,
+            search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,
             require=require,
@@ -298,6 +301,45 @@ class _Resolution:
             (said.slices if said else None) or (),
             (said.forgetting_on if said else None) or (),
         )
+
+    def _search(
+        self, finetune: ResolvedStage | None, metrics: tuple[str, ...]
+    ) -> ResolvedSearch | None:
+        """What is tried in the finetune stage. Its places are checked as each is tried."""
+        said = self.ledger.recipe.search
+        if said is None:
+            return None
+        answers = self._answers(finetune)
+        if finetune is None or answers is None:
+            self.ledger.fault("search", "there is no finetune stage whose settings could be tried")
+            return None
+        if said.metric is None:
+            self.ledger.origins["search.metric"] = "default"
+        else:
+            self.ledger.metric("search.metric", said.metric, answers.metrics)
+        for place in said.grid or {}:
+            if place.partition(".")[0] in FIXED:
+                self.ledger.fault(
+                    f"search.grid: {place}",
+                    f"expected a setting of stage {finetune.name}, such as batch_size or"
+                    " optimizer.adamw.peak_learning_rate; to compare stages, `fourstage compare`"
+                    " takes several recipes",
+                )
+        if said.seeds is None:
+            self.ledger.origins["search.seeds"] = "default"
+        for place, values in (*(said.grid or {}).items(), ("seeds", said.seeds or ())):
+            if any(value in values[:i] for i, value in enumerate(values)):
+                self.ledger.fault(f"search: {place}", "expected different values, got one twice")
+        seeds = self.ledger.recipe.seeds
+        own = seeds.values if seeds else (finetune.seed,)
+        search = ResolvedSearch(
+            said.grid or {}, said.metric or metrics[0], said.seeds or own, said.folds
+        )
+        if search.trials > MOST_TRIALS:
+            self.ledger.fault(
+                "search", f"expected {MOST_TRIALS:,} trials or fewer, got {search.trials:,}"
+            )
+        return search
 
     def _answers(self, finetune: ResolvedStage | None) -> Answers | None:
         """What its head answers; None where there is none, or no head is named."""

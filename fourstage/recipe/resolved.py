@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fourstage.recipe.search import ResolvedSearch
 from models.catalogue import TEACHER
 from models.training.stage import StageSettings
 
@@ -18,6 +19,11 @@ NEUTRAL: Mapping[str, Any] = {
     "stop": None,
     "select": None,
     "alternate": False,
+    "freeze": (),
+    "gradual_unfreezing": None,
+    "lora": None,
+    "r_drop": None,
+    "fgm": None,
 }
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
     "bias_correction": "moments",
@@ -121,6 +127,7 @@ class ResolvedRecipe:
         slices: Groups of rows with a score of their own.
         forgetting_on: Corpora measured after every stage.
         probes: Metric by dataset of the linear probes on the pre-trained network.
+        search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
         model: Name in the registry; None: nothing is registered.
@@ -162,6 +169,7 @@ class ResolvedRecipe:
     gate_split: str = "dev"
     probes: Mapping[str, str] = field(default_factory=dict)
     measured_by: str | None = None
+    search: ResolvedSearch | None = None
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -237,6 +245,17 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         "forgetting_on": list(resolved.forgetting_on),
         **({"probes": dict(resolved.probes)} if resolved.probes else {}),
     }
+    if search := resolved.search:
+        recipe["search"] = {
+            **(
+                {"grid": {place: list(v) for place, v in search.grid.items()}}
+                if search.grid
+                else {}
+            ),
+            "metric": search.metric,
+            "seeds": list(search.seeds),
+            **({"folds": search.folds} if search.folds else {}),
+        }
     if resolved.model:
         recipe["promote"] = {
             "model": resolved.model,
@@ -262,12 +281,13 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         written["head"] = {stage.head: dict(stage.head_settings)}
     else:
         written["corpora"] = dict(stage.corpora)
+    if stage.objectives or stage.kind != "finetune":
         written["objectives"] = {
             name: {**settings, "weight": stage.weights[name]}
             for name, settings in stage.objectives.items()
         }
-        if stage.alternate:
-            written["alternate"] = True
+    if stage.alternate:
+        written["alternate"] = True
     written["phases"] = [
         {
             "sequence_length": phase.sequence_length,
@@ -285,7 +305,9 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         "precision": stage.precision,
         "refresh": stage.refresh,
     }
-    for key in ("stop", "select"):
+    if stage.freeze:
+        written["freeze"] = list(stage.freeze)
+    for key in ("gradual_unfreezing", "lora", "r_drop", "fgm", "stop", "select"):
         value = getattr(stage, key)
         if value is not None:
             written[key] = dict(value)
@@ -319,6 +341,7 @@ def stage_spec(stage: ResolvedStage) -> dict[str, Any]:
         spec["head"] = {head: _without(stage.head_settings, defaults.get(head, {}))}
     else:
         spec["corpora"] = {n: round(share, 9) for n, share in sorted(stage.corpora.items())}
+    if stage.objectives or stage.kind != "finetune":
         spec["objectives"] = {
             name: {
                 **_without(settings, {**defaults.get(name, {}), TEACHER: settings.get(TEACHER)}),
@@ -329,8 +352,15 @@ def stage_spec(stage: ResolvedStage) -> dict[str, Any]:
     for key, neutral in NEUTRAL.items():
         value = getattr(stage, key)
         if value != neutral:
-            spec[key] = dict(value) if isinstance(value, Mapping) else value
+            spec[key] = _plain(value)
     return dict(sorted(spec.items()))
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _weight(weight: float) -> dict[str, float]:

@@ -56,6 +56,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
 
 Setting = Annotated[Any, AfterValidator(_plain)]
 Settings = dict[str, Setting]
+WrittenValues = Annotated[tuple[Setting, ...], Field(strict=False, min_length=1, max_length=50)]
 
 
 def _is_mapping(value: Any) -> str:
@@ -165,7 +166,6 @@ class OptimizerGroup(Part):
     """Pattern of variable paths, such as ``embeddings/*``."""
     peak_learning_rate: Positive | None = None
     weight_decay: Share | None = None
-    freeze: bool | None = None
 
 
 class OptimizerSettings(Part):
@@ -177,8 +177,13 @@ class OptimizerSettings(Part):
     """Learning rate at the end of the warm-up."""
     warmup: Annotated[float, Field(ge=0, lt=1)] | None = None
     """Share of the steps during which the learning rate rises from zero."""
-    decay: Literal["linear", "cosine", "constant", "inverse_square_root"] | None = None
-    """Learning-rate schedule after the warm-up."""
+    decay: (
+        Literal["linear", "cosine", "constant", "inverse_square_root", "slanted_triangular"] | None
+    ) = None
+    """Learning-rate schedule after the warm-up; ``slanted_triangular`` (ULMFiT) also rises from
+    peak / `ratio`."""
+    ratio: Annotated[float, Field(gt=1)] | None = None
+    """Of ``slanted_triangular``: the peak divided by the lowest rate; default 32."""
     weight_decay: Share | None = None
     """Decoupled weight decay; LayerNorms and biases are excluded."""
     beta_1: Annotated[float, Field(ge=0, lt=1)] | None = None
@@ -191,7 +196,8 @@ class OptimizerSettings(Part):
     clip_norm: Annotated[float, Field(ge=0)] | None = None
     """Largest norm of the whole gradient; 0 for no clipping."""
     layer_decay: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Factor on the learning rate for each layer further from the output."""
+    """Factor on the learning rate for each layer further from the output: ELECTRA 0.8; ULMFiT's
+    discriminative rates 1 / 2.6 = 0.38."""
     groups: Annotated[tuple[OptimizerGroup, ...], Field(strict=False)] | None = None
 
 
@@ -250,10 +256,51 @@ class Remedies(Part):
     distillation: Settings | None = None
     mixout: Share | None = None
     adapters: Settings | None = None
-    low_rank: Settings | None = None
-    freeze: Texts | None = None
-    gradual_unfreezing: Settings | None = None
-    joint_objectives: Annotated[dict[str, Settings], Field(min_length=1)] | None = None
+
+
+class GradualUnfreezing(Part):
+    """Layers begin to train one after another: first heads and pooler, last the embeddings."""
+
+    a_key_of = "gradual_unfreezing"
+    exactly_one = True
+
+    epochs: Positive | None = None
+    """Passes over the data from one layer to the next; ULMFiT has 1."""
+    share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of the stage's steps from one layer to the next."""
+
+
+class LowRank(Part):
+    """LoRA: low-rank updates of projections are trained in place of the network's weights."""
+
+    a_key_of = "lora"
+
+    rank: Count | None = None
+    """Width of the updates; default 8."""
+    alpha: Positive | None = None
+    """The updates are scaled by alpha / rank; default 16."""
+    targets: Annotated[Texts, Field(min_length=1)] | None = None
+    """Names of the projections; default ``[query, value]``."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Dropout rate of the updates' input; default 0."""
+
+
+class RDrop(Part):
+    """Each row is read twice with other dropout masks; the head's predictions should agree."""
+
+    a_key_of = "r_drop"
+
+    alpha: Positive | None = None
+    """Factor of their symmetric divergence; default 1."""
+
+
+class Fgm(Part):
+    """A second gradient with the token embeddings moved where the loss grows fastest."""
+
+    a_key_of = "fgm"
+
+    epsilon: Positive | None = None
+    """Norm of the perturbation; default 1."""
 
 
 class Lengths(Part):
@@ -337,7 +384,8 @@ class Stage(Part):
     overlap: Literal["drop_from_train", "refuse", "report"] | None = None
     """What happens to training rows that are also evaluation rows."""
     objectives: Annotated[dict[str, Settings], Field(min_length=1)] | None = None
-    """Objectives with their settings; ``weight`` is an objective's factor in the loss."""
+    """Objectives with their settings; ``weight`` is an objective's factor in the loss. In stage
+    finetune they are auxiliary: loss of the head + weight · loss on the rows' texts."""
     alternate: bool | None = None
     """Whether objectives take turns: each update trains one of those that choose segments, with
     its ``weight`` as its share of the updates."""
@@ -365,6 +413,12 @@ class Stage(Part):
     precision: Literal["auto", "float32", "bfloat16"] | None = None
     """Precision of the matrix products; ``auto`` chooses bfloat16 where it is faster."""
     remedies: Remedies | None = None
+    freeze: Annotated[Texts, Field(min_length=1)] | None = None
+    """Patterns of weights that stay as they are: ``[embeddings/*, block_0/*]``."""
+    gradual_unfreezing: GradualUnfreezing | None = None
+    lora: LowRank | None = None
+    r_drop: RDrop | None = None
+    fgm: Fgm | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None
     """What happens to a finished stage when there are new data."""
     stop: Stop | None = None
@@ -403,6 +457,33 @@ class Evaluate(Part):
     probes: Annotated[dict[str, str], Field(min_length=1)] | None = None
     """Datasets on which a linear probe measures what the network knows after pre-training, each
     with its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
+
+
+class Search(Part):
+    """Fine-tuning with several settings; the best by the dev rows goes on to the test rows."""
+
+    a_key_of = "search"
+
+    grid: Annotated[dict[str, WrittenValues], Field(min_length=1)] | None = None
+    """Values by place in the finetune stage, such as ``optimizer.adamw.peak_learning_rate: [1.0e-4,
+    3.0e-4]``; every combination is tried."""
+    metric: str | None = None
+    """What chooses; default: the first of ``evaluate.metrics``."""
+    seeds: Annotated[tuple[Seed, ...], Field(strict=False, min_length=1, max_length=100)] | None = (
+        None
+    )
+    """Seeds at which each combination is fine-tuned; default: the recipe's own."""
+    folds: Annotated[int, Field(ge=2, le=50)] | None = None
+    """Cross-validation: parts of the training rows, each predicted by a network fine-tuned on the
+    others. They decide instead of the dev rows."""
+
+    @model_validator(mode="after")
+    def _tries_something(self) -> Search:
+        if self.grid is None and self.folds is None and self.seeds is None:
+            raise PydanticCustomError(
+                "empty_search", "expected grid, seeds or folds: what should be tried"
+            )
+        return self
 
 
 class NonInferiority(Part):
@@ -490,6 +571,7 @@ class Recipe(Part):
     decontaminate: Texts | None = None
     """Datasets, besides the recipe's own, whose evaluation rows no corpus may contain."""
     evaluate: Evaluate | None = None
+    search: Search | None = None
     promote: Promote | None = None
 
     _path: Path | None = PrivateAttr(default=None)

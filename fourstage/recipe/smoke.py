@@ -59,11 +59,25 @@ def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
         # All non-embedded datasets map to the same one; the metric of the first counts.
         embedded = {n if n in EMBEDDED else LABELS: m for n, m in reversed(probes.items())}
         small["evaluate"]["probes"] = embedded
+    if "search" in small:
+        small["search"] = _search(small["search"])
     if "promote" in small:
         small["promote"]["model"] = smoke_name(small["promote"]["model"])
         small["promote"]["require"] = {}
         for rule in ("require_slices", "approve"):
             small["promote"].pop(rule, None)
+    return small
+
+
+def _search(search: dict[str, Any]) -> dict[str, Any]:
+    """Two values of the first setting, at one seed."""
+    small = {key: value for key, value in search.items() if key == "metric"}
+    if "grid" in search:
+        small["grid"] = {place: values[:2] for place, values in list(search["grid"].items())[:1]}
+    if "folds" in search:
+        small["folds"] = 2
+    if "seeds" in search:
+        small["seeds"] = search["seeds"][:1]
     return small
 
 
@@ -99,6 +113,10 @@ def _stage(stage: dict[str, Any], rows: str) -> dict[str, Any]:
     small["micro_batches"] = min(small.get("micro_batches", 1), small["batch_size"])
     if small["batch_size"] % small["micro_batches"]:
         small["micro_batches"] = 1
+    if "freeze" in small:  # the tiny network has fewer blocks
+        small["freeze"] = ["embeddings/*"]
+    if "gradual_unfreezing" in small:  # and few updates
+        small["gradual_unfreezing"] = {"share": 0.1}
     if "phases" in small:
         small["phases"] = [
             {

@@ -2,8 +2,8 @@
 
 Inherited from the stage before: network, tokenizer, sequence length, precision; objectives only
 from one pre-training stage to the next, except those that the data cannot feed. Never inherited:
-corpora, budget, optimizer, batch size. A stage with its own family or size starts a new network,
-which the stages after it inherit.
+corpora, budget, optimizer, batch size, a head's auxiliary objectives. A stage with its own family
+or size starts a new network, which the stages after it inherit.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Stage
+from fourstage.recipe.tuning import check_dropout, resolve_tuning
 from fourstage.strict_yaml import kind_of
 from models import catalogue
 from models.training.stage import Budget, Optimizer, Phase
@@ -55,11 +56,9 @@ class StageResolution:
             self.ledger.origins[f"{at}.name"] = "default"
         if stage.starts_network:
             self._start_network(at, stage, before)
-        for key in ("dataset", "overlap", "head") if kind != "finetune" else (
-            "corpora",
-            "objectives",
-            "alternate",
-        ):  # fmt: skip
+        for key in (
+            ("dataset", "overlap", "head") if kind != "finetune" else ("corpora", "alternate")
+        ):
             if getattr(stage, key) is not None:
                 hint = (
                     "; `corpora: {name: 1.0}` names the text of a dataset"
@@ -76,6 +75,8 @@ class StageResolution:
         batch_size = self.ledger.value(
             f"{at}.batch_size", stage.batch_size, default.batch_size, kind
         )
+        rates = (self.network.arguments.get("dropout"), head_settings.get("dropout"))
+        check_dropout(self.ledger, at, stage, *rates)
         phases = self._phases(at, stage, before, batch_size)
         micro_batches = self.ledger.value(f"{at}.micro_batches", stage.micro_batches, 1, kind)
         for phase in phases:
@@ -90,6 +91,8 @@ class StageResolution:
         if head and dataset:
             wanted = catalogue.answers_name(head, self.ledger.folders)
             self.ledger.answers(f"{at}.head", dataset, wanted, head)
+            if catalogue.literals("heads", head, self.ledger.folders).get("EMBEDS"):
+                self.ledger.pairs(f"{at}.head", dataset, head)
         teachers = self._teachers(at, objectives)
         kept = self._heads[before.name] if before and not stage.starts_network else ()
         self._heads[name] = {*objectives, *kept, *(self.brought if stage.init else ())}
@@ -129,6 +132,7 @@ class StageResolution:
             starts_network=stage.starts_network,
             teachers=teachers,
             init=stage.init,
+            **resolve_tuning(self.ledger, at, stage, before is None or stage.starts_network),
         )
 
     def _order(self, i: int, at: str) -> None:
@@ -204,9 +208,9 @@ class StageResolution:
         self, at: str, stage: Stage, before: ResolvedStage | None
     ) -> tuple[dict[str, dict[str, Any]], dict[str, float], dict[str, dict[str, Any]]]:
         """Settings, weights and file defaults by objective, in the order of their names."""
-        if stage.stage == "finetune":
-            return {}, {}, {}
         given = stage.objectives
+        if stage.stage == "finetune":
+            given = self._auxiliary(at, given or {})
         if stage.init is not None:  # what later stages go on with
             known = catalogue.names("objectives", self.ledger.folders)
             given = {head: {} for head in self.brought if head in known}
@@ -248,6 +252,26 @@ class StageResolution:
         if weights and not any(weights.values()):
             self.ledger.fault(f"{at}.objectives", "expected weights with a sum above 0, got 0")
         return found, weights, file_defaults
+
+    def _auxiliary(self, at: str, given: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """The objectives beside a head that rows can feed."""
+        known = catalogue.names("objectives", self.ledger.folders)
+        for name in given:
+            parts = (
+                catalogue.literals("objectives", name, self.ledger.folders) if name in known else {}
+            )
+            reason = ""
+            if parts.get("CHOOSES", 0) > 1:
+                reason = "it needs text that follows on, and rows stand alone"
+            elif parts.get("READS_CASE"):
+                reason = "it reads the case of words, which rows are tokenised without"
+            elif given[name].get("unit") in ("phrase", "entity"):
+                reason = "rows are tokenised without names, so it can't find phrases or entities"
+            if reason:
+                self.ledger.fault(
+                    f"{at}.objectives.{name}", f"not beside a head: {reason}; try masked_lm"
+                )
+        return dict(given)
 
     def _alternate(
         self, at: str, stage: Stage, before: ResolvedStage | None, weights: Mapping[str, float]
@@ -352,6 +376,13 @@ class StageResolution:
                     "the optimizer",
                 )
             said["layer_decay"] = remedy
+        slanted = said.get("decay", default["decay"]) == "slanted_triangular"
+        if slanted:
+            default = {**default, "ratio": 32.0}
+        elif "ratio" in said:
+            self.ledger.fault(
+                f"{at}.optimizer.adamw.ratio", "only `decay: slanted_triangular` has a ratio"
+            )
         for key in default:
             if key not in said:
                 self.ledger.origins[f"{at}.optimizer.adamw.{key}"] = f"default for {stage.stage}"

@@ -12,6 +12,7 @@ from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.answers.label_set import set_of, written
 from models.inputs.rows import check_answers, framed_rows, row_index
+from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
 from models.layers.row_scorer import RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
@@ -146,3 +147,9 @@ class _MultiLabelClassificationScorer(RowScorer):
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS][:, None]
         return binary_cross_entropy(scores, ops.maximum(labels, 0.0), weights), predictions
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Symmetric divergence of each label's yes and no, over those known."""
+        known = ops.cast(batch[keys.SET_LABELS] >= 0, "float32")
+        weights = known * batch[keys.ROW_WEIGHTS][:, None]
+        return symmetric_binary_kl(first[keys.PROBABILITIES], second[keys.PROBABILITIES], weights)

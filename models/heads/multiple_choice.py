@@ -22,6 +22,7 @@ import numpy as np
 from models import features as keys
 from models.answers.choice import choice_of
 from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
+from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
@@ -168,3 +169,8 @@ class _MultipleChoiceScorer(RowScorer):
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS]
         return cross_entropy(logits, ops.maximum(labels, 0), weights), predictions
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Symmetric divergence of the choices' distributions, over rows with a right choice."""
+        weights = ops.cast(batch[keys.LABELS] >= 0, "float32") * batch[keys.ROW_WEIGHTS]
+        return symmetric_kl(first[keys.LOGITS], second[keys.LOGITS], weights)

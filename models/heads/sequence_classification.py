@@ -11,6 +11,7 @@ import numpy as np
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.rows import framed_rows, labels_of, row_index
+from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
@@ -158,3 +159,8 @@ class _SequenceClassificationScorer(RowScorer):
             weighted = cross_entropy(logits, known, weights * ops.take(table, known))
             scores["loss"] = weighted["loss"]
         return scores, predictions
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Symmetric divergence of the labels' distributions, over rows with a label."""
+        weights = ops.cast(batch[keys.LABELS] >= 0, "float32") * batch[keys.ROW_WEIGHTS]
+        return symmetric_kl(first[keys.LOGITS], second[keys.LOGITS], weights)

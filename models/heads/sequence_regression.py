@@ -14,12 +14,11 @@ from typing import Any
 import keras
 import numpy as np
 
-from fourstage.errors import ContractViolation
 from models import features as keys
-from models.answers.number import numbers_of
-from models.inputs.rows import check_answers, framed_texts, row_index
+from models.inputs.numbers import single_precision, training_numbers
+from models.inputs.rows import framed_texts, row_index
 from models.layers.row_scorer import RowScorer
-from models.protocols import Answer, Batch, Capability, Column, Context, Index, TokenisedRows
+from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -30,7 +29,6 @@ CHOOSES = 2
 PREPARES = False
 ANSWERS = "number"
 ENTRY = np.dtype([("row", np.int64), ("swapped", np.bool_)])
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class SequenceRegression:
@@ -63,7 +61,10 @@ class SequenceRegression:
         self.dropout = dropout
         self.symmetric = symmetric
         # Without training rows, mean and deviation come with the weights.
-        self.scale = _scale(context.rows) if context.rows is not None else (0.0, 1.0)
+        self.scale = (0.0, 1.0)
+        if context.rows is not None:
+            numbers = training_numbers("sequence_regression", context.rows)
+            self.scale = float(numbers.mean()), float(numbers.std())
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; a pair twice if its order does not matter."""
@@ -85,7 +86,7 @@ class SequenceRegression:
             corpus.texts(row)[::-1] if swapped else corpus.texts(row)
             for row, swapped in entries.tolist()
         ]
-        numbers = _numbers([corpus.answers[row] for row, _ in entries.tolist()])
+        numbers = single_precision([corpus.answers[row] for row, _ in entries.tolist()])
         return framed_texts(texts, self.context) | {keys.NUMBER_LABELS: numbers}
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
@@ -107,29 +108,6 @@ class SequenceRegression:
         number = np.mean([entry[keys.NUMBERS] for entry in outputs], dtype=np.float64)
         # A number of single precision, in its shortest spelling.
         return Answer(json.dumps(float(str(np.float32(number)))), math.nan)
-
-
-def _numbers(answers: Column) -> np.ndarray:
-    """(rows,) float32, as the head computes; NaN for what is no such number."""
-    numbers = numbers_of(answers)
-    return np.where(np.abs(numbers) <= _LARGEST, numbers, np.nan).astype(np.float32)
-
-
-def _scale(rows: TokenisedRows) -> tuple[float, float]:
-    """Mean and standard deviation of the training rows' numbers.
-
-    Raises:
-        ContractViolation: Answers are not numbers, or are all the same.
-    """
-    numbers = _numbers(rows.answers).astype(np.float64)
-    check_answers("sequence_regression", rows, np.isfinite(numbers).tolist(), "a 32-bit number")
-    known = numbers[np.isfinite(numbers)]
-    if known.min() == known.max():
-        raise ContractViolation(
-            "head.sequence_regression: expected training rows with different 32-bit numbers,"
-            f" got {len(known):,} rows with the same; look at the answers of the train split"
-        )
-    return float(known.mean()), float(known.std())
 
 
 class _SequenceRegressionScorer(RowScorer):
@@ -173,3 +151,11 @@ class _SequenceRegressionScorer(RowScorer):
         wanted = (ops.where(known, numbers, mean) - mean) / deviation
         squares = ops.square(scores - wanted)
         return {"loss": (ops.sum(weights * squares), ops.sum(weights))}, predictions
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Squared difference in standard deviations, as R-Drop's authors have for numbers."""
+        known = ops.cast(ops.isfinite(batch[keys.NUMBER_LABELS]), "float32")
+        weights = known * batch[keys.ROW_WEIGHTS]
+        apart = first[keys.NUMBERS] - second[keys.NUMBERS]
+        squares = ops.square(apart / ops.convert_to_tensor(self.deviation))
+        return ops.sum(weights * squares), ops.sum(weights)

@@ -23,6 +23,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.passages import Passages, slots, words_of_span
+from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
@@ -205,5 +206,14 @@ class _SpanExtractionScorer(ScorerLayer):
             name: (sides[0][name][0] + sides[1][name][0], 2.0 * sides[0][name][1])
             for name in ("loss", "accuracy")
         }, predictions
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Symmetric divergence of the distributions of start and end, the mean of both."""
+        weights = batch[keys.ROW_WEIGHTS]
+        sides = [
+            symmetric_kl(first[name], second[name], weights)
+            for name in (keys.START_LOGITS, keys.END_LOGITS)
+        ]
+        return sides[0][0] + sides[1][0], 2.0 * sides[0][1]
 
     targets = SpanExtraction.targets

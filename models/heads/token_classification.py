@@ -22,6 +22,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.passages import Passages, slots, words_of_span
 from models.layers.crf import LinearChainCRF
+from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import projection
@@ -193,3 +194,9 @@ class _TokenClassificationScorer(ScorerLayer):
             likelihood = self.crf.log_likelihood(logits, known, weights)
             scores["loss"] = (-ops.sum(likelihood), ops.sum(weights))
         return scores, predictions
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Symmetric divergence of each word's tags, before a CRF."""
+        known = ops.cast(batch[keys.TAG_LABELS] >= 0, "float32")
+        weights = known * batch[keys.ROW_WEIGHTS][:, None]
+        return symmetric_kl(first[keys.TAG_LOGITS], second[keys.TAG_LOGITS], weights)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,16 +81,20 @@ class Batches:
         feeds: Sequence[Feed],
         objectives: Sequence[Objective],
         chooser: Objective,
+        context: Context,
         batch_size: int,
         seed: int,
         once: bool,
         task: int,
         in_lanes: bool,
+        on_copy: Sequence[Objective],
     ):
         self.feeds = tuple(feeds)
         self.batch_size = batch_size
         self._objectives = tuple(objectives)
+        self._on_copy = tuple(on_copy)
         self._chooser = chooser
+        self._tokenizer = context.tokenizer
         self._seed = seed
         self._task = task
         self._members = self._plan(once, in_lanes)
@@ -166,18 +171,43 @@ class Batches:
     def _make(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
         """Make the rows, then each objective's inputs and targets, each with its own generator."""
         # rng.spawn is no option: Grain reuses and resets one generator, but not its spawn count.
-        seeds = rng.integers(0, 1 << 62, (len(self._objectives) + 1, 2)).tolist()
+        count = len(self._objectives) + len(self._on_copy) + 1
+        seeds = rng.integers(0, 1 << 62, (count, 2)).tolist()
         own_rngs = [np.random.default_rng(own) for own in seeds]
-        batch = self._rows(members, own_rngs.pop())
-        for objective, own in zip(self._objectives, own_rngs, strict=True):
-            batch = objective.examples(batch, own)
+        rows = batch = self._rows(members, own_rngs.pop())
+        for objective in self._objectives:
+            batch = objective.examples(batch, own_rngs.pop(0))
         for key in keys.DATA_ONLY:
             batch.pop(key, None)
         real = [member != NOBODY for member in members]
         batch[keys.ROW_WEIGHTS] = np.array(real, np.float32)
+        if self._on_copy:
+            batch |= self._copied(rows, batch[keys.ROW_WEIGHTS], own_rngs)
         if self._task:
             batch[keys.TASK_IDS] = np.full(len(real), self._task, np.int32)
         return batch
+
+    def _copied(
+        self, rows: Batch, weights: np.ndarray, rngs: Sequence[np.random.Generator]
+    ) -> Batch:
+        """A copy of the rows' texts with the examples of auxiliary objectives, as ``copy/…``.
+
+        The choices of a row are texts of their own, (B · C, T), while examples are made.
+        """
+        shape = rows[keys.TOKEN_IDS].shape[:-1]
+        texts = (keys.TOKEN_IDS, keys.SEGMENT_IDS, keys.PADDING_MASK)
+        batch: Batch = {key: rows[key].reshape(-1, rows[key].shape[-1]) for key in texts}
+        ids = batch[keys.TOKEN_IDS]
+        starts = self._tokenizer.unit_starts(ids.ravel()).reshape(ids.shape)
+        batch[keys.UNIT_STARTS] = starts.astype(np.uint8) * keys.WORD
+        for objective, rng in zip(self._on_copy, rngs, strict=True):
+            batch = objective.examples(batch, rng)
+        for key in keys.DATA_ONLY:
+            batch.pop(key, None)
+        batch[keys.ROW_WEIGHTS] = np.repeat(weights, math.prod(shape[1:]))
+        return {
+            keys.COPY + key: value.reshape(*shape, *value.shape[1:]) for key, value in batch.items()
+        }
 
     def _rows(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
         """The rows before noise, read feed by feed, in the batch's order.
@@ -210,6 +240,7 @@ def batches(
     once: bool = False,
     task: int = 0,
     in_lanes: bool = False,
+    on_copy: Sequence[Objective] = (),
 ) -> Batches:
     """The batches of a stage.
 
@@ -224,6 +255,8 @@ def batches(
         task: Number of the rows' pre-training task; 0 is the network's default.
         in_lanes: Whether row b of a batch continues row b of the batch before, for networks with
             memory; the chooser's examples must then follow one another as the text does.
+        on_copy: Objectives that corrupt their rows, beside a head that reads them whole: their
+            examples are made of a copy of each row, under names that begin with ``copy/``.
 
     Raises:
         ContractViolation: A corpus gives fewer examples than one batch needs.
@@ -253,7 +286,9 @@ def batches(
         Feed(name, data, draw, share, rows / sum(wanted))
         for (name, data, draw, share), rows in zip(made, wanted, strict=True)
     ]
-    return Batches(feeds, objectives, chooser, batch_size, seed, once, task, in_lanes)
+    return Batches(
+        feeds, objectives, chooser, context, batch_size, seed, once, task, in_lanes, on_copy
+    )
 
 
 def _draws(chooser: Objective, data: Any, seed: int, name: str) -> Callable[[int], Index]:

@@ -3,6 +3,10 @@
     ``serve((B,) text)``, or for pairs ``serve((B,) text, (B,) second text)`` → (B, N)
     probabilities of the labels; of a number (B, 1)
 
+With a head that embeds texts, also
+
+    ``embed((B,) text)`` → (B, D) vectors of length 1
+
 With a head that reads words, texts are cut into words and windows outside (`models.served`):
 
     ``count((W,) words)`` → (W,) tokens of each word
@@ -51,7 +55,7 @@ def export_text_model(
 
     ``labels.json`` has the names that answers consist of, in the order of the head's outputs;
     ``head.json`` the kind of answer (``answers``), whether rows are ``pairs``, whether it
-    ``reads_words``, the ``names``, and what the head's ``served()`` says.
+    ``reads_words`` or ``embeds`` texts, the ``names``, and what the head's ``served()`` says.
 
     Args:
         stage_folder: Folder of a finished finetune stage with a head that can be served.
@@ -70,10 +74,12 @@ def export_text_model(
     head = stage.objective(name, folders)
     scorer = stage.scorer(name, head)
     served = getattr(head, "served", dict)  # a project's own head may have nothing to say
+    about = literals("heads", name, folders)
     settings = {
         "answers": answers_name(name, folders),
         "pairs": pairs,
-        "reads_words": bool(literals("heads", name, folders).get("READS_WORDS")),
+        "reads_words": bool(about.get("READS_WORDS")),
+        "embeds": bool(about.get("EMBEDS")),
         "names": list(stage.config["label_names"]),
         **served(),
     }
@@ -105,6 +111,13 @@ def export_text_model(
             return found
         return (found + values(framed(tokenizer, second, first, length, marks))) / 2.0
 
+    def embed(texts: Any) -> Any:
+        features = framed(tokenizer, module(texts), None, length, marks)
+        return scorer.vectors(features, stage.network(features, training=False))
+
+    def serve_embedded(texts: Any, seconds: Any) -> Any:
+        return scorer.numbers(embed(texts), embed(seconds))[1][:, None]
+
     def count(words: Any) -> Any:
         return tf.cast(module(words).row_lengths(), tf.int32)
 
@@ -126,6 +139,9 @@ def export_text_model(
             archive.add_endpoint("read", read_after, input_signature=[text, words])
         else:
             archive.add_endpoint("read", read, input_signature=[words])
+    elif settings["embeds"]:
+        archive.add_endpoint("embed", embed, input_signature=[text])
+        archive.add_endpoint("serve", serve_embedded, input_signature=[text, text])
     elif pairs:
         archive.add_endpoint("serve", serve_pair, input_signature=[text, text])
     else:

@@ -15,9 +15,24 @@ from models.layers.xla_elementwise import xla_elementwise
 ops: Any = keras.ops
 
 
+class Projection(keras.layers.Dense):
+    """A dense layer, to whose product a low-rank update may be added (`models.layers.low_rank`).
+
+    Attributes:
+        beside: (inputs, training) → what is added, (…, units); None for nothing.
+    """
+
+    beside: Callable[[Any, bool | None], Any] | None = None
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Project."""
+        outputs = super().call(inputs, training=training)
+        return outputs if self.beside is None else outputs + self.beside(inputs, training)
+
+
 def projection(
     units: int, *, name: str, dtype: str, stddev: float = 0.02, use_bias: bool = True
-) -> keras.layers.Dense:
+) -> Projection:
     """A dense layer with BERT's initialisation.
 
     Args:
@@ -28,7 +43,7 @@ def projection(
         use_bias: Whether a bias is added.
     """
     initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
-    return keras.layers.Dense(
+    return Projection(
         units, use_bias=use_bias, kernel_initializer=initializer, name=name, dtype=dtype
     )
 
@@ -49,7 +64,7 @@ def _with_bias(activation: str) -> tuple[Callable[..., Any], Callable[..., Any]]
     return activate, xla_elementwise(activate)
 
 
-class ActivatedProjection(keras.layers.Dense):
+class ActivatedProjection(Projection):
     """A dense layer with an activation, where bias and activation are one function.
 
     In training with TensorFlow on CPU, this function is compiled. Elsewhere, and in exported
@@ -73,5 +88,7 @@ class ActivatedProjection(keras.layers.Dense):
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Project, then activate."""
         projected = ops.matmul(inputs, self.kernel)
+        if self.beside is not None:
+            projected = projected + self.beside(inputs, training)
         activate = self._compiled if training else self._plain
         return activate(projected, self.bias)

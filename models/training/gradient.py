@@ -14,7 +14,7 @@ import math
 import random
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,8 +33,10 @@ from models.inputs.batches import batches
 from models.inputs.randomness import grain_seed
 from models.inputs.rows import mark_ids
 from models.inputs.task_schedule import TaskSchedule
+from models.layers.low_rank import add_low_rank
 from models.protocols import Capability, Context
 from models.training import checkpoint
+from models.training.adversarial import AdversarialStageModel
 from models.training.assembly import (
     build_network,
     build_objectives,
@@ -43,6 +45,7 @@ from models.training.assembly import (
     number_tasks,
 )
 from models.training.duration import Duration, duration
+from models.training.freezing import freeze, thawing
 from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.optimizer import LayerwiseAdamW, make_optimizer
@@ -52,6 +55,7 @@ from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
 from models.training.traced_model import jit_compile
 from models.training.trained_stage import load_before, tasks_before, write_settings, write_weights
+from models.weights import named_weights
 
 CHECKPOINTS = "checkpoints"
 LOGGED = "logged.json"  # number of history rows already passed to the report
@@ -158,7 +162,18 @@ class _Run:
         self.scorers = {
             name: objective.attach(self.network) for name, objective in self.objectives.items()
         }
+        self.low_rank = (
+            add_low_rank(self.stage.kind, self.network, **self.stage.lora)
+            if self.stage.lora
+            else []
+        )
+        freeze(self.stage.kind, self.network, self.scorers, self.stage.freeze)
         self.groups = self._groups()
+        self.on_copy = tuple(
+            name
+            for name in (self.stage.objectives if self.stage.head is not None else ())
+            if not catalogue.literals("objectives", name, job.folders).get("KEEPS_INPUT")
+        )
         self.tasks = number_tasks(
             tasks_before(job), () if self.stage.head is not None else self.groups
         )
@@ -170,7 +185,7 @@ class _Run:
             )
         ]
         self.duration: Duration = duration(self.stage.phases, self.stage.budget, self.feeds)
-        self.model = StageModel(self.network, self.scorers, self.stage.weights)
+        self.model = self._whole_model()
         self.models = {name: self._model(name) for name in self.groups}
         self.optimizer: LayerwiseAdamW = make_optimizer(
             self.stage.optimizer.settings,
@@ -183,12 +198,20 @@ class _Run:
             model.compile(optimizer=self.optimizer, jit_compile=jit_compile())
             self.loss_weights[name].ready()
         self._build(self.feeds[0])
+        self.thawing = None
+        if self.stage.gradual_unfreezing:
+            variables = self.model.trainable_variables
+            self.thawing = thawing(
+                self.stage.kind, self.stage.gradual_unfreezing, variables, self.duration
+            )
+            self.optimizer.begin_at(self.thawing.starts())
         self.selection = make_selection(
             job, self.network, self.objectives, self.scorers, self.context, self.tasks
         )
         self.state = _State()
         self.means = Means()
-        self._compiled_for: dict[str, int] = {}  # {turn: phase its model is compiled for}
+        # {turn: phase and number of thawed layers its model is compiled for}
+        self._compiled_for: dict[str, tuple[int, int]] = {}
 
     # Parts of the stage
 
@@ -213,7 +236,7 @@ class _Run:
             {
                 name: batches(
                     data,
-                    [objectives[each] for each in group],
+                    [objectives[each] for each in group if each not in self.on_copy],
                     context,
                     phase.batch_size or self.stage.batch_size,
                     grain_seed(
@@ -221,6 +244,7 @@ class _Run:
                     ),
                     task=self.tasks.get(name, 0),
                     in_lanes=bool(memory_of(self.network)),
+                    on_copy=[objectives[each] for each in group if each in self.on_copy],
                 )
                 for name, group in self.groups.items()
             },
@@ -230,13 +254,35 @@ class _Run:
             },
         )
 
+    def _whole_model(self) -> StageModel:
+        """The network and all scorers, trained as the stage says."""
+        stage, more = self.stage, {}
+        if stage.r_drop:
+            head = str(stage.head)
+            if not hasattr(self.scorers[head], "divergence"):
+                raise RecipeError(f"{stage.kind}: r_drop: not with head {head}; leave it out")
+            more["r_drop"] = {head: stage.r_drop["alpha"]}
+        if stage.fgm:
+            more["epsilon"] = stage.fgm["epsilon"]
+        made = AdversarialStageModel if stage.fgm else StageModel
+        return made(
+            self.network,
+            self.scorers,
+            stage.weights,
+            on_copy=self.on_copy,
+            low_rank=self.low_rank,
+            **more,
+        )
+
     def _model(self, name: str) -> StageModel:
         """The model trained in a turn: the network and the turn's scorers."""
         if not self.stage.alternate:
             return self.model
         # The leader's weight is its turn's share of the updates, not a factor in the loss.
         factors = {**self.stage.weights, name: 1.0}
-        return StageModel(self.network, self.scorers, factors, self.groups[name])
+        return StageModel(
+            self.network, self.scorers, factors, self.groups[name], low_rank=self.low_rank
+        )
 
     def _carry_memory(self) -> None:
         """Let the model carry the network's memory from batch to batch, where it has one.
@@ -306,7 +352,8 @@ class _Run:
     def _update(self, phase: int, turn: str, batch: dict[str, np.ndarray]) -> None:
         """One optimizer update: one batch, in `micro_batches` parts."""
         state, model = self.state, self.models[turn]
-        compiled = self._compiled_for.get(turn) == phase
+        compiled_for = (phase, self.thawing.count(state.step) if self.thawing else 0)
+        compiled = self._compiled_for.get(turn) == compiled_for
         if not compiled:
             lengths_vary = self.feeds[phase].groups[turn].feeds[0].index.by_length
             self.loss_weights[turn].trace_for(batch, lengths_vary=lengths_vary)
@@ -329,19 +376,23 @@ class _Run:
         if compiled:
             state.timed_tokens += tokens
             state.timed_seconds += seconds
-        self._compiled_for[turn] = phase
+        self._compiled_for[turn] = compiled_for
 
     def _rest(self, turn: str) -> None:
-        """Freeze what the turn's loss does not depend on: other heads, an unused pooler."""
-        if not self.stage.alternate:
-            return
-        group = self.groups[turn]
-        resting = [scorer for name, scorer in self.scorers.items() if name not in group]
-        pooler = getattr(self.network, "pooler", None)
-        needs = set().union(*(self.objectives[name].needs for name in group))
-        if pooler is not None and Capability.POOLED_OUTPUT not in needs:
-            resting.append(pooler)
-        self.optimizer.rest([v for layer in resting for v in layer.trainable_variables])
+        """Freeze what has not thawed yet, and what the turn's loss does not depend on.
+
+        The latter are the other heads and a pooler that nobody reads.
+        """
+        resting = self.thawing.resting(self.state.step) if self.thawing else []
+        if self.stage.alternate:
+            group = self.groups[turn]
+            layers = [scorer for name, scorer in self.scorers.items() if name not in group]
+            pooler = getattr(self.network, "pooler", None)
+            needs = set().union(*(self.objectives[name].needs for name in group))
+            if pooler is not None and Capability.POOLED_OUTPUT not in needs:
+                layers.append(pooler)
+            resting += [v for layer in layers for v in layer.trainable_variables]
+        self.optimizer.rest(resting)
 
     def _parts(self, turn: str, batch: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
         """The batch, split by rows into micro-batches."""
@@ -361,6 +412,10 @@ class _Run:
             "gradient_norm": float(_array(self.optimizer.gradient_norm)),
             "tokens": float(state.tokens),
         }
+        if self.stage.freeze or self.stage.lora or self.thawing:
+            resting = self.thawing.resting(state.step - 1) if self.thawing else []
+            trained = _size(self.model.trainable_variables) - _size(resting)
+            scalars["trained_weights"] = float(trained)
         speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
         self._row(scalars | {"tokens_per_second": speed})
         self.means.clear()
@@ -562,6 +617,9 @@ class _Run:
                 passes[source] = passes.get(source, 0.0) + share
             left -= min(left, steps)
         speed = state.timed_tokens / state.timed_seconds if state.timed_seconds else 0.0
+        trained = _size(self.model.trainable_variables)
+        for update in self.low_rank:
+            update.merge()
         write_weights(self.job, self.folder, self.network, self.scorers)
         write_settings(
             self.job,
@@ -571,7 +629,20 @@ class _Run:
             history=state.history,
             metrics=metrics,
         )
-        return Outcome(state.step, state.tokens, state.seconds, speed, metrics, passes, turns)
+        return Outcome(
+            state.step,
+            state.tokens,
+            state.seconds,
+            speed,
+            metrics,
+            passes,
+            turns,
+            weights=sum(
+                _size(named_weights(layer).values())
+                for layer in (self.network, *self.scorers.values())
+            ),
+            trained_weights=trained,
+        )
 
 
 def _check(job: TrainingJob) -> None:
@@ -601,6 +672,11 @@ def _check(job: TrainingJob) -> None:
     )
     if surplus:
         raise RecipeError(f"{stage.kind}: remedies: not supported yet: {', '.join(surplus)}")
+
+
+def _size(variables: Iterable[Any]) -> int:
+    """Number of weights in variables."""
+    return sum(math.prod(variable.shape) for variable in variables)
 
 
 def _array(variable: Any) -> np.ndarray:

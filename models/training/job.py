@@ -87,6 +87,9 @@ class Outcome:
         metrics: Contents of ``metrics.json``.
         passes: {corpus: how often it was read}.
         turns: {objective: its number of updates} for each phase, where objectives alternate.
+        weights: Number of weights of network and heads; None for a family that trains itself.
+        trained_weights: Number of weights that were trained; with low-rank updates, only theirs and
+            those of the heads.
     """
 
     steps: int
@@ -96,3 +99,5 @@ class Outcome:
     metrics: Mapping[str, Any]
     passes: Mapping[str, float]
     turns: Sequence[Mapping[str, int]] = ()
+    weights: int | None = None
+    trained_weights: int | None = None

@@ -2,7 +2,7 @@
 
 Weight decay is decoupled from the gradient and does not apply to LayerNorms and biases. With
 ``layer_decay``, the learning rate decreases with the distance from the output: fine-tuning then
-changes the lower, more general layers least.
+changes the lower, more general layers least. These are ULMFiT's discriminative rates.
 
 Added to Keras's AdamW: linear decay after warm-up, a learning rate per variable, the choice of bias
 correction, and the gradient norm. Moments, gradient accumulation and the rest are Keras's.
@@ -10,14 +10,14 @@ correction, and the gradient norm. Moments, gradient accumulation and the rest a
 Reference:
     Kingma and Ba 2015, arXiv 1412.6980; Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise
     rates: Howard and Ruder 2018, arXiv 1801.06146, 3.2, as used by Clark et al. 2020,
-    arXiv 2003.10555.
+    arXiv 2003.10555; slanted triangular rates: Howard and Ruder 2018, equation 3.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -33,23 +33,31 @@ class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
     """Linear warm-up to the peak, then decay.
 
     No update has a rate of zero: the first one has peak / warmup_steps, the last one, with linear
-    decay, peak / (total_steps - warmup_steps).
+    decay, peak / (total_steps - warmup_steps). Slanted triangular rates rise from peak / ratio and
+    fall back to it; warmup_steps is the paper's *cut*.
 
     Args:
         peak_learning_rate: Rate at the end of the warm-up.
         total_steps: Number of updates.
         warmup_steps: Updates until the peak; 0 starts at the peak.
-        decay: ``linear``, ``cosine``, ``constant``, or ``inverse_square_root``: peak · √(warmup /
-            step).
+        decay: ``linear``, ``cosine``, ``constant``, ``slanted_triangular``, or
+            ``inverse_square_root``: peak · √(warmup / step).
+        ratio: Of ``slanted_triangular``: the peak divided by the lowest rate.
     """
 
     def __init__(
-        self, peak_learning_rate: float, total_steps: int, warmup_steps: int, decay: str = "linear"
+        self,
+        peak_learning_rate: float,
+        total_steps: int,
+        warmup_steps: int,
+        decay: str = "linear",
+        ratio: float = 32.0,
     ):
         self.peak_learning_rate = peak_learning_rate
         self.total_steps = total_steps
         self.warmup_steps = warmup_steps
         self.decay = decay
+        self.ratio = ratio
 
     def __call__(self, step: Any) -> Any:
         """The rate of update `step`, counted from 0."""
@@ -58,6 +66,9 @@ class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
         rising = (step + 1.0) / max(warmup, 1.0)
         left = max(self.total_steps - self.warmup_steps, 1)
         progress = ops.clip((step - warmup) / left, 0.0, 1.0)
+        if self.decay == "slanted_triangular":
+            share = ops.where(step < warmup, step / max(warmup, 1.0), 1.0 - progress)
+            return self.peak_learning_rate * (1.0 + share * (self.ratio - 1.0)) / self.ratio
         if self.decay == "linear":
             falling = 1.0 - progress
         elif self.decay == "cosine":
@@ -76,6 +87,7 @@ class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
             "decay": self.decay,
+            "ratio": self.ratio,
         }
 
 
@@ -115,6 +127,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self.clip_norm = clip_norm
         self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
         self._resting: frozenset[int] = frozenset()
+        self._first: dict[int, int] = {}
         self.rates: tuple[float, ...] = ()
         self.decayed: tuple[bool, ...] = ()
 
@@ -139,6 +152,13 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         it was compiled.
         """
         self._resting = frozenset(self._get_variable_index(variable) for variable in variables)
+
+    def begin_at(self, starts: Iterable[tuple[Any, int]]) -> None:
+        """Set the first update, counted from 0, of variables that rest until then.
+
+        The bias of their moments, which are zero until then, is corrected from there on.
+        """
+        self._first = {self._get_variable_index(variable): step for variable, step in starts}
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
         """As in Keras, without frozen variables and with sparse embedding gradients made dense."""
@@ -175,7 +195,8 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         rate = ops.cast(learning_rate, variable.dtype) * self.rates[index]
         if self.decayed[index] and self.weight_decay:
             self.assign(variable, variable * (1.0 - rate * self.weight_decay))
-        powers = [self._power(beta, variable.dtype) for beta in (self.beta_1, self.beta_2)]
+        first = self._first.get(index, 0)
+        powers = [self._power(beta, variable.dtype, first) for beta in (self.beta_1, self.beta_2)]
         epsilon = self.epsilon
         if self.bias_correction == "moments":
             # rate · m̂ / (√v̂ + ε) equals the corrected rate times m / (√v + ε √(1 - β₂ᵗ)).
@@ -192,9 +213,10 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         rate = rate * ops.sqrt(1.0 - powers[1]) / (1.0 - powers[0])
         self.assign_sub(variable, rate * m / (ops.sqrt(v) + epsilon))
 
-    def _power(self, beta: float, dtype: str) -> Any:
-        """βᵗ, with t the number of this update, counted from 1."""
-        return ops.power(ops.cast(beta, dtype), ops.cast(ops.add(self.iterations, 1), dtype))
+    def _power(self, beta: float, dtype: str, first: int) -> Any:
+        """βᵗ, with t the number of this update, counted from 1 at the variable's `first`."""
+        number = ops.add(self.iterations, 1 - first)
+        return ops.power(ops.cast(beta, dtype), ops.cast(number, dtype))
 
     def _fused(
         self,
@@ -280,5 +302,9 @@ def schedule(settings: Mapping[str, Any], total_steps: int) -> WarmupThenDecay:
     warmup = settings["warmup"]
     steps = round(warmup * total_steps) if warmup < 1 else int(warmup)
     return WarmupThenDecay(
-        settings["peak_learning_rate"], total_steps, min(steps, total_steps), settings["decay"]
+        settings["peak_learning_rate"],
+        total_steps,
+        min(steps, total_steps),
+        settings["decay"],
+        settings.get("ratio", 32.0),
     )

@@ -51,7 +51,7 @@ class StageSettings:
         kind: ``general``, ``domain``, ``task`` or ``finetune``.
         family: Name of the network's file.
         network: The network's arguments, without vocabulary size and dtype.
-        objectives: {objective: its settings}; empty for ``finetune``.
+        objectives: {objective: its settings}; for ``finetune``, auxiliary ones beside the head.
         weights: {objective: its factor in the loss}; 1 by default.
         alternate: Whether objectives take turns. The weight of an objective that chooses segments
             is then its share of the updates, not a factor in the loss.
@@ -64,6 +64,13 @@ class StageSettings:
         budget: Length of the training.
         optimizer: The optimizer's name and settings.
         remedies: Remedies against forgetting: ``{"layer_decay": share}``.
+        freeze: Patterns of the paths of variables that stay as they are.
+        gradual_unfreezing: Time from the thawing of one layer to the next, ``{"epochs": n}`` or
+            ``{"share": s}`` of the updates; None: all train from the start.
+        lora: ``{"rank", "alpha", "targets", "dropout"}`` of low-rank updates of projections, the
+            only weights of the network that are trained; None: the network itself is trained.
+        r_drop: ``{"alpha": α}`` for two passes whose predictions should agree; None: one pass.
+        fgm: ``{"epsilon": ε}`` for a second gradient on perturbed token embeddings, or None.
         stop: Early stopping: ``{"patience": evaluations, "metric": name or None}`` or None.
         select: Keep the weights of the best evaluation: ``{"metric": name, "split": name}`` or
             None.
@@ -86,6 +93,11 @@ class StageSettings:
     dataset: str | None = None
     micro_batches: int = 1
     remedies: Mapping[str, Any] = field(default_factory=dict)
+    freeze: tuple[str, ...] = ()
+    gradual_unfreezing: Mapping[str, float] | None = None
+    lora: Mapping[str, Any] | None = None
+    r_drop: Mapping[str, float] | None = None
+    fgm: Mapping[str, float] | None = None
     stop: Mapping[str, Any] | None = None
     select: Mapping[str, Any] | None = None
     precision: str = "auto"

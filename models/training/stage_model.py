@@ -4,6 +4,13 @@
           → {objective: {score: (sum, weight)}}
     loss = Σ over objectives of factor · sum / weight
 
+Beside a head, an auxiliary objective either scores the same outputs, or, if it corrupts its rows,
+those of a second pass over a copy of the rows (``copy/…``). The losses are summed all the same.
+
+With R-Drop, a training step reads each row twice, with other dropout masks, and adds how far the
+head's two predictions are apart: L = ½ (L₁ + L₂) + α · ½ (KL(P₁‖P₂) + KL(P₂‖P₁)) (Wu et al. 2021,
+arXiv 2106.14448, with the mean of both losses, as in the authors' code).
+
 The model returns sums and weights separately, so that means over uneven batches are exact. The loss
 comes from `compute_loss`, not from ``compile(loss=…)``, and there is no custom training step:
 Keras's own works on every backend.
@@ -17,6 +24,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from models import features as keys
 from models.reading import where_read
 from models.training.traced_model import TracedModel
 
@@ -24,6 +32,7 @@ from models.training.traced_model import TracedModel
 ops: Any = keras.ops
 
 LOSS = "loss"
+R_DROP = "r_drop"  # in the place of an objective: how far two predictions of the head are apart
 # + objective: the whole batch's loss weight divided by its number of micro-batches. Passed as an
 # extra input; the name sorts after all features.
 WHOLE = "whole_weight/"
@@ -43,6 +52,9 @@ class StageModel(TracedModel):
         factors: {objective: factor in the loss}; 1 by default.
         turn: The objectives that score; all by default. The model has the variables of all scorers
             in either case.
+        on_copy: The objectives that score a copy of the rows.
+        low_rank: Low-rank updates of the network's projections, which are trained with the rest.
+        r_drop: {head: α} with R-Drop.
 
     Shape:
         {feature: (B, …)} → {objective: {score: (sum (), weight ())}}
@@ -54,15 +66,23 @@ class StageModel(TracedModel):
         scorers: Mapping[str, Any],
         factors: Mapping[str, float] | None = None,
         turn: Sequence[str] | None = None,
+        on_copy: Sequence[str] = (),
+        low_rank: Sequence[Any] = (),
+        r_drop: Mapping[str, float] | None = None,
     ):
         # autocast would round loss weights and masks to the compute type on entry.
         super().__init__(name="stage", dtype="float32", autocast=False)
         self.network = network
         self.objectives = tuple(scorers if turn is None else turn)
         self.scorers = list(scorers.values())
-        self.scoring = [scorers[name] for name in self.objectives]
+        self.on_rows = {name: scorers[name] for name in self.objectives if name not in on_copy}
+        self.on_copy = {name: scorers[name] for name in self.objectives if name in on_copy}
+        self.low_rank = list(low_rank)
         self.memory: dict[str, Any] = {}
         self.factors = {name: float((factors or {}).get(name, 1.0)) for name in self.objectives}
+        self.head_twice = next(iter(r_drop or ()), None)
+        if r_drop:
+            self.factors[R_DROP] = r_drop[str(self.head_twice)]
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing to do: network and scorers are already built."""
@@ -88,23 +108,53 @@ class StageModel(TracedModel):
         for variable in self.memory.values():
             variable.assign(ops.zeros_like(variable))
 
-    def outputs(self, batch: Mapping[str, Any], training: bool = False) -> tuple[dict, dict]:
-        """Scores by objective, and all outputs of the network and the scorers."""
+    def outputs(
+        self, batch: Mapping[str, Any], training: bool = False, twice: bool = False
+    ) -> tuple[dict, dict]:
+        """Scores by objective, and all outputs of the network and the scorers on the rows.
+
+        Args:
+            batch: {feature: (B, …)}.
+            training: Whether there is dropout.
+            twice: Whether each row is read twice and the head's predictions are compared; the
+                outputs are then those of 2B rows.
+        """
+        if twice and self.head_twice:
+            scores, predicted = self._scored(self.on_rows, _twice(batch), training)
+            scores = {
+                name: {
+                    score: (0.5 * total, 0.5 * weight) for score, (total, weight) in each.items()
+                }
+                for name, each in scores.items()
+            }
+            first, second = _halves(predicted)
+            head = self.on_rows[self.head_twice]
+            scores[R_DROP] = {LOSS: head.divergence(batch, first, second)}
+        else:
+            scores, predicted = self._scored(self.on_rows, batch, training)
+        if self.on_copy:
+            scores |= self._scored(self.on_copy, _copy_of(batch), training)[0]
+        return scores, predicted
+
+    def _scored(
+        self, scorers: Mapping[str, Any], batch: Mapping[str, Any], training: bool
+    ) -> tuple[dict, dict]:
+        """Scores and outputs of one pass through the network."""
         batch = dict(batch)
-        for scorer in self.scoring:
+        for scorer in scorers.values():
             batch = scorer.prepare(batch, training)
-        batch = where_read(self.network, self.scoring, batch)
+        batch = where_read(self.network, scorers.values(), batch)
         batch |= {key: ops.convert_to_tensor(variable) for key, variable in self.memory.items()}
         predicted = dict(self.network(batch, training=training))
         scores: dict[str, dict[str, tuple[Any, Any]]] = {}
-        for name, scorer in zip(self.objectives, self.scoring, strict=True):
+        for name, scorer in scorers.items():
             scores[name], own = scorer(batch, predicted, training=training)
             predicted = predicted | own
         return scores, predicted
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
         """The scores only: predictions would be copied to the host in every step."""
-        scores, predicted = self.outputs(batch, training)
+        scores, predicted = self.outputs(batch, training, twice=training)
         for key, variable in self.memory.items():
             variable.assign(ops.stop_gradient(predicted[key]))
         return scores
@@ -124,8 +174,8 @@ class StageModel(TracedModel):
         the weight is distributed.
         """
         total = 0.0
-        for name in self.objectives:
-            if LOSS not in y_pred[name]:
+        for name in self.factors:
+            if LOSS not in y_pred.get(name, ()):
                 continue
             score, weight = y_pred[name][LOSS]
             weight = (x or {}).get(WHOLE + name, weight)
@@ -143,6 +193,36 @@ class StageModel(TracedModel):
         return flat
 
 
+def _twice(batch: Mapping[str, Any]) -> dict[str, Any]:
+    """Every row of a batch twice: (B, …) → (2B, …), without the copy for other objectives."""
+    return {
+        key: ops.concatenate([value, value])
+        for key, value in batch.items()
+        if not key.startswith((keys.COPY, WHOLE))
+    }
+
+
+def _halves(outputs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """{name: (2B, …)} → {name: (B, …)} of the first and of the second reading."""
+    middle = {name: ops.shape(value)[0] // 2 for name, value in outputs.items()}
+    return (
+        {name: value[: middle[name]] for name, value in outputs.items()},
+        {name: value[middle[name] :] for name, value in outputs.items()},
+    )
+
+
+def _copy_of(batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The copy of the rows, under the usual names; each of a row's choices is a row of its own."""
+    copied = {
+        key.removeprefix(keys.COPY): value
+        for key, value in batch.items()
+        if key.startswith(keys.COPY)
+    }
+    if len(copied[keys.TOKEN_IDS].shape) == 2:
+        return copied
+    return {key: ops.reshape(value, (-1, *ops.shape(value)[2:])) for key, value in copied.items()}
+
+
 class LossWeights(TracedModel):
     """The loss weights of a batch, {objective: ()}, without running the network.
 
@@ -150,12 +230,12 @@ class LossWeights(TracedModel):
     the graph.
 
     Args:
-        stage: The stage whose network and scorers are shared.
+        model: The stage's model, whose network and scorers are shared.
     """
 
-    def __init__(self, stage: StageModel):
+    def __init__(self, model: StageModel):
         super().__init__(name="loss_weights", dtype="float32", autocast=False)
-        self.stage = stage
+        self.model = model
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing to do: the stage is already built."""
@@ -163,7 +243,7 @@ class LossWeights(TracedModel):
 
     def call(self, batch: Mapping[str, Any], training: bool = False) -> dict:
         """Sums of loss weights."""
-        scores = self.stage(batch, training=False)
+        scores, _ = self.model.outputs(batch, twice=True)
         return {name: found[LOSS][1] for name, found in scores.items() if LOSS in found}
 
     def parts(self, batch: Mapping[str, np.ndarray], count: int) -> Iterator[dict[str, np.ndarray]]:

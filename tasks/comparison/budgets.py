@@ -1,4 +1,4 @@
-"""Run the recipes of a comparison at their seeds, with equalised budgets."""
+"""Run the recipes of a comparison at their seeds, with equalised budgets and searched settings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fourstage.recipe.search import overrides_of
 from fourstage.terminal import say
 from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe
+from tasks.run.pages import show_search
 from tasks.run.recipe_run import open_run
+from tasks.run.trials import choose
 from tasks.store.artifacts import Artifact, store
 from tasks.store.step_names import stage_step, tokens_step
 from tasks.store.steps import look_ahead
@@ -32,6 +35,23 @@ def run_entry(entry: Entry, seed: int) -> SeedRun:
         found = _finished(plan, seed)
     assert found is not None, "an evaluation that was just made"
     return found
+
+
+def searched(entry: Entry) -> Entry:
+    """Give an entry the settings that its search chooses, at the pre-training of its first seed.
+
+    So every recipe is compared at its best, and no test row has chosen anything.
+    """
+    plan = plan_recipe(entry.recipe, entry.overrides, entry.smoke, entry.seeds[0])
+    if plan.recipe.search is None or plan.recipe.finetune is None:
+        return entry
+    say(f"{entry.name}: search")
+    with open_run(plan) as run:
+        table = choose(run, entry.recipe, entry.overrides, entry.smoke, entry.seeds[0])
+        show_search(run, table)
+    chosen = table["points"][table["chosen"]]["settings"]
+    more = overrides_of(chosen, plan.recipe.finetune.name)
+    return replace(entry, overrides=entry.overrides + more, search=table)
 
 
 def equal_budgets(entry: Entry, first: SeedRun, equal: str | None) -> Entry:

@@ -14,6 +14,7 @@ from tasks.comparison.contests import PROBE_MEAN, contests_of
 from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
+from tasks.reports.search_table import found as searched
 from tasks.steps.tokens import a_character, unigram_losses
 from tasks.store.provenance import git_state, machine
 from tasks.store.step_names import tokens_step
@@ -76,6 +77,7 @@ def judge(
             for metric, (_, found) in contests.items()
         },
         "notes": _notes(entries, contests, equal)
+        + [f"{entry.name}: {searched(entry.search)}" for entry in entries if entry.search]
         + _guessed_before(recipes)
         + unlike_windows(recipes)
         + [

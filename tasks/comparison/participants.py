@@ -26,6 +26,7 @@ class Entry:
         seeds: Seeds to run it at.
         seeds_from: Name of the first stage that differs between seeds.
         together: Number of seeds that share the stages before it.
+        search: Table of the recipe's search, if it has one; `overrides` hold what it chose.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Entry:
     seeds: tuple[int, ...]
     seeds_from: str
     together: int
+    search: Mapping[str, Any] | None = None
 
 
 SCORES = ("probe", "evaluation")  # kinds of the steps that a comparison reads

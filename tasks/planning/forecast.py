@@ -6,15 +6,16 @@ to measurements on two server cores estimates it. Each figure says which of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tasks.store.artifacts import Artifact, Missing
+from tasks.planning.layout import Plan
+from tasks.store.artifacts import Artifact, Missing, Store
 from tasks.store.step_names import stage_step, subject_of
-from tasks.store.steps import PreviousArtifacts, Prospect, Step
+from tasks.store.steps import PreviousArtifacts, Prospect, Step, look_ahead
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
@@ -86,6 +87,33 @@ def stage_costs(
         passes = {name: tokens * read[name] / size for name, size in known.items() if size}
         found.append(Cost(stage.name, tokens, passes, tokens / speed, speed, measured))
     return found
+
+
+def search_cost(trials: Iterable[Plan], store: Store, previous: PreviousArtifacts) -> Cost:
+    """Estimate the cost of the trials that a search has yet to train.
+
+    Args:
+        trials: Their plans.
+        store: The store.
+        previous: Earlier stages and tokens.
+    """
+    found = []
+    for plan in trials:
+        prospects = list(look_ahead(list(plan.steps.values()), store))
+        assert plan.recipe.finetune is not None
+        costs = stage_costs(plan.recipe, prospects, previous)
+        found += [cost for cost in costs if cost.stage == plan.recipe.finetune.name]
+    tokens = [cost.tokens for cost in found if cost.tokens is not None]
+    seconds = [cost.seconds for cost in found if cost.seconds is not None]
+    known = len(tokens) == len(found)
+    return Cost(
+        "search",
+        sum(tokens) if known else None,
+        {},
+        sum(seconds) if known else None,
+        median([cost.tokens_per_second for cost in found]),
+        all(cost.measured for cost in found),
+    )
 
 
 def tokens_per_second(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fourstage.activity import activity
+from fourstage.errors import RecipeError
+from fourstage.recipe.search import overrides_of, told
 from fourstage.settings import search_folders
-from tasks.planning.layout import Layout, Plan
+from tasks.planning.layout import Layout, Plan, has_pairs
 from tasks.registry.stage_files import by_number
 
 if TYPE_CHECKING:
     from data_contracts.sources import Source
-    from fourstage.recipe.resolved import ResolvedRecipe
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 
 def resolve_recipe(
@@ -46,11 +48,44 @@ def resolve_recipe(
     known = source_names(folders)  # only sources that the recipe names are loaded
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
-        n: SourceFacts(sources[n].is_dataset, sources[n].answers) if n in sources else None
+        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s)) if (s := sources.get(n)) else None
         for n in known
     }
     resolved = resolve(loaded, facts, folders, seed, registered)
+    if resolved.search is not None:
+        for point in resolved.search.points():
+            tried_stage(recipe, overrides, smoke, resolved, point)
     return resolved, {name: sources[name] for name in resolved.sources}, folders
+
+
+def tried_stage(
+    recipe: str,
+    overrides: Sequence[str],
+    smoke: bool,
+    resolved: ResolvedRecipe,
+    point: Mapping[str, Any],
+) -> ResolvedStage:
+    """The finetune stage with the settings that a search tries.
+
+    Args:
+        recipe: Name or path of a recipe.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        resolved: The same recipe, resolved.
+        point: Values by place in the stage.
+
+    Raises:
+        RecipeError: A place or a value is invalid.
+    """
+    assert resolved.finetune is not None, "a recipe with a search has labels"
+    more = overrides_of(point, resolved.finetune.name)
+    try:
+        tried, _, _ = resolve_recipe(recipe, (*overrides, *more), smoke)
+    except RecipeError as error:
+        where = f"{resolved.where}: search.grid: {told(point)}"
+        raise RecipeError(f"{where}: {error}") from error
+    assert tried.finetune is not None
+    return tried.finetune
 
 
 def plan_recipe(

@@ -21,20 +21,22 @@ UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 
 @contextmanager
 def asking(
-    model: str,
+    model: str, for_vectors: bool = False
 ) -> Iterator[tuple[Version, Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]]]:
     """Load a version. Yields it and a function that predicts rows of one text, or of two.
 
-    A prediction has a label, its score and all probabilities; or another answer as JSON.
+    A prediction has a label, its score and all probabilities; another answer as JSON; or the vector
+    of a single text.
 
     Blank texts are not passed to the model: they get no label, and ``error`` gives the reason. A
-    single text for a model of pairs is both, separated by a tab.
+    single text with a tab is two texts for a model of pairs.
 
     Args:
         model: ``NAME@alias`` or ``NAME/VERSION``.
+        for_vectors: Whether vectors are wanted.
 
     Raises:
-        RecipeError: There is no such model, alias or version.
+        RecipeError: There is no such model, alias or version, or it has no vectors.
         EnvironmentFault: Its files are missing from where they were registered.
         ContractViolation: Its files were altered after registration.
     """
@@ -55,13 +57,26 @@ def asking(
                     " its recipe again."
                 ) from error
 
-        wanted = 2 if "text_pair" in str(loaded.metadata.get_input_schema()) else 1
+        if for_vectors and "vector" not in str(loaded.metadata.get_output_schema()):
+            raise RecipeError(
+                f"{version.name}/{version.number}: expected a model with vectors, got one without;"
+                " the head sentence_embedding trains one"
+            )
+        schema = str(loaded.metadata.get_input_schema())
+        takes = (2,) if "text_pair: string (required)" in schema else (1,)
+        if "text_pair: string (optional)" in schema:
+            takes = (1, 2)
 
         def ask(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-            asked = [_texts(row, wanted, f"{version.name}/{version.number}") for row in rows]
-            whole = [row if wanted == 2 else row[0] for row in asked if all(map(str.strip, row))]
-            pairs = [{"text": row[0], "text_pair": row[1]} for row in whole if wanted == 2]
-            said = iter(loaded.predict(pairs or whole))
+            asked = [_texts(row, takes, f"{version.name}/{version.number}") for row in rows]
+            whole = [row for row in asked if all(map(str.strip, row))]
+            said = iter(
+                loaded.predict(
+                    [row[0] for row in whole]
+                    if takes == (1,)
+                    else [dict(zip(("text", "text_pair"), row, strict=False)) for row in whole]
+                )
+            )
             return [
                 dict(next(said)) if all(map(str.strip, row)) else dict(NOTHING) for row in asked
             ]
@@ -69,20 +84,22 @@ def asking(
         yield version, ask
 
 
-def _texts(row: Sequence[str], wanted: int, model: str) -> Sequence[str]:
+def _texts(row: Sequence[str], takes: tuple[int, ...], model: str) -> Sequence[str]:
     """The texts of a row, as many as the model takes.
 
     Raises:
         RecipeError: There are more or fewer.
     """
-    if len(row) == 1 and wanted == 2 and (row[0].count("\t") == 1 or not row[0].strip()):
-        row = row[0].split("\t") if row[0].strip() else ("", "")
-    if len(row) != wanted:
-        how = (
-            "two texts a row: two --column, or one tab between them"
-            if wanted == 2
-            else "one text a row: one --column"
-        )
+    if len(row) == 1 and not row[0].strip():
+        return ("",) * takes[-1]
+    if len(row) == 1 and 2 in takes and row[0].count("\t") == 1:
+        row = row[0].split("\t")
+    if len(row) not in takes:
+        how = {
+            (1,): "one text a row: one --column",
+            (2,): "two texts a row: two --column, or one tab between them",
+            (1, 2): "one or two texts a row: a --column for each, or one tab between them",
+        }[takes]
         raise RecipeError(f"{model}: expected {how}, got {len(row)}")
     return row
 

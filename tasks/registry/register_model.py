@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.entities.model_registry import ModelVersion
 
-# The code of a model by its kind of answer, and that of all models of pairs.
+# The code of a model by its kind of answer, and that of all models of pairs and of vectors.
 MODEL_CODE = {
     "label": "text_model.py",
     "spans": "spans_model.py",
@@ -40,6 +40,7 @@ MODEL_CODE = {
     "label_set": "rows_model.py",
 }
 PAIRS_CODE = "pairs_model.py"
+EMBEDDING_CODE = "embedding_model.py"
 SERVED = REPOSITORY / "models" / "served"
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
 EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # not from any data
@@ -126,7 +127,11 @@ def save_text_model(
             run_id=model.source_run_id,
         )
     head = json.loads((package / "head.json").read_text("utf-8"))
-    code = Path(__file__).with_name(PAIRS_CODE if head["pairs"] else MODEL_CODE[head["answers"]])
+    if head["pairs"]:
+        name = EMBEDDING_CODE if head["embeds"] else PAIRS_CODE
+    else:
+        name = MODEL_CODE[head["answers"]]
+    code = Path(__file__).with_name(name)
     settings, modules = "labels", None
     with tempfile.TemporaryDirectory() as place:
         if code.name != MODEL_CODE["label"]:

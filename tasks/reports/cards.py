@@ -46,6 +46,7 @@ def stage_card(
         "tokens": number(made.get("tokens")),
         "seconds": number(notes.get("seconds"), 1),
         "tokens/s": number(notes.get("tokens_per_second") or None),
+        "weights trained": number(notes.get("trained_weights")),
         "code": commit,
     }
     if labelled:

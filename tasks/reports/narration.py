@@ -15,6 +15,7 @@ from fourstage.terminal import at_terminal, columns, say, terminal
 from fourstage.text_width import padded, width, wrapped
 from models.evaluation.baseline import CHEAP
 from tasks.reports.cards import left_out
+from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import Artifact
@@ -119,6 +120,10 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f"[dim]{said}[/]")
     for note in summary["notes"]:
         console.print(f"\n{note}", highlight=False, markup=False)
+    if search := summary["search"]:
+        console.print(f"\nsearch: {found(search)}", highlight=False, markup=False)
+        if said := widen(search):
+            console.print(said, highlight=False, markup=False)
     if summary["metrics"]:
         console.print()
         for name, value in summary["metrics"].items():
@@ -201,6 +206,8 @@ def _result(artifact: Artifact) -> str:
             return f"from {notes['init']}"
         case "stage":
             said = f"{facts['steps']:,} steps, {notes['tokens_per_second']:,.0f} tokens/s"
+            if (notes.get("trained_weights") or 0) < (notes.get("weights") or 0):
+                said += f", {notes['trained_weights']:,} of {notes['weights']:,} weights trained"
             return f"{said} ({_turns(facts['turns'])})" if facts.get("turns") else said
         case "measurement":
             losses, errors = facts["heldout_loss"], facts["heldout_error"]
@@ -208,6 +215,8 @@ def _result(artifact: Artifact) -> str:
                 f"{name} {value:.2f}" + (f" ± {errors[name]:.2f}" if name in errors else "")
                 for name, value in losses.items()
             ]
+            if not told and (metric := facts.get("task_metric")):
+                return f"{metric['name']} {metric['value']:.4f}"
             return "loss " + ", ".join(told)
         case "baseline" if facts["score"] is None:
             return f"{CHEAP}; no dev rows to choose its features by"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from fourstage.terminal import say
 from models.evaluation.baseline import CHEAP, MAJORITY
 from tasks.registry.gate import baseline_ahead
 from tasks.reports.cards import contract_card, left_out
+from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
-from tasks.run.recipe_run import RecipeRun
+from tasks.run.recipe_run import RecipeRun, as_yaml
 from tasks.store.step_names import subject_of
+from tasks.tracking.trial_runs import log_search
 
 
 def show_contracts(run: RecipeRun) -> dict[str, str]:
@@ -32,6 +38,14 @@ def show_contracts(run: RecipeRun) -> dict[str, str]:
     about = "What the data promise, and whether they keep it"
     run.post("contracts", "\n\n".join(parts), about)
     return {name: artifact.facts["verdict"] for name, artifact in contracts}
+
+
+def show_search(run: RecipeRun, table: Mapping[str, Any]) -> None:
+    """Post what a search tried, and log it to the lifecycle's run in MLflow."""
+    run.told["search"] = dict(table)
+    run.post("search", search_card(table), "Settings tried, and the one that goes on")
+    log_search(run.tracking, run.lifecycle_run, table, as_yaml(run.plan))
+    say(f"search: {found(table)}")
 
 
 def show_evaluation(run: RecipeRun) -> None:

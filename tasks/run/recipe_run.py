@@ -78,7 +78,7 @@ class RecipeRun:
         started: ``time.monotonic()`` at the start, for the recipe's limit of minutes.
         made: Finished artifacts by step name.
         status: ``made`` or ``reused`` by step name.
-        told: Results of the flows for the summary: gate and model.
+        told: Results of the flows for the summary: search, gate and model.
         last: Artifacts of the recipe's last finished run, if this run refreshes it.
         pages: Markdown and description of each card posted so far; all are repeated on the
             lifecycle's page.
@@ -254,7 +254,7 @@ def open_run(plan: Plan) -> Iterator[RecipeRun]:
             tracking,
             plan.recipe.name,
             experiment=experiment_of(plan.recipe),
-            resolved=_as_yaml(plan),
+            resolved=as_yaml(plan),
             tags=flow_tags(),
         )
     run = RecipeRun(plan, tracking, lifecycle_run)
@@ -309,7 +309,8 @@ def raise_if_broken(contract: Artifact) -> None:
         raise_if_red(Report.from_json(report), where=str(contract.path("report.html")))
 
 
-def _as_yaml(plan: Plan) -> str:
+def as_yaml(plan: Plan) -> str:
+    """The resolved recipe as a file."""
     import yaml
 
     from fourstage.recipe.resolved import as_recipe

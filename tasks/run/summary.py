@@ -65,6 +65,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
             for name, artifact in run.made.items()
             if artifact.kind == "contract"
         },
+        "search": run.told.get("search"),
         "gate": run.told.get("gate"),
         "model": run.told.get("model"),
         "notes": [] if run.plan.smoke else _of_pretraining(run, stages),
@@ -128,7 +129,7 @@ def _of_pretraining(run: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list
     """Notes on pre-training stages of the last network that taught it little."""
     recipe, told = run.plan.recipe, {stage["stage"]: stage for stage in stages}
     trained = [s for s in recipe.last_network if s.name in told and s.init is None]
-    guessed = [stage for stage in trained if recipe.measured_by in stage.objectives]
+    guessed = [s for s in trained if s.kind != "finetune" and recipe.measured_by in s.objectives]
     pieces = recipe.tokenizer.vocabulary_size if recipe.start is None else None
     read = {step.given["source"].language for step in run.plan.of_kind("corpus", "dataset")}
     if pieces and read & CHARACTERS:

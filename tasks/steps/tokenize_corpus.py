@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.folds import fold_rows
 from corpora.pieces import Pieces
 from corpora.tokens import BATCH, batches, tokenize
 from corpora.unlabelled import unlabelled
@@ -46,11 +47,14 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     dataset = step.inputs["data"]
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
     rows = list(kept_rows(dataset, step.inputs["contract"]))
+    markings = step.step.settings.get("markings", [])
+    if "fold" in step.step.settings:
+        number, folds = step.step.settings["fold"]
+        rows = fold_rows(rows, number, folds, markings)
     with RowWriter(folder / ROWS) as writer:
         for some in batches(rows, BATCH):
             add = _add_word_by_word if step.step.settings.get("words") else _add_rows
             add(writer, tokenizer, some)
-    markings = step.step.settings.get("markings", [])
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, _pieces(step, tokenizer), documents)
     labels = dataset.facts["labels"]  # in the order of a head's outputs

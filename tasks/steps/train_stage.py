@@ -63,6 +63,8 @@ def train_stage(
         "kind": stage.kind,
         "seconds": outcome.seconds,
         "tokens_per_second": outcome.tokens_per_second,
+        "weights": outcome.weights,
+        "trained_weights": outcome.trained_weights,
         "metrics": dict(outcome.metrics),
         **({"init": stage.init} if stage.init else {}),
         "run_id": report.run_id,

@@ -48,6 +48,11 @@ def probe_step(source: str) -> str:
     return f"probe {source}"
 
 
+def fold_step(step: str, number: int, folds: int) -> str:
+    """Tokenised rows whose dev rows are one of several parts of the training rows."""
+    return f"{step} fold {number} of {folds}"
+
+
 def last_step(step: str) -> str:
     """A step's artifact from the recipe's last run."""
     return f"last {step}"

@@ -57,14 +57,30 @@ def _of_stage(stage: Any) -> dict[str, Any]:
     if stage.init is not None:
         return {"init": stage.init}
     found = {
-        "objective": stage.head or ", ".join(stage.objectives),
+        "objective": _objective(stage),
         "budget": f"{stage.budget.amount:.12g} {stage.budget.unit}",
         "batch_size": stage.batch_size,
         "sequence_length": stage.sequence_length,
     }
     if (rate := stage.optimizer.settings.get("peak_learning_rate")) is not None:
         found["learning_rate"] = rate
+    if stage.freeze:
+        found["freeze"] = ", ".join(stage.freeze)
+    if stage.gradual_unfreezing:
+        ((unit, amount),) = stage.gradual_unfreezing.items()
+        found["gradual_unfreezing"] = f"{amount:g} {unit}"
+    for key in ("lora", "r_drop", "fgm"):
+        settings = getattr(stage, key) or {}
+        found |= {f"{key}.{name}": value for name, value in settings.items()}
     return found
+
+
+def _objective(stage: Any) -> str:
+    """What a stage learns: ``masked_lm, next_sentence``, ``some_head + 0.5 masked_lm``."""
+    if stage.head is None:
+        return ", ".join(stage.objectives)
+    beside = [f"{stage.weights[name]:g} {name}" for name in stage.objectives]
+    return " + ".join([stage.head, *beside])
 
 
 def _size(network: Mapping[str, Any]) -> str:

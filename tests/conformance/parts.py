@@ -183,6 +183,8 @@ def answered(head: str) -> MemoryRows:
     def texts(i: int) -> tuple[list[int], ...]:
         if catalogue.answers_name(head) == "choice":
             return (text(), *(text() for _ in range(2 + i % 3)))
+        if catalogue.literals("heads", head).get("EMBEDS"):
+            return (text(), text())
         return (text(), text()) if i % 2 else (text(),)
 
     return MemoryRows([(*texts(i), answer(i)) for i in range(24)])

@@ -23,7 +23,8 @@ from fourstage.settings import PRIVATE_ENVIRONMENT, REPOSITORY, TAG
 
 FILE = REPOSITORY / "prefect.yaml"
 FLOWS = REPOSITORY / "flows"
-NO_DEPLOYMENT = {"__init__", "compare"}  # a comparison is asked for, never scheduled
+# A comparison is asked for, never scheduled; a search is what `finetune` begins with.
+NO_DEPLOYMENT = {"__init__", "compare", "search"}
 
 
 @pytest.fixture(scope="module", autouse=True)

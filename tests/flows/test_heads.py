@@ -30,7 +30,7 @@ def recipe(head: str) -> dict[str, Any]:
 
 
 def asked(person: Person, model: str, kind: str) -> Answer:
-    text = f"Which name comes first?\t{TEXT}" if kind == "extract" else TEXT
+    text = f"Which name comes first?\t{TEXT}" if kind in ("extract", "number") else TEXT
     return person.types("predict", f"{model}@champion", text, "--json")
 
 

@@ -22,12 +22,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 def handle(options: Namespace) -> int:
     """Print what changed, step by step."""
     from tasks.planning.plan import plan_recipe
+    from tasks.planning.trials import as_searched
     from tasks.store.artifacts import Store
     from tasks.store.steps import WAITS, PreviousArtifacts, look_ahead, why
 
     store = Store(home())
     previous = PreviousArtifacts(store)
-    plan = plan_recipe(options.recipe, options.overrides, options.smoke)
+    asked = (options.recipe, options.overrides, options.smoke)
+    plan, _ = as_searched(plan_recipe(*asked), *asked, store)
     if options.step is not None and options.step not in plan.steps:
         raise UnknownNameError("--step", options.step, "a step of this recipe", plan.steps)
     found = {

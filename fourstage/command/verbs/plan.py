@@ -30,14 +30,17 @@ def handle(options: Namespace) -> int:
     """Print each step with its state in the store, or every value of the recipe."""
     if options.resolved:
         return _print_resolved(options)
-    from tasks.planning.forecast import disk_bytes, stage_costs
+    from tasks.planning.forecast import disk_bytes, search_cost, stage_costs
     from tasks.planning.plan import plan_recipe
+    from tasks.planning.trials import as_searched
     from tasks.store.artifacts import Store
+    from tasks.store.step_names import stage_step
     from tasks.store.steps import PreviousArtifacts, look_ahead, why
 
     store = Store(home())
     previous = PreviousArtifacts(store)
-    plan = plan_recipe(options.recipe, options.overrides, options.smoke)
+    asked = (options.recipe, options.overrides, options.smoke)
+    plan, trials = as_searched(plan_recipe(*asked), *asked, store)
     prospects = list(look_ahead(list(plan.steps.values()), store))
     rows = [
         {
@@ -49,6 +52,14 @@ def handle(options: Namespace) -> int:
         for prospect in prospects
     ]
     costs = stage_costs(plan.recipe, prospects, previous)
+    if trials:
+        assert plan.recipe.search is not None
+        assert plan.recipe.finetune is not None
+        # The best trial is the stage, so training it costs nothing more.
+        costs = [cost for cost in costs if cost.stage != plan.recipe.finetune.name]
+        costs.append(search_cost(trials, store, previous))
+        told = f"{len(trials)} of {plan.recipe.search.trials} trials are not trained yet"
+        _insert_search(rows, stage_step(plan.recipe.finetune.name), told)
     disk = disk_bytes(plan.recipe, prospects, previous)
     if options.json:
         told = [asdict(cost) for cost in costs]
@@ -58,6 +69,15 @@ def handle(options: Namespace) -> int:
     if any(row["status"] != "reused" for row in rows):
         _print_costs(costs, disk)
     return 0
+
+
+def _insert_search(rows: list[dict[str, Any]], stage: str, told: str) -> None:
+    """Put the search before its stage, which waits for it, and so does all that comes after."""
+    place = next(i for i, row in enumerate(rows) if row["step"] == stage)
+    for row in rows[place:]:
+        if row["kind"] in ("stage", "measurement", "package", "evaluation"):
+            row |= {"status": "to be made", "why": ["waits for search"]}
+    rows.insert(place, {"step": "search", "kind": "search", "status": "to be made", "why": [told]})
 
 
 def _print_costs(costs: Sequence[Cost], disk: float) -> None:

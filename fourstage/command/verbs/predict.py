@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.command.options import add_json
-from fourstage.command.output import only_this_on_standard_output, print_line
-from fourstage.command.row_files import BATCH, Row, read_rows, written
-from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.command.output import only_this_on_standard_output, print_cells
+from fourstage.command.row_files import BATCH, Row, named, read_texts, written
+from fourstage.errors import RecipeError
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log, say
 
 LABEL, SCORE = "predicted_label", "predicted_score"  # the columns that --output adds
-ONE_CELL = str.maketrans("\t\n\r", "   ")
 Ask = Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]
 HELP = "ask a registered model about texts; prints tab-separated lines below a header"
 
@@ -100,19 +100,12 @@ def _batches(options: Namespace) -> Iterator[list[tuple[Row, list[str]]]]:
         while batch := [({}, [text]) for text in islice(texts, BATCH)]:
             yield batch
         return
-    for rows in read_rows(options.input):
-        for column in options.column:
-            if column not in rows[0]:
-                raise UnknownNameError(str(options.input), column, "a column of it", rows[0])
-        if taken := {LABEL, SCORE} & set(rows[0]):
+    for batch in read_texts(options.input, options.column):
+        if taken := {LABEL, SCORE} & set(batch[0][0]):
             raise RecipeError(
                 f"{options.input} has a column {min(taken)} already, which --output adds; rename it"
             )
-        yield [(row, [_text(row.get(column)) for column in options.column]) for row in rows]
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+        yield batch
 
 
 def _answers(
@@ -123,13 +116,14 @@ def _answers(
     for batch in batches:
         for (row, _), answer in zip(batch, ask([texts for _, texts in batch]), strict=True):
             number += 1
-            name = {"id": row["id"]} if "id" in row else {"row": number}
-            yield row, name | answer
+            yield row, named(row, number) | answer
         done(number)
 
 
 def _said(answer: dict[str, Any]) -> str | None:
-    """The label; of an answer that is none, the answer as JSON."""
+    """The label; of an answer that is none, the answer as JSON; or the vector."""
+    if vector := answer.get("vector"):
+        return json.dumps(vector)
     return answer.get("label") or answer.get("answer")
 
 
@@ -146,11 +140,11 @@ def _print(answers: Iterable[dict[str, Any]]) -> None:
     for number, answer in enumerate(answers):
         name, score = next(iter(answer)), answer["score"]
         if not number:
-            print_line(f"{name}\tlabel\tscore\terror")
+            print_cells((name, "label", "score", "error"))
         cells = (
             str(answer[name]),
             _said(answer) or "",
             "" if score is None else f"{score:.4f}",
             answer.get("error", ""),
         )
-        print_line("\t".join(cell.translate(ONE_CELL) for cell in cells))
+        print_cells(cells)

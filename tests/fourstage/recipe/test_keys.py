@@ -85,6 +85,8 @@ TASK = {
     "stage": "task",
     "corpora": {"rows": 0.5, "text": 0.5},
     "objectives": {"masked_lm": {"rate": 0.2}},
+    "gradual_unfreezing": {"epochs": 0.5},
+    "optimizer": {"adamw": {"decay": "slanted_triangular", "ratio": 20.0}},
     "budget": {"epochs": 2.5},
 }
 FINETUNE = {
@@ -93,12 +95,17 @@ FINETUNE = {
     "dataset": "rows",
     "overlap": "refuse",
     "head": {"sequence_classification": {"class_weights": "balanced"}},
+    "objectives": {"masked_lm": {"rate": 0.2, "weight": 0.5}},
+    "freeze": ["embeddings/*", "block_0/*"],
+    "r_drop": {"alpha": 2.0},
+    "fgm": {"epsilon": 0.5},
+    "lora": {"rank": 4, "alpha": 8.0, "targets": ["query", "key"], "dropout": 0.1},
     "budget": {"epochs": 2.5},
     "stop": {"patience": 3, "metric": "accuracy"},
     "select": {"metric": "accuracy", "split": "dev"},
 }
 OTHER_OPTIMIZERS = ("adafactor", "adagrad", "lamb", "sgd")
-GROUP = {"match": "embeddings/*", "peak_learning_rate": 1e-3, "weight_decay": 0.1, "freeze": True}
+GROUP = {"match": "embeddings/*", "peak_learning_rate": 1e-3, "weight_decay": 0.1}
 RULES = {"at_least": 0.1, "at_most": 0.8}
 BEYOND_SLICES = {"above": "cheap_baseline", "p50_at_most": 5.0, "p95_at_most": 10.0}
 TEST = {"margin": 0.1, "confidence": 0.9, "resamples": 500, "seed": 3}
@@ -123,6 +130,12 @@ WHOLE = {
         "slices": ["length"],
         "forgetting_on": ["text"],
         "probes": {"more": "accuracy"},
+    },
+    "search": {
+        "grid": {"batch_size": [8, 16]},
+        "metric": "accuracy",
+        "seeds": [1, 2],
+        "folds": 3,
     },
     "promote": {
         "model": "one",
@@ -164,13 +177,8 @@ REFUSED: list[dict[str, Any]] = [
     {"remedies": {"l2_sp": {"strength": 1.0, "samples": 5}}},
     {"remedies": {"rec_adam": {"pull": 1.0, "speed": 1.0, "midpoint": 5}}},
     {"remedies": {"replay": {"share": 0.1, "corpora": {"other": 1.0}}}},
-    *(
-        {"remedies": {name: {"rate": 0.1}}}
-        for name in ("distillation", "adapters", "low_rank", "gradual_unfreezing")
-    ),
+    *({"remedies": {name: {"rate": 0.1}}} for name in ("distillation", "adapters")),
     {"remedies": {"mixout": 0.1}},
-    {"remedies": {"freeze": ["embeddings/*"]}},
-    {"remedies": {"joint_objectives": {"masked_lm": {}}}},
     *({"optimizer": {name: ADAMW}} for name in OTHER_OPTIMIZERS),
     *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", *OTHER_OPTIMIZERS)),
     {"init": "folder:nowhere"},
@@ -182,6 +190,8 @@ REFUSED: list[dict[str, Any]] = [
         }
     },
     {"tokenizer": {"add_words": 5}},
+    {"gradual_unfreezing": {"share": 0.1}},
+    *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHER_OPTIMIZERS),
 ]
 TEXTS = (
     *("other", "more", "zzz", "roberta", "mini", "second", "papers/roberta"),

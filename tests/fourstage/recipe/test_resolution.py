@@ -70,6 +70,15 @@ def test_objectives_are_inherited_less_those_that_rows_cannot_feed(golden):
     assert "'next_sentence' is not inherited from stage domain" in golden.notes[0]
 
 
+@pytest.mark.parametrize("pairs", [True, False])
+def test_a_head_that_embeds_texts_needs_pairs(edit, pairs):
+    file = edit(r"head: \{.*", "head: {sentence_embedding: {}}")
+    sources = SOURCES | {"rows": SourceFacts(labelled=True, answers="number", pairs=pairs)}
+    with pytest.raises(RecipeError) as caught:  # golden's metrics are those of labels
+        resolve(load_recipe(file), sources)
+    assert ("sentence_embedding needs rows of two texts" in str(caught.value)) != pairs
+
+
 def test_budget_optimizer_and_batch_size_are_never_inherited(golden):
     budgets = [(stage.budget.unit, stage.budget.amount) for stage in golden.stages]
     assert budgets == [("steps", 100), ("tokens", 1_000_000), ("epochs", 2.5), ("epochs", 3)]
@@ -237,6 +246,70 @@ def test_a_turn_needs_a_share_of_the_updates(edit):
 def test_labels_do_not_alternate(edit):
     said = fault(edit("dataset: rows", "dataset: rows\n    alternate: true"))
     assert "stages[3].alternate: stage finetune has no 'alternate'" in said
+
+
+def test_a_head_may_have_an_objective_beside_it_and_inherits_none(edit, golden):
+    assert golden.finetune.objectives == {}
+    assert "objectives" not in stage_spec(golden.finetune)
+    beside = "dataset: rows\n    objectives: {masked_lm: {rate: 0.2, weight: 0.5}}"
+    resolved = resolve(load_recipe(edit("dataset: rows", beside)), SOURCES)
+    assert resolved.finetune.weights == {"masked_lm": 0.5}
+    assert stage_spec(resolved.finetune)["objectives"] == {
+        "masked_lm": {"rate": 0.2, "weight": 0.5}
+    }
+
+
+@pytest.mark.parametrize(
+    ("objective", "reason"),
+    [
+        ("next_sentence: {}", "next_sentence: not beside a head: it needs text that follows on"),
+        ("capitalization: {}", "capitalization: not beside a head: it reads the case of words"),
+        ("masked_lm: {unit: entity}", "masked_lm: not beside a head: rows are tokenised without"),
+        ("masked_ml: {}", "stages[3].objectives: 'masked_ml' is not an objective"),
+    ],
+)
+def test_an_objective_that_rows_can_not_feed_is_refused_beside_a_head(edit, objective, reason):
+    said = fault(edit("dataset: rows", f"dataset: rows\n    objectives: {{{objective}}}"))
+    assert reason in said
+
+
+TUNED = "dataset: rows\n    "
+
+
+@pytest.mark.parametrize(
+    ("written", "spec"),
+    [
+        ("freeze: [embeddings/*]", {"freeze": ["embeddings/*"]}),
+        ("gradual_unfreezing: {epochs: 1}", {"gradual_unfreezing": {"epochs": 1.0}}),
+        ("r_drop: {}", {"r_drop": {"alpha": 1.0}}),
+        ("fgm: {epsilon: 0.5}", {"fgm": {"epsilon": 0.5}}),
+        (
+            "lora: {rank: 4}",
+            {"lora": {"rank": 4, "alpha": 16.0, "targets": ["query", "value"], "dropout": 0.0}},
+        ),
+    ],
+)
+def test_what_of_the_network_is_trained_is_in_the_key_where_it_is_said(edit, golden, written, spec):
+    resolved = resolve(load_recipe(edit("dataset: rows", TUNED + written)), SOURCES)
+    ((key, value),) = spec.items()
+    assert stage_spec(resolved.finetune)[key] == value
+    assert key not in stage_spec(golden.finetune)
+    assert as_recipe(resolved)["stages"][-1][key] == value
+
+
+def test_tuning_that_means_nothing_is_refused(edit):
+    both = "lora: {}\n    gradual_unfreezing: {share: 0.1}"
+    assert "with lora the network's own layers never train" in fault(
+        edit("dataset: rows", TUNED + both)
+    )
+    said = fault(edit("objectives: .*", "objectives: {masked_lm: {}}\n    freeze: [block_0/*]"))
+    assert "stages[0].freeze: the network of this stage starts from random weights" in said
+    said = fault(edit("objectives: .*", "objectives: {masked_lm: {}}\n    fgm: {}"))
+    assert "stages[0].fgm: stage general has no 'fgm'" in said
+    ratio = "optimizer: {adamw: {ratio: 32}}"
+    assert "only `decay: slanted_triangular` has a ratio" in fault(
+        edit("dataset: rows", TUNED + ratio)
+    )
 
 
 def test_a_table_of_tasks_has_a_row_for_each_turn(edit, tmp_path):

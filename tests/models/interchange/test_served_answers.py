@@ -60,6 +60,10 @@ def number(first: str, second: str = "") -> str:
     return json.dumps(float(len(first) - len(second)))
 
 
+def closeness(first: str, second: str) -> str:
+    return json.dumps(len({*first.split()} & {*second.split()}) / 2)
+
+
 def labels(first: str, second: str = "") -> str:
     return written(f"has {word}" for word in WORDS[:3] if word in f"{first} {second}")
 
@@ -76,6 +80,7 @@ def longer(first: str, second: str) -> str:
 
 CASES = {
     "number": ("sequence_regression", {"symmetric": True}, number, 2),
+    "embedding": ("sentence_embedding", {}, closeness, 2),
     "label_set": ("multi_label_classification", {"threshold": 0.3}, labels, 1),
     "label": ("sequence_classification", {}, longer, 2),
     "extract": (
@@ -117,7 +122,11 @@ def trained(tmp_path_factory) -> dict[str, Path]:
 def served(trained, tmp_path_factory) -> dict[str, list[dict[str, Any]]]:
     """What a fresh process answers."""
     pairs = [{"text": a, "text_pair": b} for a, b in zip(*ASKED, strict=True)]
-    asked = [pairs if CASES[kind][3] == 2 else ASKED[0] for kind in trained]
+    singles = [{"text": text} for column in ASKED for text in column]
+    asked = [
+        [*pairs, *(singles if kind == "embedding" else [])] if CASES[kind][3] == 2 else ASKED[0]
+        for kind in trained
+    ]
     ran = subprocess.run(
         [sys.executable, "-I", "-c", PROGRAM, *(str(f / "model") for f in trained.values())],
         input=json.dumps(asked),
@@ -134,9 +143,9 @@ def test_the_served_model_answers_as_the_stage_does(trained, served, kind):
     columns = ASKED[: CASES[kind][3]]
     rows = Rows(columns, [""] * len(ASKED[0]), by_words=kind == "extract")
     expected = predict(trained[kind] / "stage", tokenizer(), rows)
-    found = served[kind]
+    found = served[kind][: len(expected)]
     assert len(found) == len(expected)
-    if kind == "number":
+    if kind in ("number", "embedding"):
         numbers = [float(answer.text) for answer in expected]
         np.testing.assert_allclose([each["number"] for each in found], numbers, rtol=1e-4)
         assert [json.loads(each["answer"]) for each in found] == [each["number"] for each in found]
@@ -152,10 +161,20 @@ def test_the_served_model_answers_as_the_stage_does(trained, served, kind):
             assert each["text"] in (None, passage[each["start"] or 0 : each["end"]])
 
 
+def test_a_single_text_is_answered_with_its_vector_and_a_pair_with_that_of_both(served, trained):
+    pairs, singles = np.split(served["embedding"], [len(ASKED[0])])
+    first, second = np.split(np.array([each["vector"] for each in singles]), 2)
+    np.testing.assert_allclose(np.linalg.norm(first, axis=-1), 1, rtol=1e-5)
+    numbers = [float(closeness(*row)) for row in zip(texts(0, 48), texts(1, 48), strict=True)]
+    low, high = min(numbers), max(numbers)
+    expected = low + (high - low) * (first * second).sum(axis=-1)
+    np.testing.assert_allclose([each["number"] for each in pairs], expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("kind", CASES)
 def test_in_this_process_it_answers_the_same(trained, served, kind):
     answers = load_text_model(trained[kind] / "package")(*ASKED[: CASES[kind][3]])
     if kind == "extract":
         assert [each["answer"] for each in answers] == [each["answer"] for each in served[kind]]
     else:
-        assert len(answers) == len(served[kind])
+        assert len(answers) == len(ASKED[0])

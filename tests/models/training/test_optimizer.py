@@ -14,6 +14,7 @@ from models.training.optimizer import (
     is_decayed,
     layer_depths,
     make_optimizer,
+    schedule,
 )
 from tests.models.training.memory import NETWORK, RULE
 
@@ -41,6 +42,18 @@ def test_the_learning_rate_follows_its_formula(decay, total, warmup):
     # 1 + cos cancels near the end: float32 resolves the rate to peak * 2^-24 there.
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=5e-4 * 2**-24)
     assert min(found) > 0
+
+
+def test_slanted_triangular_rates_follow_equation_3_of_ulmfit():
+    total, cut_frac, ratio, peak = 200, 0.1, 32, 0.01
+    cut = int(total * cut_frac)
+    settings = {"peak_learning_rate": peak, "warmup": cut_frac, "decay": "slanted_triangular"}
+    found = schedule({**RULE, **settings, "ratio": ratio}, total)
+    for t in range(total):
+        p = t / cut if t < cut else 1 - (t - cut) / (cut * (1 / cut_frac - 1))
+        expected = peak * (1 + p * (ratio - 1)) / ratio
+        assert float(found(t)) == pytest.approx(expected, rel=1e-5), t
+    assert float(found(0)) == pytest.approx(peak / ratio)
 
 
 def test_warmup_is_a_share_below_one_and_steps_from_one_on():

@@ -1,0 +1,188 @@
+"""Trials of a search: plans of the finetune stage with other settings, seeds and folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from fourstage.recipe.search import overrides_of, told
+from tasks.planning.layout import Plan, stage_settings
+from tasks.planning.plan import plan_recipe
+from tasks.store.artifacts import Artifact, Store
+from tasks.store.step_names import fold_step, measurement_step, stage_step, tokens_step
+from tasks.store.steps import Step, look_ahead
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
+    from fourstage.recipe.search import ResolvedSearch
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of the finetune stage.
+
+    Attributes:
+        name: The trial in words.
+        seed: Seed of fine-tuning.
+        fold: Number of the part of the training rows that is predicted, from 1; None: the dev rows
+            are.
+        plan: The recipe's plan with this trial's steps `train` and `measure`.
+    """
+
+    name: str
+    seed: int
+    fold: int | None
+    plan: Plan
+
+    @property
+    def train(self) -> str:
+        """Name of the step that trains the stage."""
+        return stage_step(_finetune(self.plan).name)
+
+    @property
+    def measure(self) -> str:
+        """Name of the step that predicts the rows that choose."""
+        return measurement_step(_finetune(self.plan).name)
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One combination of settings.
+
+    Attributes:
+        point: The settings, by place in the finetune stage.
+        plan: The recipe's plan with these settings.
+        trials: Its trials at each seed and fold.
+    """
+
+    point: Mapping[str, Any]
+    plan: Plan
+    trials: tuple[Trial, ...]
+
+
+def plan_search(
+    plan: Plan, recipe: str, overrides: Sequence[str], smoke: bool, seed: int | None = None
+) -> list[Combination]:
+    """Every combination of a recipe's search with its trials.
+
+    Args:
+        plan: The recipe's plan; all steps before the finetune stage are taken from it.
+        recipe: Name or path of the recipe.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        seed: Replaces the recipe's seed.
+    """
+    search = plan.recipe.search
+    assert search is not None, "a recipe with a search"
+    found = []
+    for point in search.points():
+        more = overrides_of(point, _finetune(plan).name)
+        tried = _with_finetune(plan, plan_recipe(recipe, (*overrides, *more), smoke, seed))
+        trials = (
+            _trial(tried, search, point, each, fold)
+            for each in search.seeds
+            for fold in (range(1, search.folds + 1) if search.folds else (None,))
+        )
+        found.append(Combination(point, tried, tuple(trials)))
+    return found
+
+
+def as_searched(
+    plan: Plan, recipe: str, overrides: Sequence[str], smoke: bool, store: Store
+) -> tuple[Plan, list[Plan]]:
+    """A recipe's plan with what its search chose, if all trials are finished.
+
+    Args:
+        plan: The recipe's plan, with or without a search.
+        recipe: Name or path of the recipe.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        store: The store.
+
+    Returns:
+        The plan; and if trials are left, the plan as written and theirs.
+    """
+    if plan.recipe.search is None:
+        return plan, []
+    combinations = plan_search(plan, recipe, overrides, smoke)
+    scores: list[list[float]] = []
+    left = []
+    for each in combinations:
+        scores.append([])
+        for trial in each.trials:
+            score = _score(trial, store)
+            if score is None:
+                left.append(trial.plan)
+            else:
+                scores[-1].append(score)
+    return (plan, left) if left else (combinations[best_of(scores)].plan, [])
+
+
+def _score(trial: Trial, store: Store) -> float | None:
+    """The score of a finished trial; None where it has to be trained."""
+    for prospect in look_ahead(list(trial.plan.steps.values()), store):
+        if prospect.step.name == trial.measure and isinstance(prospect.found, Artifact):
+            return prospect.found.facts["task_metric"]["value"]
+    return None
+
+
+def best_of(scores: Sequence[Sequence[float]]) -> int:
+    """Number of the combination with the highest mean score; of equal ones, the first.
+
+    Args:
+        scores: Of each combination, at its seeds and folds.
+    """
+    means = [fmean(of) for of in scores]
+    return means.index(max(means))
+
+
+def _with_finetune(plan: Plan, tried: Plan) -> Plan:
+    """A plan with another one's finetune stage and what follows from it."""
+    name = _finetune(tried).name
+    names = [stage_step(name), measurement_step(name)]
+    names += [step.name for step in tried.of_kind("package", "evaluation")]
+    steps = {**plan.steps, **{name: tried.steps[name] for name in names}}
+    return replace(plan, recipe=tried.recipe, steps=steps)
+
+
+def _trial(
+    plan: Plan, search: ResolvedSearch, point: Mapping[str, Any], seed: int, fold: int | None
+) -> Trial:
+    stage = replace(_finetune(plan), seed=seed)
+    train, measure = (plan.steps[of(stage.name)] for of in (stage_step, measurement_step))
+    given = {**train.given, "stage": stage}
+    # The loss on held-out text chooses nothing, so it is not measured.
+    measured = {**measure.settings, "metric": search.metric, "objective": None}
+    steps = {
+        train.name: replace(train, settings=stage_settings(stage), given=given),
+        measure.name: replace(measure, settings=measured),
+    }
+    if fold is not None and search.folds is not None:
+        steps = _on_fold(plan, stage, steps, fold, search.folds)
+    words = [told(point), f"seed {seed}", *([f"fold {fold}"] if fold else [])]
+    before = {name: step for name, step in plan.steps.items() if name not in steps}
+    trial = replace(plan, steps={**before, **steps})
+    return Trial(", ".join(words), seed, fold, trial)
+
+
+def _on_fold(
+    plan: Plan, stage: ResolvedStage, steps: Mapping[str, Step], fold: int, folds: int
+) -> dict[str, Step]:
+    """The steps of a trial with one part of the training rows in place of the dev rows."""
+    assert stage.dataset is not None
+    whole = tokens_step(stage.dataset)
+    usual = plan.steps[whole]
+    settings = {**usual.settings, "fold": [fold, folds]}
+    part = replace(usual, name=fold_step(whole, fold, folds), settings=settings)
+    read = {
+        name: replace(step, inputs={**step.inputs, whole: part.name})
+        for name, step in steps.items()
+    }
+    return {part.name: part, **read}
+
+
+def _finetune(plan: Plan) -> ResolvedStage:
+    assert plan.recipe.finetune is not None, "a recipe with a search has labels"
+    return plan.recipe.finetune

@@ -1,0 +1,81 @@
+"""The model people get for embeddings: a text in, its vector out; two texts in, their similarity.
+
+MLflow copies this file and `models/served`, under another name, beside the model and runs them
+there, so it may import nothing else of this project.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mlflow.models import set_model
+from mlflow.pyfunc.model import PythonModel, PythonModelContext
+from pydantic import BaseModel
+
+
+class Texts(BaseModel):
+    """A row.
+
+    Attributes:
+        text: A text.
+        text_pair: The text to compare it with; None to get the vector of the first.
+    """
+
+    text: str
+    text_pair: str | None = None
+
+
+class Prediction(BaseModel):
+    """The prediction for one row.
+
+    Attributes:
+        vector: The text's vector, of length 1: the dot product of two is their cosine. Only of a
+            row with one text.
+        number: The similarity of the two texts, in the units of the numbers learnt from.
+        answer: The number as JSON.
+        score: None; similarities have no probability.
+    """
+
+    vector: list[float] | None = None
+    number: float | None = None
+    answer: str | None = None
+    score: float | None = None
+
+
+class EmbeddingModel(PythonModel):
+    """A SavedModel with network and tokenizer."""
+
+    def load_context(self, context: PythonModelContext) -> None:
+        """Load the graph once; its variables exist only as long as the loaded object."""
+        import tensorflow
+        import tensorflow_text  # noqa: F401  registers the tokenizer's operations
+
+        self.loaded = tensorflow.saved_model.load(context.artifacts["saved_model"])
+        self.head = json.loads(Path(context.artifacts["head"]).read_text(encoding="utf-8"))
+
+    # MLflow reads the model's signature from these annotations.
+    def predict(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, context: PythonModelContext, model_input: list[Texts], params: dict | None = None
+    ) -> list[Prediction]:
+        """The vector of each single text, and the similarity of each pair."""
+        import tensorflow
+
+        from models.served.rows import row_answer
+
+        def of(rows: list[Texts], *columns: str) -> Any:
+            texts = [tensorflow.constant([getattr(row, name) for row in rows]) for name in columns]
+            return (self.loaded.serve if len(columns) == 2 else self.loaded.embed)(*texts).numpy()
+
+        single = [row for row in model_input if row.text_pair is None]
+        pairs = [row for row in model_input if row.text_pair is not None]
+        vectors = iter(of(single, "text").tolist() if single else ())
+        numbers = iter(of(pairs, "text", "text_pair") if pairs else ())
+        return [
+            {"vector": next(vectors), "score": None}
+            if row.text_pair is None
+            else row_answer("number", next(numbers), self.head)
+            for row in model_input
+        ]  # type: ignore[return-value]
+
+
+set_model(EmbeddingModel())

@@ -1,0 +1,135 @@
+"""Run the trials of a search and choose by the dev rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean, stdev
+from typing import Any
+
+from corpora.prepared import prepared_rows
+from fourstage.errors import RecipeError
+from fourstage.recipe.search import ResolvedSearch
+from fourstage.terminal import say
+from tasks.planning.trials import Combination, Trial, best_of, plan_search
+from tasks.run.recipe_run import RecipeRun
+from tasks.store.step_names import dataset_step
+from tasks.tracking.trial_runs import finish_trial
+
+
+def choose(
+    run: RecipeRun, recipe: str, overrides: Sequence[str], smoke: bool, seed: int | None = None
+) -> dict[str, Any]:
+    """Train every trial of the recipe's search and give the run the best settings.
+
+    Finished trials are reused, so a killed search goes on where it was. Test rows are not read.
+
+    Args:
+        run: A run of the recipe; its plan becomes that of the best settings.
+        recipe: Name or path of the recipe.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        seed: Replaces the recipe's seed.
+
+    Returns:
+        The table as plain JSON: ``metric``, ``rows``, ``seeds``, ``folds``, ``chosen`` and
+        ``points``, each with its ``settings``, ``scores`` and their ``mean`` and ``deviation``;
+        ``at_the_edge`` as `at_the_edge`.
+
+    Raises:
+        RecipeError: There are no dev rows to choose by.
+    """
+    search = run.plan.recipe.search
+    assert search is not None, "a recipe with a search"
+    _check_rows(run, search)
+    combinations = plan_search(run.plan, recipe, overrides, smoke, seed)
+    runs = [[_tried(run, trial) for trial in each.trials] for each in combinations]
+    scores = [
+        [_score(tried, trial) for tried, trial in zip(of, each.trials, strict=True)]
+        for of, each in zip(runs, combinations, strict=True)
+    ]
+    best = best_of(scores)
+    run.plan = combinations[best].plan
+    final = run.plan.recipe.finetune
+    assert final is not None
+    for number, (combination, of) in enumerate(zip(combinations, runs, strict=True)):
+        for trial, tried in zip(combination.trials, of, strict=True):
+            made = tried.made[trial.train]
+            if number == best and trial.seed == final.seed and trial.fold is None:
+                # It goes on, and is recorded as a stage.
+                run.made[trial.train], run.status[trial.train] = made, tried.status[trial.train]
+            else:
+                score = _score(tried, trial)
+                finish_trial(run.tracking, made.key, trial.name, search.metric, score)
+    return _table(search, combinations, scores)
+
+
+def _check_rows(run: RecipeRun, search: ResolvedSearch) -> None:
+    """Check that there are dev rows, before anything is trained."""
+    stage = run.plan.recipe.finetune
+    assert stage is not None
+    assert stage.dataset is not None
+    rows = prepared_rows(run.make(dataset_step(stage.dataset)).folder)
+    if not search.folds and not any(row.split == "dev" for row in rows):
+        raise RecipeError(
+            f"{run.plan.recipe.where}: search: {stage.dataset} has no dev rows to choose by; add"
+            " some to the source, or `folds: 5` for cross-validation on its training rows"
+        )
+
+
+def _tried(run: RecipeRun, trial: Trial) -> RecipeRun:
+    """Train and measure a trial beside the run, which keeps what it had."""
+    say(f"trial: {trial.name}")
+    own = {trial.train, trial.measure, *(trial.plan.steps.keys() - run.plan.steps.keys())}
+    before = {name: made for name, made in run.made.items() if name not in own}
+    tried = replace(run, plan=trial.plan, made=before, status=dict(run.status), pages={})
+    for name in (trial.train, trial.measure):
+        tried.make(name)
+    run.taken = tried.taken
+    for name in tried.made.keys() - own:  # what the stage reads; the next trial reads it, too
+        run.made[name], run.status[name] = tried.made[name], tried.status[name]
+    metric = trial.plan.steps[trial.measure].settings["metric"]
+    say(f"trial: {metric} {_score(tried, trial):.4f}")
+    return tried
+
+
+def _score(tried: RecipeRun, trial: Trial) -> float:
+    return tried.made[trial.measure].facts["task_metric"]["value"]
+
+
+def _table(
+    search: ResolvedSearch,
+    combinations: Sequence[Combination],
+    scores: Sequence[Sequence[float]],
+) -> dict[str, Any]:
+    points = [
+        {
+            "settings": dict(each.point),
+            "scores": list(of),
+            "mean": fmean(of),
+            "deviation": stdev(of) if len(of) > 1 else None,
+        }
+        for each, of in zip(combinations, scores, strict=True)
+    ]
+    best = best_of(scores)
+    return {
+        "metric": search.metric,
+        "rows": f"{search.folds} folds of the training rows" if search.folds else "dev rows",
+        "seeds": list(search.seeds),
+        "folds": search.folds,
+        "chosen": best,
+        "points": points,
+        "at_the_edge": at_the_edge(search.grid, combinations[best].point),
+    }
+
+
+def at_the_edge(grid: Mapping[str, Sequence[Any]], chosen: Mapping[str, Any]) -> dict[str, str]:
+    """Places whose chosen value is the ``smallest`` or ``largest`` of three or more numbers."""
+    found = {}
+    for place, values in grid.items():
+        if len(values) < 3 or not all(type(value) in (int, float) for value in values):
+            continue
+        for word, edge in (("smallest", min(values)), ("largest", max(values))):
+            if chosen[place] == edge:
+                found[place] = word
+    return found

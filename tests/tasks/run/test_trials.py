@@ -1,0 +1,39 @@
+"""The choice of a search."""
+
+from __future__ import annotations
+
+from tasks.planning.trials import best_of
+from tasks.reports.search_table import found, search_card, widen
+from tasks.run.trials import at_the_edge
+
+TABLE = {
+    "metric": "accuracy",
+    "rows": "dev rows",
+    "seeds": [1, 2],
+    "folds": None,
+    "chosen": 1,
+    "points": [
+        {"settings": {"batch_size": 8}, "scores": [0.5, 0.6], "mean": 0.55, "deviation": 0.07},
+        {"settings": {"batch_size": 16}, "scores": [0.7, 0.8], "mean": 0.75, "deviation": 0.07},
+    ],
+    "at_the_edge": {"batch_size": "largest"},
+}
+
+
+def test_the_highest_mean_wins_and_of_equal_ones_the_first():
+    assert best_of([[0.9, 0.1], [0.6, 0.6], [0.6, 0.6]]) == 1
+
+
+def test_a_value_at_the_end_of_three_or_more_numbers_is_told():
+    grid = {"a": (1, 2, 3), "b": (0.1, 0.2, 0.3), "c": (1, 2), "d": ("x", "y", "z"), "e": (1, 2, 3)}
+    chosen = {"a": 3, "b": 0.1, "c": 2, "d": "z", "e": 2}
+    assert at_the_edge(grid, chosen) == {"a": "largest", "b": "smallest"}
+
+
+def test_the_table_tells_what_was_chosen_and_each_seed():
+    said = "accuracy 0.7500 ± 0.0700 on the dev rows; the others 0.5500"
+    assert found(TABLE) == f"of 2 settings, batch_size 16 is best: {said}"
+    assert widen(TABLE) == "Best with the largest batch_size tried: try values beyond"
+    card = search_card(TABLE)
+    assert "| batch_size | accuracy | seed 1 | seed 2 |" in card
+    assert card.index("| 16 | 0.7500 ± 0.0700 | 0.7000 | 0.8000 |") < card.index("| 8 |")
