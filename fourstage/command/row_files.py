@@ -59,6 +59,8 @@ def read_rows(file: Path) -> Iterator[list[Row]]:
 def read_texts(file: Path, columns: Sequence[str]) -> Iterator[list[tuple[Row, list[str]]]]:
     """The rows of a file, in batches, each with its texts; a missing one is empty.
 
+    A list, as JSON lines and Parquet may have, is as many texts.
+
     Args:
         file: As for `read_rows`.
         columns: The columns with the texts.
@@ -70,7 +72,7 @@ def read_texts(file: Path, columns: Sequence[str]) -> Iterator[list[tuple[Row, l
         for column in columns:
             if column not in rows[0]:
                 raise UnknownNameError(str(file), column, "a column of it", rows[0])
-        yield [(row, [_text(row.get(column)) for column in columns]) for row in rows]
+        yield [(row, [t for name in columns for t in _texts(row.get(name))]) for row in rows]
 
 
 @contextmanager
@@ -103,8 +105,9 @@ def named(row: Row, number: int) -> Row:
     return {"id": row["id"]} if "id" in row else {"row": number}
 
 
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+def _texts(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return ["" if each is None else str(each) for each in values]
 
 
 def _suffix(file: Path, option: str) -> str:

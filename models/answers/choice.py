@@ -31,14 +31,14 @@ class Choice:
         metrics: ``accuracy``, 0-1.
         usual: Default metrics; the last one selects weights.
         is_class: Whether an answer is one of a few classes. A choice is not: its number means
-        is_served: Whether a model that answers so can be packaged and promoted.
             another text in each row.
+        is_served: Whether a model that answers so can be packaged and promoted.
     """
 
     metrics: ClassVar[Mapping[str, Metric]] = {"accuracy": _accuracy}
     usual: ClassVar[tuple[str, ...]] = ("accuracy",)
     is_class: ClassVar[bool] = False
-    is_served: ClassVar[bool] = False
+    is_served: ClassVar[bool] = True
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

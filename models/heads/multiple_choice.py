@@ -26,6 +26,7 @@ from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.served.choices import choice_shares
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -108,14 +109,17 @@ class MultipleChoice:
         """The head: a pooler if the network has none, dropout and one dense layer."""
         return _MultipleChoiceScorer(network, self.dropout)
 
+    def served(self) -> dict[str, Any]:
+        """Nothing that a served model has to know of the head."""
+        return {}
+
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:
         """The row's most likely choice; the details are the probabilities of all its choices."""
         (entry,) = outputs
-        logits = np.asarray(entry[keys.LOGITS], np.float64)[: len(rows.texts(row)) - 1]
-        shares = np.exp(logits - logits.max())
-        shares /= shares.sum()
+        logits = entry[keys.LOGITS][: len(rows.texts(row)) - 1]
+        shares = choice_shares(logits)
         return Answer(
             str(int(shares.argmax())),
             float(shares.max()),

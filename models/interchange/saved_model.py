@@ -7,6 +7,10 @@ With a head that embeds texts, also
 
     ``embed((B,) text)`` → (B, D) vectors of length 1
 
+With a head that chooses, in place of ``serve``
+
+    ``score((P,) text, (P,) choice)`` → (P,) logits, each of one choice with its text
+
 With a head that reads words, texts are cut into words and windows outside (`models.served`):
 
     ``count((W,) words)`` → (W,) tokens of each word
@@ -34,6 +38,7 @@ from models.catalogue import answers_name, literals
 from models.protocols import Tokenizer
 from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
+from models.served.choices import predict_choices
 from models.served.parts import predict_parts
 from models.served.spans import predict_spans
 from models.training.trained_stage import load_stage
@@ -118,6 +123,11 @@ def export_text_model(
     def serve_embedded(texts: Any, seconds: Any) -> Any:
         return scorer.numbers(embed(texts), embed(seconds))[1][:, None]
 
+    def score(texts: Any, choices: Any) -> Any:
+        features = framed(tokenizer, module(texts), module(choices), length, marks)
+        alone = {keys.CHOICE_MASK: features[keys.PADDING_MASK][:, :1]}
+        return predictions(features | alone)[keys.LOGITS][:, 0]
+
     def count(words: Any) -> Any:
         return tf.cast(module(words).row_lengths(), tf.int32)
 
@@ -139,6 +149,8 @@ def export_text_model(
             archive.add_endpoint("read", read_after, input_signature=[text, words])
         else:
             archive.add_endpoint("read", read, input_signature=[words])
+    elif settings["answers"] == "choice":
+        archive.add_endpoint("score", score, input_signature=[text, text])
     elif settings["embeds"]:
         archive.add_endpoint("embed", embed, input_signature=[text])
         archive.add_endpoint("serve", serve_embedded, input_signature=[text, text])
@@ -300,12 +312,14 @@ def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> t
 def load_text_model(folder: Path) -> Callable[..., Any]:
     """Load a served model: a function from texts, or two lists of texts, to answers.
 
+    With a head that chooses, the second list has the choices of each text.
+
     Args:
         folder: A folder that `export_text_model` wrote.
 
     Returns:
-        A function that returns what ``serve`` does, (B, N) float32; for a head that reads words,
-        what the functions of `models.served` do.
+        A function that returns what ``serve`` does, (B, N) float32; for a head that chooses or
+        reads words, what the functions of `models.served` do.
     """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the tokenizer's operations
@@ -317,6 +331,9 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
     def values(*texts: Sequence[str]) -> np.ndarray:
         return loaded.serve(*(tf.constant(list(column), tf.string) for column in texts)).numpy()
 
+    def score(*columns: Sequence[str]) -> np.ndarray:
+        return loaded.score(*map(tf.constant, columns)).numpy()
+
     def count(words: Any) -> np.ndarray:
         return loaded.count(tf.constant(words)).numpy()
 
@@ -324,6 +341,8 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
         found = loaded.read(*map(tf.constant, texts))
         return {name: value.numpy() for name, value in found.items()}
 
+    if head["answers"] == "choice":
+        return lambda *columns: predict_choices(list(zip(*columns, strict=True)), score)
     if not head["reads_words"]:
         return values
     if head["pairs"]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import GateRefused
 from fourstage.settings import home
@@ -31,6 +31,9 @@ from tasks.store.artifacts import Artifact, Store
 from tasks.store.registry_memory import CHAMPION, Version
 from tasks.tracking.connection import Tracking, connect
 from tasks.tracking.logged_files import verified
+
+if TYPE_CHECKING:
+    from corpora.prepared import PreparedRow
 
 
 def promotion_refused(
@@ -179,13 +182,17 @@ def _answers(
     rows = {row.id: row for row in prepared_rows(dataset.folder) if row.split == rules["split"]}
     if any(name not in rows for name in ids):
         return None
-    asked = [
-        row.text if row.text_pair is None else {"text": row.text, "text_pair": row.text_pair}
-        for row in (rows[name] for name in ids)
-    ]
+    asked = [_question(rows[name]) for name in ids]
     with verified(tracking, version.model_id) as folder:
         said = mlflow.pyfunc.load_model(str(folder)).predict(asked)
     return tuple(answer["label"] if "label" in answer else answer["answer"] for answer in said)
+
+
+def _question(row: PreparedRow) -> Any:
+    """A row as its model takes it: a text, or texts by name."""
+    if row.choices is not None:
+        return {"text": row.text, "choices": list(row.choices)}
+    return row.text if row.text_pair is None else {"text": row.text, "text_pair": row.text_pair}
 
 
 def _lineage_faults(tracking: Tracking, version: Version) -> list[str]:

@@ -13,7 +13,8 @@ from tasks.store.registry_memory import Version
 from tasks.tracking.connection import connect
 from tasks.tracking.logged_files import FilesLost, verified
 
-NOTHING = {"label": None, "score": None, "error": "empty text"}
+NOTHING = {"label": None, "score": None}
+CHOICES = ()  # number of texts: a text and as many choices as a row has
 # Optional imports of Keras, which tensorflow-text imports. Nothing here plots or fits, and they
 # take a quarter of the time that one prediction needs.
 UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
@@ -23,13 +24,14 @@ UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 def asking(
     model: str, for_vectors: bool = False
 ) -> Iterator[tuple[Version, Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]]]:
-    """Load a version. Yields it and a function that predicts rows of one text, or of two.
+    """Load a version. Yields it and a function that predicts rows of one text, two, or more.
 
     A prediction has a label, its score and all probabilities; another answer as JSON; or the vector
     of a single text.
 
-    Blank texts are not passed to the model: they get no label, and ``error`` gives the reason. A
-    single text with a tab is two texts for a model of pairs.
+    Blank texts and fewer than two choices are not passed to the model: their rows get no label, and
+    ``error`` gives the reason. A single text with tabs is several texts for a model that takes
+    them; blank choices at the end of a row are none.
 
     Args:
         model: ``NAME@alias`` or ``NAME/VERSION``.
@@ -63,25 +65,37 @@ def asking(
                 " the head sentence_embedding trains one"
             )
         schema = str(loaded.metadata.get_input_schema())
-        takes = (2,) if "text_pair: string (required)" in schema else (1,)
+        takes: tuple[int, ...] = (2,) if "text_pair: string (required)" in schema else (1,)
         if "text_pair: string (optional)" in schema:
             takes = (1, 2)
+        if "choices" in schema:
+            takes = CHOICES
 
         def ask(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
             asked = [_texts(row, takes, f"{version.name}/{version.number}") for row in rows]
-            whole = [row for row in asked if all(map(str.strip, row))]
-            said = iter(
-                loaded.predict(
-                    [row[0] for row in whole]
-                    if takes == (1,)
-                    else [dict(zip(("text", "text_pair"), row, strict=False)) for row in whole]
-                )
-            )
-            return [
-                dict(next(said)) if all(map(str.strip, row)) else dict(NOTHING) for row in asked
-            ]
+            faults = [_fault(row, takes) for row in asked]
+            whole = [row for row, fault in zip(asked, faults, strict=True) if not fault]
+            said = iter(loaded.predict([_question(row, takes) for row in whole]))
+            return [NOTHING | {"error": fault} if fault else dict(next(said)) for fault in faults]
 
         yield version, ask
+
+
+def _question(texts: Sequence[str], takes: tuple[int, ...]) -> Any:
+    """A row as the model takes it."""
+    if takes == CHOICES:
+        return {"text": texts[0], "choices": list(texts[1:])}
+    return texts[0] if takes == (1,) else dict(zip(("text", "text_pair"), texts, strict=False))
+
+
+def _fault(texts: Sequence[str], takes: tuple[int, ...]) -> str | None:
+    """Why a row can't be asked; None if it can."""
+    blank = [not text.strip() for text in texts]
+    if takes != CHOICES or blank[0]:
+        return "empty text" if any(blank) else None
+    if len(texts) < 3:
+        return "fewer than two choices"
+    return "empty choice" if any(blank) else None
 
 
 def _texts(row: Sequence[str], takes: tuple[int, ...], model: str) -> Sequence[str]:
@@ -90,6 +104,11 @@ def _texts(row: Sequence[str], takes: tuple[int, ...], model: str) -> Sequence[s
     Raises:
         RecipeError: There are more or fewer.
     """
+    if takes == CHOICES:
+        texts = row[0].split("\t") if len(row) == 1 else list(row) or [""]
+        while len(texts) > 1 and not texts[-1].strip():
+            texts.pop()
+        return texts
     if len(row) == 1 and not row[0].strip():
         return ("",) * takes[-1]
     if len(row) == 1 and 2 in takes and row[0].count("\t") == 1:

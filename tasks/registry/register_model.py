@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
@@ -38,6 +38,7 @@ MODEL_CODE = {
     "spans": "spans_model.py",
     "number": "rows_model.py",
     "label_set": "rows_model.py",
+    "choice": "choices_model.py",
 }
 PAIRS_CODE = "pairs_model.py"
 EMBEDDING_CODE = "embedding_model.py"
@@ -157,7 +158,9 @@ def save_text_model(
         artifact["uri"] = artifact["path"]
     # Not by `save_model`, which would predict on it and load TensorFlow into this process.
     example = EXAMPLES.get(language, EXAMPLES["en"])
-    shown = {"text": example, "text_pair": example} if head["pairs"] else example
+    shown: Any = {"text": example, "text_pair": example} if head["pairs"] else example
+    if head["answers"] == "choice":
+        shown = {"text": example, "choices": [example, example]}
     _save_example(described, [shown], str(folder))
     described.save(str(folder / "MLmodel"))
 

@@ -128,7 +128,8 @@ def _latency(package: Input, rows: Sequence[Any]) -> dict[str, float]:
 
     model = load_text_model(package.folder)
     calls = [
-        [[row.text]] if row.text_pair is None else [[row.text], [row.text_pair]] for row in rows
+        [[part] for part in (row.text, row.text_pair, row.choices) if part is not None]
+        for row in rows
     ]
     calls = [calls[i % len(calls)] for i in range(LATENCY_CALLS)]
     for texts in calls[:10]:

@@ -8,7 +8,7 @@ import pytest
 
 from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
-from fourstage.command.row_files import SUFFIXES, read_rows, written
+from fourstage.command.row_files import SUFFIXES, read_rows, read_texts, written
 from fourstage.errors import ContractViolation
 
 
@@ -58,6 +58,21 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path, suffix: str):
     read = [row for batch in batches for row in batch]
     missing = "" if suffix in (".csv", ".tsv") else None
     assert read == [row | {"score": row["score"] or missing} for row in rows]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_a_list_is_as_many_texts(tmp_path: Path, suffix: str):
+    file = tmp_path / f"rows{suffix}"
+    rows = [
+        {"text": "a", "choices": ["b", "c"], "more": "d"},
+        {"text": None, "choices": ["b"], "more": "d"},
+        {"text": "a", "choices": [], "more": None},
+    ]
+    with written(file, {}) as writer:
+        writer.write(rows)
+    (batch,) = read_texts(file, ["text", "choices", "more"])
+    assert [texts for _, texts in batch] == [["a", "b", "c", "d"], ["", "b", "d"], ["a", ""]]
+    assert [row for row, _ in batch] == rows
 
 
 def test_an_interruption_leaves_nothing_and_the_old_file_as_it_was(tmp_path: Path):

@@ -29,7 +29,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "text",
         nargs="*",
         metavar="TEXT",
-        help="texts, or pairs with a tab between them; by default the lines of standard input",
+        help="texts, or with tabs between them pairs, or a text and its choices; by default the"
+        " lines of standard input",
     )
     parser.add_argument(
         "--input", type=Path, metavar="FILE", help="rows in csv, tsv, jsonl or parquet, any number"
@@ -38,7 +39,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--column",
         metavar="NAME",
         action="append",
-        help="the column of --input with the texts; twice for a model of pairs",
+        help="the column of --input with the texts; twice for a model of pairs; for choices that of"
+        " the text, then one for each choice or one with lists of them",
     )
     parser.add_argument(
         "--output",
