@@ -118,7 +118,7 @@ class Ledger:
             reason = part_settings.misfit(setting, value)
             if reason:
                 self.fault(f"{path}.{key}", reason)
-            elif setting.choices and value not in setting.choices:
+            elif setting.choices and isinstance(value, str) and value not in setting.choices:
                 self.faults.append(
                     UnknownNameError(
                         f"{where}: {path}.{key}", str(value), f"a value of {key!r}", setting.choices

@@ -70,6 +70,17 @@ class RowPredictor:
         Args:
             go_on: Called after each batch; may raise to stop.
         """
+        outputs = self.outputs(go_on)
+        return [self._head.answer(self._rows, row, own) for row, own in enumerate(outputs)]
+
+    def outputs(
+        self, go_on: Callable[[], None] = lambda: None
+    ) -> list[list[Mapping[str, np.ndarray]]]:
+        """The scorer's predictions for each entry of each row, from which the head answers.
+
+        Args:
+            go_on: Called after each batch; may raise to stop.
+        """
         found: dict[int, Mapping[str, np.ndarray]] = {}
         for k, batch in enumerate(self._feed.iterate()):
             for name in self._head.targets:
@@ -85,7 +96,7 @@ class RowPredictor:
         outputs: list[list[Mapping[str, np.ndarray]]] = [[] for _ in range(len(self._rows))]
         for example, row in enumerate(rows_of(self._feed.feeds[0].index.entries)):
             outputs[row].append(found[example])
-        return [self._head.answer(self._rows, row, own) for row, own in enumerate(outputs)]
+        return outputs
 
 
 def rows_of(entries: np.ndarray) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -25,6 +25,8 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 ANSWERS = "label_set"
+THRESHOLD = "threshold"
+THRESHOLDS = ("dev",)  # what it may be instead of a number
 
 
 class MultiLabelClassification:
@@ -35,7 +37,8 @@ class MultiLabelClassification:
 
     Args:
         context: The stage's constants, with label names.
-        threshold: A label is predicted if its probability is above this, between 0 and 1.
+        threshold: A label is predicted if its probability is above this, between 0 and 1; ``dev``
+            for the one that is best on the dev rows (0.5 until training ends).
         dropout: Dropout rate of the pooled vector, 0-1.
 
     Raises:
@@ -49,7 +52,8 @@ class MultiLabelClassification:
     prepares = PREPARES
     targets = (keys.SET_LABELS,)
 
-    def __init__(self, context: Context, *, threshold: float = 0.5, dropout: float = 0.1):
+    def __init__(self, context: Context, *, threshold: float | str = 0.5, dropout: float = 0.1):
+        threshold = 0.5 if threshold in THRESHOLDS else float(threshold)
         if not 0 < threshold < 1:
             raise RecipeError(
                 "head.multi_label_classification.threshold: expected a probability between 0 and "
@@ -99,15 +103,33 @@ class MultiLabelClassification:
 
         The probability of the set takes labels as independent.
         """
-        (entry,) = outputs
-        shares = np.asarray(entry[keys.PROBABILITIES], np.float64)
+        shares = _shares(outputs)
         chosen = shares > self.threshold
         names = self.context.label_names
         return Answer(
-            written(name for name, there in zip(names, chosen, strict=True) if there),
+            self._said(chosen),
             float(np.where(chosen, shares, 1 - shares).prod()),
             dict(zip(names, shares.tolist(), strict=True)),
         )
+
+    def thresholds(
+        self, rows: TokenisedRows, outputs: Sequence[Sequence[Mapping[str, np.ndarray]]]
+    ) -> Iterator[tuple[float, list[str]]]:
+        """Thresholds from .01 to .99, each with the answers to all rows under it."""
+        shares = np.array([_shares(own) for own in outputs])
+        for percent in range(1, 100):
+            chosen = shares > percent / 100
+            yield percent / 100, [self._said(row) for row in chosen]
+
+    def _said(self, chosen: np.ndarray) -> str:
+        names = self.context.label_names
+        return written(name for name, there in zip(names, chosen, strict=True) if there)
+
+
+def _shares(outputs: Sequence[Mapping[str, np.ndarray]]) -> np.ndarray:
+    """(N,) probabilities of the labels of a row, which is one entry."""
+    (entry,) = outputs
+    return np.asarray(entry[keys.PROBABILITIES], np.float64)
 
 
 def _check(rows: TokenisedRows) -> None:

@@ -14,7 +14,7 @@ Reference:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -42,6 +42,8 @@ CHOOSES = 2
 PREPARES = False
 ANSWERS = "extract"
 READS_WORDS = True
+THRESHOLD = "no_answer_threshold"
+NO_ANSWER_THRESHOLDS = ("dev",)  # what it may be instead of a number
 
 NOT_A_WORD = -1e4  # logit of a slot without a word
 
@@ -52,8 +54,9 @@ class SpanExtraction:
     Args:
         context: The stage's constants.
         longest_answer: Words of the longest answer.
-        no_answer_threshold: Nats by which "no answer" must score higher than the best answer. If
-            every training question has an answer, every question gets one.
+        no_answer_threshold: Nats by which "no answer" must score higher than the best answer;
+            ``dev`` for the number that is best on the dev rows (0 until training ends). If every
+            training question has an answer, every question gets one.
         dropout: Dropout rate of the word vectors, 0-1.
         stride: Tokens from the start of a window to that of the next; None for half a window.
 
@@ -72,7 +75,7 @@ class SpanExtraction:
         context: Context,
         *,
         longest_answer: int = 30,
-        no_answer_threshold: float = 0.0,
+        no_answer_threshold: float | str = 0.0,
         dropout: float = 0.0,
         stride: int | None = None,
     ):
@@ -83,7 +86,9 @@ class SpanExtraction:
             )
         self.context = context
         self.longest_answer = longest_answer
-        self.no_answer_threshold = no_answer_threshold
+        self.no_answer_threshold = (
+            0.0 if no_answer_threshold in NO_ANSWER_THRESHOLDS else float(no_answer_threshold)
+        )
         self.dropout = dropout
         self.passages = Passages(context, stride)
 
@@ -141,6 +146,36 @@ class SpanExtraction:
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:
         """The best part of the passage, or none; the details have the score of "no answer"."""
+        best, probability, ahead = self._best(rows, row, outputs, self.no_answer_threshold)
+        return Answer(_said(best), probability, {"no_answer": ahead})
+
+    def thresholds(
+        self, rows: TokenisedRows, outputs: Sequence[Sequence[Mapping[str, np.ndarray]]]
+    ) -> Iterator[tuple[float, list[str]]]:
+        """Thresholds between "never an answer" and "always", with the answers to all rows.
+
+        They lie halfway between rows, a hundred at most (SQuAD 2.0's script tries every row).
+        """
+        found = [self._best(rows, row, own, np.inf) for row, own in enumerate(outputs)]
+        said = [_said(best) for best, _, _ in found]
+        if not self.context.label_names:  # every question gets an answer
+            yield 0.0, said
+            return
+        ahead = np.array([nats for _, _, nats in found])
+        steps = np.unique(np.quantile(ahead, np.linspace(0, 1, 100), method="nearest"))
+        middles = (steps[1:] + steps[:-1]) / 2
+        for threshold in [float(steps[0]) - 1.0, *middles.tolist(), float(steps[-1])]:
+            none = (ahead > threshold).tolist()
+            yield threshold, ["[]" if no else part for no, part in zip(none, said, strict=True)]
+
+    def _best(
+        self,
+        rows: TokenisedRows,
+        row: int,
+        outputs: Sequence[Mapping[str, np.ndarray]],
+        threshold: float,
+    ) -> tuple[list[list[Any]], float, float]:
+        """What `best_part` finds in a row."""
         windows = self.passages.windows(rows, row)
         text = rows.passage(row)
         places = word_spans(text)
@@ -153,16 +188,19 @@ class SpanExtraction:
             )
             found.append((words, starts, ends))
         settings = self.served()
-        best, probability, ahead = best_part(
+        return best_part(
             found,
             most_context(windows, len(places)),
             places,
             text,
             longest=settings["longest_answer"],
-            threshold=settings["no_answer_threshold"],
+            threshold=threshold,
             may_be_nothing=settings["may_be_nothing"],
         )
-        return Answer(json.dumps(best, ensure_ascii=False), probability, {"no_answer": ahead})
+
+
+def _said(best: list[list[Any]]) -> str:
+    return json.dumps(best, ensure_ascii=False)
 
 
 class _SpanExtractionScorer(ScorerLayer):

@@ -50,6 +50,7 @@ from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.optimizer import LayerwiseAdamW, make_optimizer
 from models.training.precision import resolve_precision
+from models.training.dev_threshold import dev_threshold
 from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
@@ -207,6 +208,9 @@ class _Run:
             self.optimizer.begin_at(self.thawing.starts())
         self.selection = make_selection(
             job, self.network, self.objectives, self.scorers, self.context, self.tasks
+        )
+        self.threshold = dev_threshold(
+            job, self.network, self.objectives, self.scorers, self.context
         )
         self.state = _State()
         self.means = Means()
@@ -621,6 +625,15 @@ class _Run:
         for update in self.low_rank:
             update.merge()
         write_weights(self.job, self.folder, self.network, self.scorers)
+        chosen = {}
+        if self.threshold is not None:
+            value, score = self.threshold.choose()
+            chosen[self.threshold.setting] = value
+            metrics["threshold"] = {
+                "value": value,
+                "metric": self.threshold.metric,
+                "score": score,
+            }
         write_settings(
             self.job,
             self.folder,
@@ -628,6 +641,7 @@ class _Run:
             tasks=self.tasks,
             history=state.history,
             metrics=metrics,
+            chosen=chosen,
         )
         return Outcome(
             state.step,

@@ -87,6 +87,7 @@ def write_settings(
     tasks: Mapping[str, int],
     history: Sequence[Mapping[str, float]],
     metrics: Mapping[str, Any],
+    chosen: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a trained stage's configuration, history and metrics.
 
@@ -97,6 +98,7 @@ def write_settings(
         tasks: {task: its number}.
         history: Metric rows.
         metrics: Plain JSON.
+        chosen: The head's settings that training has chosen.
     """
     config = {
         "stage": job.stage.kind,
@@ -110,7 +112,7 @@ def write_settings(
             name: {key: value for key, value in settings.items() if key != TEACHER}
             for name, settings in job.stage.objectives.items()
         },
-        "head": None if job.stage.head is None else {job.stage.head: dict(job.stage.head_settings)},
+        "head": job.stage.head and {job.stage.head: {**job.stage.head_settings, **(chosen or {})}},
         "label_names": list(job.label_names),
         "markings": list(job.markings),
         "tasks": dict(tasks),

@@ -62,6 +62,15 @@ def test_the_labels_above_the_threshold_are_the_answer(threshold, said, probabil
     assert answer.details == {"delay": 0.9, "price": 0.2, "refund": 0.6}
 
 
+def test_the_thresholds_on_offer_come_with_what_the_head_answers_under_them():
+    outputs = [[{"probabilities": np.array(shares)}] for shares in ([0.9, 0.2, 0.6], [0.1, 0, 1])]
+    offered = dict(MultiLabelClassification(CONTEXT, threshold="dev").thresholds(ROWS, outputs))
+    assert len(offered) == 99
+    for threshold, said in offered.items():
+        head = MultiLabelClassification(CONTEXT, threshold=threshold)
+        assert said == [head.answer(ROWS, row, own).text for row, own in enumerate(outputs)]
+
+
 @pytest.mark.parametrize("threshold", [0.0, 1.0, -1.0, float("nan")])
 def test_a_threshold_that_decides_nothing_is_refused(threshold):
     with pytest.raises(RecipeError, match="between 0 and 1"):

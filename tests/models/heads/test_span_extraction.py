@@ -80,6 +80,31 @@ def test_no_answer_wins_if_it_scores_higher_by_more_than_the_threshold():
     assert json.loads(said(always, 0, nothing).text) == [[2, "big $5"]]
 
 
+class Copies(Texts):
+    """The first text, again and again."""
+
+    def passage(self, i):
+        return TEXTS[0]
+
+
+@pytest.mark.parametrize("names", [("no_answer",), ()])
+def test_the_thresholds_on_offer_come_with_what_the_head_answers_under_them(names):
+    context = replace(CONTEXT, label_names=names)
+    rows = Copies([ROWS.rows[0]] * 4, [[1] * 5] * 4)
+    logits = [(0, 4), (6, 4), (1, 9), (1, 8)]  # "no answer" starts here, the answer ends there
+    outputs = [
+        [{"start_logits": np.array([a, 0, 5, 0, 0, 0]), "end_logits": np.array([a, 0, 0, 0, b, 0])}]
+        for a, b in logits
+    ]
+    offered = dict(SpanExtraction(context, no_answer_threshold="dev").thresholds(rows, outputs))
+    assert len(offered) == (5 if names else 1)
+    counts = [texts.count("[]") for _, texts in sorted(offered.items())]
+    assert counts == ([4, 3, 2, 1, 0] if names else [0])
+    for threshold, texts in offered.items():
+        head = SpanExtraction(context, no_answer_threshold=threshold)
+        assert texts == [head.answer(rows, row, own).text for row, own in enumerate(outputs)]
+
+
 def test_the_least_no_answer_of_all_windows_counts_and_a_word_only_where_it_has_most_context():
     first = ([1, 0, 0, 0, 0, 9], [1, 0, 0, 0, 0, 9])  # its last word has more context later
     second = ([8, 0, 0, 7, 0, 0], [8, 0, 0, 0, 7, 0])
