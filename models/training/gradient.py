@@ -44,13 +44,13 @@ from models.training.assembly import (
     check_tasks,
     number_tasks,
 )
+from models.training.dev_threshold import dev_threshold
 from models.training.duration import Duration, duration
 from models.training.freezing import freeze, thawing
 from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
 from models.training.optimizer import LayerwiseAdamW, make_optimizer
 from models.training.precision import resolve_precision
-from models.training.dev_threshold import dev_threshold
 from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
