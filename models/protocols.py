@@ -122,6 +122,10 @@ class Tokenizer(Protocol):
         """(n,) bool: whether a token starts a unit (a word, or one CJK character)."""
         ...
 
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer's files to `folder`, from which its class's ``load`` reads them."""
+        ...
+
     def module(self) -> Any:
         """A ``tf.Module`` with ``__call__((B,) string) -> RaggedTensor (B, n) int32``, or None."""
         ...

@@ -139,6 +139,7 @@ def read(name: str) -> Read:
         ),
         ("fewrel", {None: 11_200}, {}),
         ("mcl_wic", {"train": 8000, "dev": 1000, "test": 1000}, {}),
+        ("mcl_wic_zh", {None: 1000}, {}),
         ("thucnews_titles", {"train": 10_000, "test": 10_000}, {}),
     ],
 )
@@ -199,6 +200,7 @@ def test_labels_have_the_names_that_the_source_gives():
     assert set(read("fewrel").names(None).values()) == {700}
     for split, half in (("train", 4000), ("dev", 500), ("test", 500)):
         assert read("mcl_wic").names(split) == {"same": half, "different": half}
+    assert read("mcl_wic_zh").names(None) == {"same": 500, "different": 500}
     assert read("evidence_inference").names("train") == {
         "no difference": 1806,
         "increased": 978,
