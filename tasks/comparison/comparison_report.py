@@ -22,6 +22,9 @@ def headline(table: Table) -> str:
     metric = table["metrics"][0]
     scored = [recipe for recipe in table["recipes"] if metric in recipe["metrics"]]
     best = max(scored, key=lambda recipe: recipe["metrics"][metric]["mean"])
+    if not table["baselines"]:
+        mean = best["metrics"][metric]["mean"]
+        return f"{best['name']} has the highest {metric}, {mean:.3f}."
     cheap = table["baselines"][0]
     judged = {
         (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
@@ -201,7 +204,7 @@ def plot(table: Table) -> bytes:
         )
         spots = [place + 0.18] * len(score["values"])
         scores.plot(score["values"], spots, "o", color="C1", markersize=4, alpha=0.8)
-    for rival, style in zip(table["baselines"], ("--", ":"), strict=True):
+    for rival, style in zip(table["baselines"], ("--", ":"), strict=False):
         scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
     scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
     dots = "pre-trainings" if metric == PROBE_MEAN else "seeds"

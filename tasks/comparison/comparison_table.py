@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourstage.digests import digest
-from models.evaluation.baseline import CHEAP, MAJORITY
+from models.evaluation.rivals import names_of
 from tasks.comparison.contests import PROBE_MEAN, contests_of
 from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.registry.gate import BASELINE
@@ -42,13 +42,15 @@ def judge(
     """
     from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES
 
-    declared = [
-        (CHEAP if candidate == BASELINE else candidate, CHEAP if other == BASELINE else other)
-        for candidate, other in contrasts
-    ]
-    contests = contests_of({entry.name: runs[entry.name] for entry in entries}, declared)
     a_run = runs[entries[0].name][0]
     recipe, facts = a_run.plan.recipe, a_run.scores
+    kinds = [facts["answers"]] if facts else []
+    cheap, majority = names_of([*kinds, *(["label"] if recipe.probes else [])])
+    declared = [
+        (cheap if candidate == BASELINE else candidate, cheap if other == BASELINE else other)
+        for candidate, other in contrasts
+    ]
+    contests = contests_of({entry.name: runs[entry.name] for entry in entries}, declared, cheap)
     recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
     probed = contests.get(PROBE_MEAN)
     labelled = next((found for name, (_, found) in contests.items() if name != PROBE_MEAN), None)
@@ -71,7 +73,7 @@ def judge(
         "power": POWER,
         "resamples": RESAMPLES,
         "recipes": recipes,
-        "baselines": _baselines(entries, runs, contests),
+        "baselines": _baselines({cheap: "baseline", majority: "majority"}, entries, runs, contests),
         "differences": {
             metric: [asdict(difference) for difference in found.differences]
             for metric, (_, found) in contests.items()
@@ -122,19 +124,23 @@ def comparison_digest(
 
 
 def _baselines(
-    entries: Sequence[Entry], runs: Mapping[str, Sequence[SeedRun]], contests: Mapping[str, Any]
+    called: Mapping[str, str],
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[SeedRun]],
+    contests: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """Scores of the baselines, which are the same for every recipe that has them."""
     found = []
-    for rival, told in ((CHEAP, "baseline"), (MAJORITY, "majority")):
+    for rival, told in called.items():
         parts = {}
         for metric, (on, _) in contests.items():
             a_run = next(
                 runs[entry.name][0] for entry in entries if on[0].step in runs[entry.name][0].made
             )
-            parts[metric] = {
-                each.name: a_run.made[each.step].facts[told][each.metric] for each in on
-            }
+            scores = {each: a_run.made[each.step].facts[told] for each in on}
+            if not all(scores.values()):  # a project's own kind of answer has no baseline
+                return []
+            parts[metric] = {each.name: score[each.metric] for each, score in scores.items()}
         means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
         found.append({"name": rival, "metrics": means, "parts": parts})
     return found

@@ -15,7 +15,6 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models.answers.label import Label
 from models.catalogue import answers_of
-from models.evaluation.baseline import CHEAP
 from tasks.comparison.participants import SeedRun
 from tasks.store.predictions import PREDICTIONS
 from tasks.store.step_names import probe_step, stage_step
@@ -46,7 +45,7 @@ class DataSet:
 
 
 def contests_of(
-    runs: Runs, contrasts: Sequence[tuple[str, str]]
+    runs: Runs, contrasts: Sequence[tuple[str, str]], cheap: str
 ) -> dict[str, tuple[list[DataSet], Contest]]:
     """Test each score: its datasets and its contest, by the score's name, main score first.
 
@@ -54,6 +53,7 @@ def contests_of(
         runs: Runs of each recipe, by its name.
         contrasts: (candidate, reference) by name. A contrast is skipped for scores that one of the
             two lacks.
+        cheap: Name of the cheap baseline.
 
     Raises:
         RecipeError: The runs were not evaluated on the same rows.
@@ -66,7 +66,7 @@ def contests_of(
             DataSet(name, Label(), metric, probe_step(name))
             for name, metric in recipe.probes.items()
         ]
-        found[PROBE_MEAN] = on, _contest(on, probed, contrasts)
+        found[PROBE_MEAN] = on, _contest(on, probed, contrasts, cheap)
     plan = next(iter(runs.values()))[0].plan
     first, *others = (of[0].plan.recipe for of in runs.values())
     head, dataset = (s.head, s.dataset) if (s := first.finetune) else (None, None)
@@ -74,7 +74,7 @@ def contests_of(
         if head and dataset and all(metric in other.metrics for other in others):
             answers = answers_of(head, plan.folders)
             on = [DataSet(dataset, answers, metric, "evaluation")]
-            found[metric] = on, _contest(on, runs, contrasts)
+            found[metric] = on, _contest(on, runs, contrasts, cheap)
     return found
 
 
@@ -85,13 +85,15 @@ def _pretrainings(runs: Sequence[SeedRun]) -> list[SeedRun]:
     return list({run.made[stage_step(stage.name)].key: run for run in runs}.values())
 
 
-def _contest(on: Sequence[DataSet], runs: Runs, contrasts: Sequence[tuple[str, str]]) -> Contest:
+def _contest(
+    on: Sequence[DataSet], runs: Runs, contrasts: Sequence[tuple[str, str]], cheap: str
+) -> Contest:
     from models.evaluation.comparison import Contender, contest
 
-    answers = [_answers(data_set, runs) for data_set in on]
+    answers = [_answers(data_set, runs, cheap) for data_set in on]
     contenders = []
-    if all(CHEAP in said for _, said in answers):
-        contenders.append(Contender(CHEAP, [said[CHEAP] for _, said in answers], random=False))
+    if all(cheap in said for _, said in answers):
+        contenders.append(Contender(cheap, [said[cheap] for _, said in answers], random=False))
     contenders += [
         Contender(name, [said[name] for _, said in answers], _starts(of))
         for name, of in runs.items()
@@ -113,7 +115,9 @@ def _starts(runs: Sequence[SeedRun]) -> tuple[str, ...]:
     return ()
 
 
-def _answers(on: DataSet, runs: Runs) -> tuple[AnsweredRows, dict[str, list[list[str]]]]:
+def _answers(
+    on: DataSet, runs: Runs, cheap: str
+) -> tuple[AnsweredRows, dict[str, list[list[str]]]]:
     """The rows, and the predictions of each contender, (runs, rows)."""
     from models.evaluation.comparison import AnsweredRows
 
@@ -122,7 +126,7 @@ def _answers(on: DataSet, runs: Runs) -> tuple[AnsweredRows, dict[str, list[list
     _check_same_rows(on, tables, first)
     rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(first["text"]))
     said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
-    rival = {CHEAP: [first["baseline"]]} if "baseline" in first else {}
+    rival = {cheap: [first["baseline"]]} if "baseline" in first else {}
     return rows, {**rival, **said}
 
 

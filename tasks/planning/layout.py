@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError
 from models.catalogue import TEACHER
+from models.evaluation.rivals import KINDS as RIVALS
 from models.stage_format import CONFIG, NETWORK
 from tasks.planning.drift_references import find_reference
 from tasks.steps.taken_over import READER
@@ -148,7 +149,7 @@ class Layout:
         settings = {**self._source(name), "overlap": overlap}
         self._add(dataset_step(name), "dataset", settings, **self._reading(name))
         allowed = overlap == "report"
-        classes = name in self.recipe.probes or (trained_on and self._answers_classes())
+        classes = name in self.recipe.probes or (trained_on and self._kind_of_answer() == "label")
         self._contract(name, dataset_step(name), classes, overlap_free=0.0 if allowed else 1.0)
 
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
@@ -356,7 +357,7 @@ class Layout:
                 parts=parts,
                 given={"folders": self.folders},
             )
-        if self._answers_classes():
+        if self._kind_of_answer() in RIVALS:
             beside["baseline"] = self._baseline(stage.dataset)
         self._add(
             "evaluation",
@@ -414,10 +415,15 @@ class Layout:
         source, finetune = self.sources[name], self.recipe.finetune
         labelled = finetune is not None and finetune.dataset == name
         metric = self.recipe.metrics[0] if labelled else self.recipe.probes[name]
+        kind = self._kind_of_answer() if labelled else "label"  # only labels are probed
         return self._add(
             baseline_step(name),
             "baseline",
-            {"metric": metric, "markings": list(source.markings)},
+            {
+                "metric": metric,
+                "markings": list(source.markings),
+                **({"answers": kind} if kind != "label" else {}),
+            },
             {"data": dataset_step(name), "contract": contract_step(name)},
         )
 
@@ -453,14 +459,14 @@ class Layout:
         files = [file_of(kind, name, self.folders) for kind, name in kinds]
         return (self._scheme(), *files, *(self._answers() if stage.head else ()))
 
-    def _answers_classes(self) -> bool:
-        """Whether the head answers with one of a set of classes."""
-        from models.catalogue import answers_of
+    def _kind_of_answer(self) -> str:
+        """The kind of answer that the head gives; "" without one."""
+        from models.catalogue import answers_name
 
         finetune = self.recipe.finetune
         if finetune is None or finetune.head is None:
-            return False
-        return answers_of(finetune.head, self.folders).is_class
+            return ""
+        return answers_name(finetune.head, self.folders)
 
     def _can_be_served(self) -> bool:
         """Whether a model with the recipe's head can be packaged."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import RecipeError, UnknownNameError
-from models.evaluation.baseline import CHEAP
+from models.evaluation import rivals
 
 if TYPE_CHECKING:
     from models.evaluation.bootstrap import Comparison
@@ -71,6 +71,11 @@ class Evidence:
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     size_mb: float | None = None
     split: str = ""
+
+    @property
+    def rival(self) -> str:
+        """What the cheap baseline is called."""
+        return rivals.names_of([self.predictions.kind] if self.predictions else [])[0]
 
 
 @dataclass(frozen=True)
@@ -188,7 +193,9 @@ def decide(
             champion = None  # it would be compared with itself
     checks: list[Check] = []
     warnings: list[str] = []
-    if ahead := baseline_ahead(challenger.metrics, challenger.baseline, challenger.split):
+    if ahead := baseline_ahead(
+        challenger.metrics, challenger.baseline, challenger.split, challenger.rival
+    ):
         warnings.append(ahead)
     for subject, rules in requirements.items():
         if subject == "slices":
@@ -241,7 +248,9 @@ def _metric(
             raise _unknown(f"{metric}.{rule}", "at_least, at_most, above, not_below_champion_by")
 
 
-def baseline_ahead(metrics: Mapping[str, float], baseline: Mapping[str, float], split: str) -> str:
+def baseline_ahead(
+    metrics: Mapping[str, float], baseline: Mapping[str, float], split: str, called: str
+) -> str:
     """Warning that the cheap baseline is better, with both figures; empty if it is not."""
     behind = [
         f"{name} {baseline[name]:.4f} against {value:.4f}"
@@ -249,7 +258,7 @@ def baseline_ahead(metrics: Mapping[str, float], baseline: Mapping[str, float], 
         if baseline.get(name, value) > value
     ]
     where = f" on the {split} rows" if split else ""
-    return f"{CHEAP} is better than this model{where}: {', '.join(behind)}" if behind else ""
+    return f"{called} is better than this model{where}: {', '.join(behind)}" if behind else ""
 
 
 def _above_baseline(metric: str, challenger: Evidence) -> Check:
@@ -259,12 +268,12 @@ def _above_baseline(metric: str, challenger: Evidence) -> Check:
     expected = f"> {_figure(floor)}"
     ours, said = challenger.predictions, challenger.baseline_predicted
     if ours is None or len(said) != len(ours.ids):
-        says = f"predictions of it and of {CHEAP} on the gate's rows are needed"
+        says = f"predictions of it and of {challenger.rival} on the gate's rows are needed"
         return Check(name, False, expected, "no stored predictions", says)
     found = _compare(metric, 0.0, {}, ours, replace(ours, predicted=said))
     observed = f"{found.difference:+.4f}, {found.confidence:.0%} sure above {found.low:+.4f}"
     says = (
-        f"version {challenger.version} ({found.candidate:.4f}) against {CHEAP}"
+        f"version {challenger.version} ({found.candidate:.4f}) against {challenger.rival}"
         f" ({found.reference:.4f}) on {_rows(found, challenger)}, which can tell a lead of about"
         f" {found.smallest_margin:.4f} from chance"
     )

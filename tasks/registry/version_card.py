@@ -37,7 +37,8 @@ def keep_card(
     import pandas
 
     table = pandas.read_parquet(evaluation.path(PREDICTIONS))
-    answers = answers_of(table) if "baseline" in table else None  # only classes have a baseline
+    of_classes = evaluation.facts["answers"] == "label"
+    answers = answers_of(table) if of_classes and "baseline" in table else None
     called = f"{version.name}/{version.number}"
     card = model_card(facts, _title(version), called=called, answers=answers)
     number, description = str(version.number), fitting(card)

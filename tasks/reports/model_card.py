@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import listed
-from models.evaluation.baseline import CHEAP
+from models.evaluation.rivals import names
 from tasks.reports.score_plots import ClassifierAnswers, LabelScore, label_scores
 from tasks.reports.stage_table import StageRow, brackets, stage_table
 from tasks.reports.tables import markdown_table
@@ -131,12 +131,13 @@ def _scores(facts: ModelFacts, answers: ClassifierAnswers | None) -> list[str]:
                 _figure(majority),
             )
         )
-    head = ("metric", "this model", "cheap baseline", "difference", "majority class")
+    cheap, majority = names(found.get("answers", "label"))
+    head = ("metric", "this model", "cheap baseline", "difference", majority or "majority")
     dataset = facts.dataset
     of = f" of {dataset.source.get('name', dataset.name)}" if dataset else ""
     told = [
-        f"On {found.get('rows', 0):,} {found.get('split', 'test')} rows{of}; the cheap baseline is"
-        f" {CHEAP} on the same rows."
+        f"On {found.get('rows', 0):,} {found.get('split', 'test')} rows{of}"
+        + (f"; the cheap baseline is {cheap} on the same rows." if cheap else ".")
     ]
     if intervals:
         told.append(f"In brackets: {CONFIDENCE:.0%} intervals of rows drawn anew.")

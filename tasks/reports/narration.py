@@ -13,7 +13,7 @@ from rich.measure import Measurement
 
 from fourstage.terminal import at_terminal, columns, say, terminal
 from fourstage.text_width import padded, width, wrapped
-from models.evaluation.baseline import CHEAP
+from models.evaluation.rivals import names
 from tasks.reports.cards import left_out
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
@@ -126,24 +126,26 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             console.print(said, highlight=False, markup=False)
     if summary["metrics"]:
         console.print()
+        cheap, majority = names(summary["answers"])
         for name, value in summary["metrics"].items():
             console.print(
                 f"{name} on {summary['rows']:,} {summary['split']} rows: [bold]{value:.4f}[/]"
                 + (
-                    f"  ({CHEAP} {summary['baseline'][name]:.4f},"
-                    f" majority class {summary['majority'][name]:.4f})"
+                    f"  ({cheap} {summary['baseline'][name]:.4f},"
+                    f" {majority} {summary['majority'][name]:.4f})"
                     if summary["baseline"]
                     else ""
                 )
             )
         if said := left_out(summary):
             console.print(f"[dim]{escape(said)}[/]")
+    cheap, majority = names("label")
     for dataset, probe in summary["probes"].items():
         ((metric, value),) = probe["metrics"].items()
         console.print(
             f"linear probe, {metric} on {probe['rows']:,} {probe['split']} rows of {dataset}:"
-            f" [bold]{value:.4f}[/]  ({CHEAP} {probe['baseline'][metric]:.4f},"
-            f" majority class {probe['majority'][metric]:.4f})"
+            f" [bold]{value:.4f}[/]  ({cheap} {probe['baseline'][metric]:.4f},"
+            f" {majority} {probe['majority'][metric]:.4f})"
         )
     gate, model = summary["gate"], summary["model"]
     if gate and model:
@@ -218,16 +220,17 @@ def _result(artifact: Artifact) -> str:
             if not told and (metric := facts.get("task_metric")):
                 return f"{metric['name']} {metric['value']:.4f}"
             return "loss " + ", ".join(told)
-        case "baseline" if facts["score"] is None:
-            return f"{CHEAP}; no dev rows to choose its features by"
         case "baseline":
-            of = facts["features"].replace("both", "words and characters")
-            return f"{CHEAP} of {of}, {facts['metric']} {facts['score']:.4f} on dev"
+            of = facts.get("features", "").replace("both", "words and characters")
+            called = names(facts["answers"])[0] + (f" of {of}" if of else "")
+            if facts["score"] is None:
+                return f"{called}; no dev rows to choose its settings by"
+            return f"{called}, {facts['metric']} {facts['score']:.4f} on dev"
         case "evaluation":
             return ", ".join(f"{name} {value:.4f}" for name, value in facts["metrics"].items())
         case "probe":
             ((metric, score),) = facts["metrics"].items()
-            return f"{metric} {score:.4f} ({CHEAP} {facts['baseline'][metric]:.4f})"
+            return f"{metric} {score:.4f} ({names('label')[0]} {facts['baseline'][metric]:.4f})"
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

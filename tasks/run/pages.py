@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourstage.terminal import say
-from models.evaluation.baseline import CHEAP, MAJORITY
+from models.evaluation.rivals import names
 from tasks.registry.gate import baseline_ahead
 from tasks.reports.cards import contract_card, left_out
 from tasks.reports.search_table import found, search_card
@@ -51,7 +51,8 @@ def show_search(run: RecipeRun, table: Mapping[str, Any]) -> None:
 def show_evaluation(run: RecipeRun) -> None:
     """Post the model's scores beside those of its baselines."""
     facts = run.made["evaluation"].facts
-    beside = {"baseline": CHEAP, "majority": MAJORITY} if facts["baseline"] else {}
+    cheap, majority = names(facts["answers"])
+    beside = {"baseline": cheap, "majority": majority} if facts["baseline"] else {}
     rows = [
         (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", *beside)))
         for name in facts["metrics"]
@@ -76,7 +77,7 @@ def show_evaluation(run: RecipeRun) -> None:
     ]
     if said := left_out(facts):
         parts.append(f"{said}.")
-    if ahead := baseline_ahead(facts["metrics"], facts["baseline"], facts["split"]):
+    if ahead := baseline_ahead(facts["metrics"], facts["baseline"], facts["split"], cheap):
         parts.insert(1, f"**{ahead}.**")
     if slices:
         parts.append(markdown_table(("slice", *facts["metrics"]), slices))
@@ -96,6 +97,6 @@ def show_probes(run: RecipeRun) -> None:
         for name, facts in probes.items()
         for metric in facts["metrics"]
     ]
-    head = ("dataset", "rows", "metric", "linear probe", CHEAP, MAJORITY)
+    head = ("dataset", "rows", "metric", "linear probe", *names("label"))
     about = "What the network knows after pre-training"
     run.post("probes", f"## {about}\n\n{markdown_table(head, rows)}", about)

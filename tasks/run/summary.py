@@ -46,6 +46,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "rows_clean",
         "baseline",
         "majority",
+        "answers",
         "labels_left_out",
     )
     return {

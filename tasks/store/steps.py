@@ -18,6 +18,7 @@ from typing import Any
 
 from fourstage.digests import digest
 from fourstage.errors import listed
+from models.evaluation.rivals import KINDS as RIVALS
 from tasks.store.artifacts import Artifact, Input, Missing, Store
 from tasks.store.code import closure_digest, module_file
 
@@ -52,7 +53,11 @@ CODE = {
     "corpus": ("tasks.steps.prepare_corpus", "corpora.preparation"),
     "dataset": ("tasks.steps.prepare_corpus", "corpora.preparation"),
     "contract": ("data_contracts.check",),  # without the wording of reports
-    "baseline": ("tasks.steps.fit_baseline", "tasks.store.kept", "models.evaluation.baseline"),
+    "baseline": (
+        "tasks.steps.fit_baseline",
+        "tasks.store.kept",
+        *(f"models.evaluation.rivals.{kind}" for kind in RIVALS),
+    ),
     "tokenizer": ("tasks.steps.train_tokenizer", "tasks.store.kept"),
     "tokens": TOKENISING,
     "rows": TOKENISING,

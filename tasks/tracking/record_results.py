@@ -71,7 +71,7 @@ def record_results(
     )
     if facts.dataset is not None:
         client.log_inputs(run_id, datasets=[dataset_input(facts.dataset, "evaluation")])
-        if facts.scores["baseline"]:
+        if facts.scores["baseline"] and facts.scores["answers"] == "label":
             _log_pictures(tracking, run_id, made["evaluation"])
     return facts
 

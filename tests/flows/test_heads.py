@@ -46,6 +46,7 @@ def test_its_smoke_run_is_promoted_and_answers(head: str, tmp_path: Path):
         answer = person.types("run", str(file), "--smoke", "--json")
         assert answer.code == 0, answer.told()
         assert set(answer.json["metrics"]) == set(catalogue.answers_of(head).usual)
+        assert set(answer.json["baseline"]) == set(answer.json["metrics"])
         assert answer.json["gate"]["decision"] == "promote"
         kind = catalogue.answers_name(head)
         told = asked(person, answer.json["model"]["name"], kind)

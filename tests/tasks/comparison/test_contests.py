@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from fourstage.errors import RecipeError
-from models.evaluation.baseline import CHEAP
+from models.evaluation.rivals.label import NAME as CHEAP
 from tasks.comparison.contests import PROBE_MEAN, contests_of
 from tasks.comparison.participants import SeedRun
 from tasks.planning.plan import plan_recipe
@@ -83,7 +83,7 @@ def answers(tmp_path: Path, project: Project) -> Answers:
 
 def test_fine_tunings_of_one_pretraining_share_its_probes_which_count_once(answers: Answers):
     runs = {"one": answers.runs("one", {(1, 1): 20, (2, 1): 20, (3, 1): 20, (4, 2): 36})}
-    found = contests_of(runs, [("one", CHEAP)])
+    found = contests_of(runs, [("one", CHEAP)], CHEAP)
     assert list(found) == [PROBE_MEAN, "accuracy"]
     on, contest = found[PROBE_MEAN]
     assert [(each.name, each.metric) for each in on] == list(PROBES.items())
@@ -102,7 +102,7 @@ def test_what_has_no_pretraining_has_no_probes_and_no_contrasts_on_them(answers:
     unread = stages(finetune={"sequence_length": 32})[3:]
     unseen = answers.runs("unseen", {(1, 1): 20, (2, 2): 22}, stages=unread)
     contrasts = [("seen", "unseen"), ("unseen", CHEAP), ("seen", CHEAP)]
-    found = contests_of({"unseen": unseen, "seen": seen}, contrasts)
+    found = contests_of({"unseen": unseen, "seen": seen}, contrasts, CHEAP)
     judged = {
         score: [(d.candidate, d.reference) for d in contest.differences]
         for score, (_, contest) in found.items()
@@ -115,11 +115,11 @@ def test_without_fine_tuning_probes_are_the_only_score(answers: Answers):
     evaluate = {"probes": PROBES}
     changes = {"stages": stages()[:2], "evaluate": evaluate, "promote": None}
     runs = {name: answers.runs(name, {(1, 1): 30}, **changes) for name in ("one", "two")}
-    assert list(contests_of(runs, [("two", "one")])) == [PROBE_MEAN]
+    assert list(contests_of(runs, [("two", "one")], CHEAP)) == [PROBE_MEAN]
 
 
 def test_answers_to_other_rows_are_refused(answers: Answers):
     one, two = (answers.runs(name, {(1, 1): 20}) for name in ("one", "two"))
     made = dict(two[0].made) | {"probe more": answers.artifact("probe more", 20, first="other")}
     with pytest.raises(RecipeError, match="two was evaluated on 40 rows of more that are not"):
-        contests_of({"one": one, "two": [SeedRun(two[0].plan, 1, made)]}, [])
+        contests_of({"one": one, "two": [SeedRun(two[0].plan, 1, made)]}, [], CHEAP)

@@ -1,0 +1,105 @@
+"""A cheap rival for each kind of answer, under the kind's name: what does reading buy?
+
+A rival's module has ``NAME`` and ``MAJORITY``, what it and the most frequent answer are called, and
+``fit``. A kind without a file, such as a project's own, has no rival.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourstage.label_order import in_order
+
+if TYPE_CHECKING:
+    import numpy as np
+
+KINDS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as raw texts.
+
+    Attributes:
+        columns: The rows' first texts and, for pairs, their second texts.
+        answers: Correct answers, "" for none.
+        choices: The choices of each row, if rows have some.
+    """
+
+    columns: tuple[list[str], ...]
+    answers: list[str]
+    choices: Sequence[Sequence[str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def only(self, rows: Sequence[int] | np.ndarray) -> Rows:
+        """The rows with the given numbers."""
+        return Rows(
+            tuple([texts[i] for i in rows] for texts in self.columns),
+            [self.answers[i] for i in rows],
+            self.choices and [self.choices[i] for i in rows],
+        )
+
+    def answered(self) -> Rows:
+        """The rows that have an answer."""
+        return self.only([i for i, answer in enumerate(self.answers) if answer])
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A rival that has learned from the training rows.
+
+    Attributes:
+        answer: Rows → an answer for each.
+        majority: The answer that is most frequent in training, or for a number their mean.
+        facts: What was chosen on the dev rows, and its score there, as plain JSON.
+    """
+
+    answer: Callable[[Rows], list[str]]
+    majority: str
+    facts: Mapping[str, Any]
+
+
+def fit(
+    kind: str, train: Rows, dev: Rows | None, *, metric: str, markings: Sequence[str] = ()
+) -> Rival:
+    """Fit the rival of a kind of answer.
+
+    Args:
+        kind: One of `KINDS`.
+        train: Training rows, of which one or more has an answer.
+        dev: Rows to choose settings on; None or without answers for defaults.
+        metric: The metric for the choice, one of the kind's.
+        markings: Marker strings in the texts, such as those around entities.
+    """
+    dev = dev.answered() if dev is not None else None
+    module = import_module(f"{__name__}.{kind}")
+    return module.fit(
+        train.answered(), dev if dev is not None and len(dev) else None, metric, markings
+    )
+
+
+def names(kind: str) -> tuple[str, str]:
+    """What a kind's rival and its most frequent answer are called; both "" without a rival."""
+    if kind not in KINDS:
+        return "", ""
+    module = import_module(f"{__name__}.{kind}")
+    return module.NAME, module.MAJORITY
+
+
+def names_of(kinds: Iterable[str]) -> tuple[str, str]:
+    """What the rivals and the most frequent answers of several kinds are called together."""
+    called = {names(kind) for kind in kinds} - {("", "")}
+    return called.pop() if len(called) == 1 else ("cheap baseline", "most frequent answer")
+
+
+def most_frequent(answers: Sequence[str]) -> str:
+    """The most frequent answer; of several, the first in order."""
+    counts = Counter(answers)
+    return max(in_order(counts), key=lambda answer: counts[answer])

@@ -1,0 +1,163 @@
+"""Cheap rivals of answers that are no labels: what each can learn, and what it can't."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from models.catalogue import find
+from models.catalogue import names as names_in
+from models.evaluation.resampling import scores
+from models.evaluation.rivals import KINDS, Rows, fit, names, names_of
+from tests.corpora.test_real_data import read
+
+
+def test_every_kind_of_answer_has_a_rival_with_a_name():
+    assert set(KINDS) == set(names_in("answers"))
+    for kind in KINDS:
+        assert all(names(kind))
+    assert names("own") == ("", "")
+    assert names_of(["number"]) == names("number")
+    assert names_of(["number", "label"])[0] == "cheap baseline"
+
+
+def test_each_label_of_a_set_is_learned_from_its_words():
+    texts = ["late parcel", "wrong price", "late and wrong price", "thank you"] * 6
+    sets = ['["delay"]', '["price"]', '["delay", "price"]', "[]"] * 6
+    train = Rows((texts,), [*sets[:-1], '["delay"]'])
+    rival = fit("label_set", train, Rows((texts,), sets), metric="micro_f1")
+    assert rival.answer(Rows((["so late", "what a price", "thank you"],), [""] * 3)) == [
+        '["delay"]',
+        '["price"]',
+        "[]",
+    ]
+    assert rival.majority == '["delay"]'
+    assert rival.facts["score"] == 1.0
+
+
+def test_a_label_that_no_row_or_every_row_has_is_never_or_always_said():
+    train = Rows((["a b", "b c", "c d"],), ['["always"]', '["always", "x"]', '["always"]'])
+    rival = fit("label_set", train, None, metric="micro_f1")
+    assert all("always" in json.loads(said) for said in rival.answer(train))
+
+
+def test_a_pair_is_as_similar_as_its_words_whatever_they_are():
+    rng = np.random.default_rng(0)
+
+    def made(count: int, letters: str) -> Rows:
+        first, second, numbers = [], [], []
+        for _ in range(count):
+            words = ["".join(rng.choice(list(letters), 5)) for _ in range(10)]
+            same = int(rng.integers(0, 6))
+            first.append(" ".join(words[:5]))
+            second.append(" ".join(words[5 - same : 10 - same]))
+            numbers.append(str(float(same)))
+        return Rows((first, second), numbers)
+
+    train, dev, test = made(200, "abcdef"), made(50, "abcdef"), made(50, "uvwxyz")
+    rival = fit("number", train, dev, metric="pearson")
+    found = np.corrcoef(*[[float(x) for x in of] for of in (rival.answer(test), test.answers)])
+    assert found[0, 1] > 0.9
+    assert float(rival.majority) == pytest.approx(np.mean([float(x) for x in train.answers]))
+
+
+def test_a_number_of_one_text_is_learned_from_its_words():
+    texts = ["very good", "good", "bad", "very bad"] * 10
+    train = Rows((texts,), ["4.0", "3.0", "2.0", "1.0"] * 10)
+    rival = fit("number", train, train, metric="spearman")
+    said = [float(x) for x in rival.answer(Rows((["good", "bad"],), ["", ""]))]
+    assert said[0] > said[1]
+
+
+def test_a_choice_is_known_by_its_words_wherever_it_stands():
+    rng = np.random.default_rng(1)
+    choices, answers = [], []
+    for _ in range(60):
+        right = int(rng.integers(3))
+        row = ["nonsense about cats", "nonsense about dogs", "more nonsense"]
+        row[right] = "a sensible ending"
+        choices.append(row)
+        answers.append(str(right))
+    train = Rows((["He opened the door"] * 60,), answers, choices)
+    rival = fit("choice", train.only(range(40)), train.only(range(40, 50)), metric="accuracy")
+    assert rival.answer(train.only(range(50, 60))) == answers[50:]
+    two = Rows((["x"],), [""], [("nonsense", "sensible ending")])
+    assert rival.answer(two) == ["1"]
+
+
+def test_names_of_training_are_found_again_the_longest_first():
+    texts = ["Ann Lee met Bo in Rome .", "Bo saw Ann .", "may I ? I may .", "in May ."]
+    spans = [
+        [[0, 7, "person"], [12, 14, "person"], [18, 22, "place"]],
+        [[0, 2, "person"], [7, 10, "person"]],
+        [],
+        [[3, 6, "month"]],
+    ]
+    train = Rows((texts,), [json.dumps(each) for each in spans])
+    rival = fit("spans", train, None, metric="entity_f1")
+    asked = Rows((["May Ann Lee of Rome see Zoe ?", "以前"],), ["", ""])
+    first, second = map(json.loads, rival.answer(asked))
+    assert first == [[0, 3, "month"], [4, 11, "person"], [15, 19, "place"]]
+    assert second == []
+    assert rival.majority == "[]"
+
+
+def test_a_word_that_is_rarely_a_span_is_none():
+    texts = ["may come"] * 9 + ["may"]
+    train = Rows((texts,), ["[]"] * 9 + ['[[0, 3, "month"]]'])
+    rival = fit("spans", train, None, metric="entity_f1")
+    assert rival.answer(Rows((["may"],), [""])) == ["[]"]
+
+
+def test_the_answer_is_next_to_the_words_of_the_question():
+    passage = "The tower was built in 1889 by Eiffel. The bridge was opened in 1932 by Lang."
+    other = "A page about nothing at all, with words as in any other."
+    train = Rows(
+        (["When was it opened?", "What is it about?"], [passage, other]),
+        [json.dumps([[passage.index("1932"), "1932"]]), json.dumps([[2, "page"]])],
+    )
+    rival = fit("extract", train, None, metric="f1")
+    (said,) = rival.answer(Rows((["Who opened the bridge in 1932?"], [passage]), [""]))
+    ((start, text),) = json.loads(said)
+    assert passage[start : start + len(text)] == text
+    assert start > passage.index("The")
+    assert rival.answer(Rows((["Why?"], [""]), [""])) == ["[]"]
+
+
+def test_there_is_no_answer_where_the_score_is_below_the_border_chosen_on_dev():
+    passage = "The bridge was opened in 1932 by Lang."
+    asked = ["Who opened the bridge in 1932?", "How deep are oceans?"]
+    answers = [json.dumps([[passage.index("Lang"), "Lang"]]), "[]"]
+    rows = Rows((asked * 3, [passage] * 6), answers * 3)
+    rival = fit("extract", rows, rows, metric="f1")
+    said = rival.answer(rows)
+    assert [x == "[]" for x in said] == [False, True] * 3
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(
+    ("source", "kind", "metric", "least"),
+    [
+        ("stsb_en", "number", "pearson", 0.6),
+        ("bc5cdr_ner", "spans", "entity_f1", 0.5),
+        ("codah", "choice", "accuracy", 0.28),
+        ("squad_v2_small", "extract", "f1", 0.5),
+    ],
+)
+def test_on_published_rows_it_is_above_chance(source: str, kind: str, metric: str, least: float):
+    held = {split: rows_of(read(source).rows[split]) for split in read(source).rows}
+    rival = fit(kind, held["train"], held.get("dev"), metric=metric)
+    found = scores(
+        find("answers", kind)(), held["test"].answers, rival.answer(held["test"]), [metric]
+    )
+    assert found[metric] > least
+
+
+def rows_of(rows) -> Rows:
+    columns = [[row.text for row in rows]]
+    if rows[0].text_pair is not None:
+        columns.append([row.text_pair for row in rows])
+    choices = [row.choices for row in rows] if rows[0].choices else None
+    return Rows(tuple(columns), [row.label for row in rows], choices)
