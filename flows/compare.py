@@ -21,6 +21,7 @@ def compare(
     seeds: list[int] | None = None,
     equal: str | None = None,
     contrasts: list[str] | None = None,
+    variants: list[str] | None = None,
 ) -> dict:
     """Run recipes over seeds, shared steps once, and test the differences.
 
@@ -37,11 +38,13 @@ def compare(
         equal: ``tokens`` or ``time``: scale pre-training to that of the first recipe.
         contrasts: What to test, as ``CANDIDATE:REFERENCE``, by names of recipes or
             ``cheap_baseline``; by default every recipe against the first and the cheap baseline.
+        variants: Further participants: each recipe with other settings, as ``NAME:a.b=c``. One of
+            RECIPE is called ``RECIPE-NAME``.
 
     Returns:
         The table, as stored in ``table.json``.
     """
-    entries = entries_of(recipes, overrides or [], smoke, seeds)
+    entries = entries_of(recipes, overrides or [], smoke, seeds, variants or [])
     check_equal(entries, equal)
     pairs = contrasts_of(entries, contrasts)
     runs: dict[str, list[SeedRun]] = {}

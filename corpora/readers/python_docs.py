@@ -10,7 +10,7 @@ import sysconfig
 import warnings
 from collections.abc import Iterator, Mapping
 from doctest import DocTestParser
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -84,11 +84,14 @@ def package_files(source: Source) -> list[FoundFile]:
     """
     found: list[FoundFile] = []
     for package in source.packages:
-        files = (
-            _standard_library() if package == STANDARD_LIBRARY else _distribution(source, package)
-        )
-        for name, path in sorted(files):
-            found.append(FoundFile(None, str(path), f"{package}:{name}"))
+        try:
+            files = _files_of(package)
+        except (PackageNotFoundError, ValueError):
+            installed = {str(each.metadata["Name"]) for each in distributions()}
+            raise UnknownNameError(
+                f"source {source.name}: packages", package, "an installed package", installed
+            ) from None
+        found += [FoundFile(None, path, f"{package}:{name}") for name, path in files]
     return found
 
 
@@ -239,6 +242,21 @@ def _passages(text: str) -> Iterator[str]:
                 yield passage
 
 
+@cache
+def _files_of(package: str) -> tuple[tuple[str, str], ...]:
+    """Name and path of each file, sorted by name.
+
+    Cached, because a process keeps the packages it began with, and listing thousands of files takes
+    most of the time of a plan.
+
+    Raises:
+        PackageNotFoundError: It is not installed.
+        ValueError: No package can have that name.
+    """
+    found = _standard_library() if package == STANDARD_LIBRARY else _distribution(package)
+    return tuple((name, str(path)) for name, path in sorted(found))
+
+
 def _standard_library() -> Iterator[tuple[str, Path]]:
     root = Path(sysconfig.get_paths()["stdlib"])
     for path in root.rglob("*.py"):
@@ -247,14 +265,8 @@ def _standard_library() -> Iterator[tuple[str, Path]]:
             yield relative.as_posix(), path
 
 
-def _distribution(source: Source, package: str) -> Iterator[tuple[str, Path]]:
-    try:
-        found = distribution(package)
-    except (PackageNotFoundError, ValueError):
-        installed = {str(each.metadata["Name"]) for each in distributions()}
-        raise UnknownNameError(
-            f"source {source.name}: packages", package, "an installed package", installed
-        ) from None
+def _distribution(package: str) -> Iterator[tuple[str, Path]]:
+    found = distribution(package)
     for file in found.files or []:
         parts = PurePosixPath(file).parts
         if file.suffix == ".py" and not _LEFT_OUT.intersection(parts) and parts[0] != "..":

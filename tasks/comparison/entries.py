@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fourstage.errors import RecipeError, UnknownNameError
 from tasks.comparison.participants import Entry, pretraining_stages
+from tasks.comparison.variants import parse_variants, variant_overrides
 from tasks.planning.plan import plan_recipe
 from tasks.registry.gate import BASELINE
 
@@ -15,6 +16,7 @@ def entries_of(
     overrides: Sequence[str] = (),
     smoke: bool = False,
     seeds: Sequence[int] | None = None,
+    variants: Sequence[str] = (),
 ) -> list[Entry]:
     """Turn recipes into entries, and check before any work that they can be compared.
 
@@ -23,16 +25,23 @@ def entries_of(
         overrides: ``a.b=c`` settings that override those of all recipes.
         smoke: Whether to keep only their structure, at size tiny, on embedded data.
         seeds: Seeds that replace the recipes' own.
+        variants: ``NAME:a.b=c`` settings of further entries, each recipe's own after it.
 
     Raises:
         RecipeError: Two recipes share a name, one has no labelled stage, or they have different
             rows or probes.
     """
+    varied = parse_variants(variants)
     entries: list[Entry] = []
     asked: dict[tuple[str, str], str] = {}
     probed: dict[tuple[tuple[str, str], ...], str] = {}
-    for recipe in recipes:
-        resolved = plan_recipe(recipe, overrides, smoke).recipe
+    participants = [
+        (recipe, settings)
+        for recipe in recipes
+        for settings in _settings(recipe, tuple(overrides), smoke, varied)
+    ]
+    for recipe, settings in participants:
+        resolved = plan_recipe(recipe, settings, smoke).recipe
         if resolved.finetune is None and not resolved.probes:
             raise RecipeError(
                 f"{resolved.where}: compare needs a stage finetune in every recipe, or"
@@ -51,7 +60,7 @@ def entries_of(
             Entry(
                 resolved.name,
                 recipe,
-                tuple(overrides),
+                settings,
                 smoke,
                 tuple(seeds or resolved.seeds),
                 resolved.seeds_from or resolved.stages[0].name,
@@ -71,6 +80,17 @@ def entries_of(
             " 'evaluate.probes={DATASET: METRIC}' gives them to all"
         )
     return entries
+
+
+def _settings(
+    recipe: str, overrides: tuple[str, ...], smoke: bool, varied: Mapping[str, Sequence[str]]
+) -> list[tuple[str, ...]]:
+    """Overrides of a recipe as it is, and of its variants."""
+    whole = plan_recipe(recipe, overrides, smoke).recipe
+    return [
+        overrides,
+        *((*overrides, *variant_overrides(whole, *variant)) for variant in varied.items()),
+    ]
 
 
 def contrasts_of(

@@ -30,6 +30,7 @@ OPTIONS = {  # command-line option by flow parameter
     "approval_reason": "--approve",
     "equal": "--equal",
     "contrasts": "--contrast",
+    "variants": "--variant",
 }
 
 P = ParamSpec("P")

@@ -34,6 +34,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="test A against B, by name; one may be cheap_baseline. By default every recipe against"
         " the first and against the cheap baseline. Verdicts are corrected for their number",
     )
+    parser.add_argument(
+        "--variant",
+        action="append",
+        metavar="NAME:PATH=VALUE",
+        help="compare each RECIPE with itself under another setting, called RECIPE-NAME:"
+        " no-domain:stages.domain= leaves that stage out. A NAME may come again, with one more"
+        " setting",
+    )
 
 
 def handle(options: Namespace) -> int:
@@ -57,6 +65,7 @@ def handle(options: Namespace) -> int:
             options.seeds,
             options.equal,
             options.contrast,
+            options.variant,
         )
         print_object(table)
     if not options.json:

@@ -1,0 +1,88 @@
+"""Variants of a recipe in a comparison: the same recipe, but for the settings named."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from fourstage.errors import RecipeError
+from tasks.comparison.participants import pretraining_stages
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe
+
+OPTION = "--variant"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+LEFT_OUT = re.compile(r"\s*stages\.([^.=\s]+)\s*=\s*")  # `--set stages.task=`
+
+
+def parse_variants(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Settings of each variant, by its name.
+
+    Args:
+        given: ``NAME:PATH=VALUE``; a name that comes again adds a setting.
+
+    Raises:
+        RecipeError: One has another form.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for variant in given:
+        name, _, setting = variant.partition(":")
+        if not NAME.fullmatch(name) or "=" not in setting:
+            raise RecipeError(
+                f"{OPTION} {variant[:80]}: expected NAME:PATH=VALUE, the name in lower-case"
+                " letters, digits, - and _, such as no-domain:stages.domain="
+            )
+        found[name] = (*found.get(name, ()), setting)
+    return found
+
+
+def variant_overrides(recipe: ResolvedRecipe, name: str, settings: Sequence[str]) -> list[str]:
+    """Overrides that make a recipe its variant.
+
+    What the recipe derives from a stage that the variant leaves out stays as it was, so that only
+    the named settings differ: the vocabulary, and what a later stage inherits. A setting of the
+    variant may still change it.
+
+    Args:
+        recipe: The whole recipe.
+        name: The variant's name, which is added to the recipe's.
+        settings: ``PATH=VALUE``, as of ``--set``; ``stages.NAME=`` leaves a stage out.
+    """
+    found = {"name": f"{recipe.name}-{name}"}
+    gone = {match[1] for setting in settings if (match := LEFT_OUT.fullmatch(setting))}
+    names = [stage.name for stage in recipe.stages]
+    if gone & set(names) and recipe.stages[0].init is None:
+        found["tokenizer.learn_from"] = json.dumps(list(recipe.tokenizer.learn_from))
+    first = recipe.seeds_from
+    if first is not None and first in gone:
+        later = [name for name in names[names.index(first) :] if name not in gone]
+        found["seeds.from"] = next(iter(later), first)
+    for i, stage in enumerate(recipe.stages):
+        for key, value in _inherited(recipe, i, gone).items():
+            found[f"stages.{stage.name}.{key}"] = value
+    if recipe.forgetting_on and {stage.name for stage in pretraining_stages(recipe)} <= gone:
+        found["evaluate.forgetting_on"] = "[]"
+    return [*(f"{path}={value}" for path, value in found.items()), *settings]
+
+
+def _inherited(recipe: ResolvedRecipe, i: int, gone: set[str]) -> Mapping[str, str]:
+    """What stage `i` has from a stage that is left out, as text of YAML."""
+    stage = recipe.stages[i]
+    if stage.name in gone:
+        return {}
+    written = {
+        "sequence_length": (f"stages[{i}].phases", str(stage.sequence_length)),
+        "precision": (f"stages[{i}].precision", str(stage.precision)),
+        "objectives": (f"stages[{i}].objectives", _objectives(stage.objectives, stage.weights)),
+    }
+    origins = {f"inherited from stage {name}" for name in gone}
+    return {
+        key: value for key, (path, value) in written.items() if recipe.origins.get(path) in origins
+    }
+
+
+def _objectives(objectives: Mapping[str, Mapping], weights: Mapping[str, float]) -> str:
+    return json.dumps({n: {**settings, "weight": weights[n]} for n, settings in objectives.items()})

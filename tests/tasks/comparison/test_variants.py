@@ -1,0 +1,114 @@
+"""A variant differs from its recipe in the settings that it names, and in nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fourstage.errors import RecipeError
+from fourstage.recipe.resolved import ResolvedRecipe, stage_spec
+from tasks.comparison.entries import entries_of
+from tasks.planning.plan import plan_recipe
+
+WHOLE = """
+name: whole
+family: bert
+size: tiny
+seeds: {values: [3, 4], from: general}
+stages:
+  - stage: general
+    corpora: {python_scientific: 1.0}
+    objectives: {masked_lm: {rate: 0.3}}
+    sequence_length: 32
+  - stage: domain
+    corpora: {python_infrastructure: 1.0}
+  - stage: finetune
+    dataset: python_libraries
+    head: {sequence_classification: {}}
+evaluate: {forgetting_on: [python_scientific]}
+"""
+
+
+@pytest.fixture
+def whole(tmp_path: Path, home: Path) -> str:
+    path = tmp_path / "whole.yaml"
+    path.write_text(WHOLE)
+    return str(path)
+
+
+def variant(recipe: str, *settings: str) -> tuple[ResolvedRecipe, ResolvedRecipe]:
+    """The whole recipe and its variant ``v``."""
+    entries = entries_of([recipe], variants=[f"v:{setting}" for setting in settings])
+    assert [entry.name for entry in entries] == ["whole", "whole-v"]
+    one, other = (plan_recipe(e.recipe, e.overrides, e.smoke).recipe for e in entries)
+    return one, other
+
+
+def specs(recipe: ResolvedRecipe) -> dict[str, dict]:
+    return {stage.name: stage_spec(stage) for stage in recipe.stages}
+
+
+def test_a_setting_changes_itself_alone(whole):
+    one, other = variant(whole, "stages.domain.batch_size=4", "seed=9")
+    assert other.seeds == (9,)
+    changed = specs(one)
+    changed["domain"]["phases"][0][2] = 4
+    for spec in changed.values():
+        spec["seed"] = 9
+    assert specs(other) == changed
+
+
+@pytest.mark.parametrize(
+    ("left_out", "seeds_from", "measured"),
+    [
+        (["domain"], "general", ("python_scientific",)),
+        (["general"], "domain", ("python_scientific",)),
+        (["general", "domain"], "finetune", ()),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_without_a_stage_the_others_and_the_vocabulary_stay(whole, left_out, seeds_from, measured):
+    one, other = variant(whole, *(f"stages.{name}=" for name in left_out))
+    kept = {name: spec for name, spec in specs(one).items() if name not in left_out}
+    assert specs(other) == kept
+    assert {name for name in kept if "objectives" in kept[name]} == {"general", "domain"} - set(
+        left_out
+    )
+    assert other.tokenizer == one.tokenizer
+    assert set(one.tokenizer.learn_from) == {"python_scientific", "python_infrastructure"}
+    assert other.seeds == one.seeds
+    assert other.seeds_from == seeds_from
+    assert other.forgetting_on == measured
+
+
+def test_a_variant_may_choose_what_would_be_kept(whole):
+    _, other = variant(whole, "stages.general=", "tokenizer.learn_from=[python_infrastructure]")
+    assert other.tokenizer.learn_from == ("python_infrastructure",)
+
+
+def test_every_recipe_is_followed_by_its_variants(whole, tmp_path):
+    second = tmp_path / "second.yaml"
+    second.write_text(WHOLE.replace("whole", "second"))
+    entries = entries_of(
+        [whole, str(second)], variants=["a:stages.domain=", "b:seed=1", "a:seed=2"]
+    )
+    names = [f"{recipe}{end}" for recipe in ("whole", "second") for end in ("", "-a", "-b")]
+    assert [entry.name for entry in entries] == names
+    assert entries[1].overrides[-2:] == ("stages.domain=", "seed=2")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("no-domain", "expected NAME:PATH=VALUE"),
+        ("a:stages.domain", "expected NAME:PATH=VALUE"),
+        ("No Domain:seed=1", "expected NAME:PATH=VALUE"),
+        ("a:stages.domian=", "'domian' is not the name of a stage"),
+        ("a:stages.finetune=", "needs a stage finetune"),
+    ],
+)
+def test_a_mistake_is_refused_before_any_work(whole, home, given, told):
+    with pytest.raises(RecipeError, match=told):
+        entries_of([whole], variants=[given])
+    assert not (home / "store").exists()
