@@ -198,6 +198,8 @@ class Network(Protocol):
     #   before. It comes in as a feature; what to remember next goes out under the same name. Row b
     #   of a batch then continues row b of the batch before.
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
+    # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
+    #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.
 
     def __call__(self, features: Mapping[str, Any], training: bool | None = None) -> dict:
         """Encode a batch; features that the network does not need are ignored."""

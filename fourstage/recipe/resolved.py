@@ -24,6 +24,7 @@ NEUTRAL: Mapping[str, Any] = {
     "lora": None,
     "r_drop": None,
     "fgm": None,
+    "feature_based": None,
 }
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
     "bias_correction": "moments",
@@ -307,7 +308,7 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     }
     if stage.freeze:
         written["freeze"] = list(stage.freeze)
-    for key in ("gradual_unfreezing", "lora", "r_drop", "fgm", "stop", "select"):
+    for key in ("gradual_unfreezing", "lora", "feature_based", "r_drop", "fgm", "stop", "select"):
         value = getattr(stage, key)
         if value is not None:
             written[key] = dict(value)

@@ -285,6 +285,19 @@ class LowRank(Part):
     """Dropout rate of the updates' input; default 0."""
 
 
+class FeatureBased(Part):
+    """The network stays frozen; a mix of all its layers and a BiLSTM are trained below the head."""
+
+    a_key_of = "feature_based"
+
+    hidden_dim: Count | None = None
+    """Width of the LSTM in each direction; default 128."""
+    num_layers: Count | None = None
+    """BiLSTMs on top of each other; default 1."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Dropout rate of each BiLSTM's input; default 0.1."""
+
+
 class RDrop(Part):
     """Each row is read twice with other dropout masks; the head's predictions should agree."""
 
@@ -417,6 +430,7 @@ class Stage(Part):
     """Patterns of weights that stay as they are: ``[embeddings/*, block_0/*]``."""
     gradual_unfreezing: GradualUnfreezing | None = None
     lora: LowRank | None = None
+    feature_based: FeatureBased | None = None
     r_drop: RDrop | None = None
     fgm: Fgm | None = None
     refresh: Literal["never", "on_change", "continue"] | None = None

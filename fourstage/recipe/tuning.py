@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.schema import Stage
+from fourstage.recipe.schema import Part, Stage
 
 LORA = {"rank": 8, "alpha": 16.0, "targets": ["query", "value"], "dropout": 0.0}
-KEYS = ("freeze", "gradual_unfreezing", "lora")
+FEATURE_BASED = {"hidden_dim": 128, "num_layers": 1, "dropout": 0.1}
+KEYS = ("freeze", "gradual_unfreezing", "lora", "feature_based")
 REGULARISERS = {"r_drop": {"alpha": 1.0}, "fgm": {"epsilon": 1.0}}
 
 
@@ -32,20 +34,52 @@ def resolve_tuning(ledger: Ledger, at: str, stage: Stage, random_weights: bool) 
         ledger.fault(
             f"{at}.gradual_unfreezing", "with lora the network's own layers never train; keep one"
         )
-    lora = None
-    if stage.lora is not None:
-        said = stage.lora.model_dump(exclude_none=True, mode="json")
-        lora = {**LORA, **said}
-        for key in LORA:
-            if key not in said:
-                ledger.origins[f"{at}.lora.{key}"] = "default"
     gradual = stage.gradual_unfreezing
     return {
         "freeze": stage.freeze or (),
         "gradual_unfreezing": gradual.model_dump(exclude_none=True) if gradual else None,
-        "lora": lora,
+        "lora": _with_defaults(ledger, f"{at}.lora", stage.lora, LORA),
+        "feature_based": _feature_based(ledger, at, stage),
         **_regularisers(ledger, at, stage),
     }
+
+
+def _with_defaults(
+    ledger: Ledger, at: str, said: Part | None, defaults: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """What a recipe says, and the defaults of what it leaves out; None where it says nothing."""
+    if said is None:
+        return None
+    given = said.model_dump(exclude_none=True, mode="json")
+    ledger.origins |= {f"{at}.{key}": "default" for key in defaults if key not in given}
+    return {**defaults, **given}
+
+
+def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | None:
+    said = stage.feature_based
+    if said is None:
+        return None
+    if stage.stage != "finetune":
+        ledger.fault(
+            f"{at}.feature_based", f"stage {stage.stage} has no 'feature_based'; finetune has"
+        )
+    for key in ("freeze", "gradual_unfreezing", "lora", "fgm", "objectives"):
+        if getattr(stage, key) is not None:
+            ledger.fault(
+                f"{at}.{key}",
+                "with feature_based the whole network stays frozen and has no gradient; keep one",
+            )
+    decay = stage.optimizer and stage.optimizer.adamw and stage.optimizer.adamw.layer_decay
+    for place, value in (
+        ("optimizer.adamw.layer_decay", decay),
+        ("remedies.layer_decay", stage.remedies and stage.remedies.layer_decay),
+    ):
+        if value not in (None, 1.0):
+            ledger.fault(
+                f"{at}.{place}",
+                "with feature_based no layer of the network is trained; leave it out",
+            )
+    return _with_defaults(ledger, f"{at}.feature_based", said, FEATURE_BASED)
 
 
 def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
@@ -57,26 +91,28 @@ def _regularisers(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any]:
             continue
         if stage.stage != "finetune":
             ledger.fault(f"{at}.{name}", f"stage {stage.stage} has no {name!r}; finetune has")
-        given = said.model_dump(exclude_none=True)
-        for key in default:
-            if key not in given:
-                ledger.origins[f"{at}.{name}.{key}"] = "default"
-        found[name] = {**default, **given}
+        found[name] = _with_defaults(ledger, f"{at}.{name}", said, default)
     return found
 
 
-def check_dropout(ledger: Ledger, at: str, stage: Stage, *rates: Any) -> None:
+def check_dropout(ledger: Ledger, at: str, stage: Stage, network: Any, head: Any) -> None:
     """Refuse R-Drop where both passes would be the same, because there is no dropout.
 
     Args:
         ledger: Collects faults.
         at: Path of the stage.
         stage: The stage.
-        rates: Dropout rates of network and head; None for a part that names no rate.
+        network: Dropout rate of the network; None where it names none.
+        head: That of the head, likewise.
     """
+    where = "size"
+    if (features := stage.feature_based) is not None:  # a frozen network is read without
+        where = "feature_based"
+        network = FEATURE_BASED["dropout"] if features.dropout is None else features.dropout
+    rates = (network, head)
     if stage.r_drop is not None and all(rate == 0 for rate in rates):
         ledger.fault(
             f"{at}.r_drop",
-            "dropout is 0 in network and head, so both passes would be the same; give `size` or"
-            " the head a dropout, or leave r_drop out",
+            "dropout is 0 in network and head, so both passes would be the same; give"
+            f" `{where}` or the head a dropout, or leave r_drop out",
         )

@@ -123,4 +123,4 @@ def predict(
     (name,) = stage.config["head"]
     head = stage.objective(name, folders)
     scorer = stage.scorer(name, head)
-    return RowPredictor(stage.network, head, scorer, rows, stage.context).answers()
+    return RowPredictor(stage.under_head, head, scorer, rows, stage.context).answers()

@@ -30,6 +30,7 @@ from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
 from models.interchange.weight_files import FLOATS, WeightFiles, write_tensors
 from models.interchange.wordpiece_files import VOCABULARY
+from models.stage_format import FEATURE_BASED
 
 CONFIG = "config.json"
 LARGEST_FILE = 5_000_000_000  # bytes per file; transformers' long-time default
@@ -519,6 +520,8 @@ def _their_class(
     A fine-tuned network is written with its fine-tuning head, not with its pre-training heads.
     """
     there = set(checkpoint.heads)
+    if FEATURE_BASED in there:  # the head reads that, not the network
+        there.discard("sequence_classification")
     # Prefer a class with a classification head, then the one with the most heads.
     best, taken = next(iter(architecture.classes.items()))
     for name, has in architecture.classes.items():

@@ -92,8 +92,8 @@ def export_text_model(
     length, marks = stage.context.sequence_length, stage.context.marks
 
     def predictions(features: dict[str, Any]) -> dict[str, Any]:
-        features = where_read(stage.network, [scorer], features)
-        outputs = dict(stage.network(features, training=False))
+        features = where_read(stage.under_head, [scorer], features)
+        outputs = dict(stage.under_head(features, training=False))
         return scorer(features, outputs, training=False)[1]
 
     def values(features: dict[str, Any]) -> Any:
@@ -118,7 +118,7 @@ def export_text_model(
 
     def embed(texts: Any) -> Any:
         features = framed(tokenizer, module(texts), None, length, marks)
-        return scorer.vectors(features, stage.network(features, training=False))
+        return scorer.vectors(features, stage.under_head(features, training=False))
 
     def serve_embedded(texts: Any, seconds: Any) -> Any:
         return scorer.numbers(embed(texts), embed(seconds))[1][:, None]
@@ -138,7 +138,7 @@ def export_text_model(
         return predictions(framed_words(tokenizer, module, texts, words, length))
 
     archive: Any = keras.export.ExportArchive()
-    archive.track(stage.network)
+    archive.track(stage.under_head)
     archive.track(scorer)
     archive.track(module)
     text = tf.TensorSpec([None], tf.string)

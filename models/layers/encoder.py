@@ -169,6 +169,19 @@ class TextEncoder(keras.Model):
             x = ops.cast(self.embedding_projection(x), "float32")
         return x
 
+    @property
+    def num_hidden_states(self) -> int:
+        """L + 1: what enters the first block, and what each layer gives."""
+        return len(self.order) + 1
+
+    def hidden_states(self, features: Mapping[str, Any], training: bool | None = None) -> list[Any]:
+        """What enters the first block, and what each layer gives: L + 1 of (B, T, D) float32."""
+        states = [self.embed(features, training=training)]
+        bias = self.attention_bias(features)
+        for number in self.order:
+            states.append(self.blocks[number](states[-1], bias=bias, training=training))
+        return states
+
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
         """Encode; other keys of `features` are ignored."""
         x = self.embed(features, training=training)

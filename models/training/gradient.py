@@ -33,8 +33,10 @@ from models.inputs.batches import batches
 from models.inputs.randomness import grain_seed
 from models.inputs.rows import mark_ids
 from models.inputs.task_schedule import TaskSchedule
+from models.layers.frozen_features import FrozenFeatures
 from models.layers.low_rank import add_low_rank
 from models.protocols import Capability, Context
+from models.stage_format import FEATURE_BASED
 from models.training import checkpoint
 from models.training.adversarial import AdversarialStageModel
 from models.training.assembly import (
@@ -160,8 +162,12 @@ class _Run:
         check_lengths(self.stage.family, self.network, self.stage.sequence_length)
         self.objectives = per_phase[-1]
         self.context = contexts[-1]
+        # What scorers read: the network, or the features of the frozen one.
+        self.encoder = self.network
+        if self.stage.feature_based:
+            self.encoder = FrozenFeatures(self.network, **self.stage.feature_based)
         self.scorers = {
-            name: objective.attach(self.network) for name, objective in self.objectives.items()
+            name: objective.attach(self.encoder) for name, objective in self.objectives.items()
         }
         self.low_rank = (
             add_low_rank(self.stage.kind, self.network, **self.stage.lora)
@@ -207,10 +213,10 @@ class _Run:
             )
             self.optimizer.begin_at(self.thawing.starts())
         self.selection = make_selection(
-            job, self.network, self.objectives, self.scorers, self.context, self.tasks
+            job, self.encoder, self.objectives, self.scorers, self.context, self.tasks
         )
         self.threshold = dev_threshold(
-            job, self.network, self.objectives, self.scorers, self.context
+            job, self.encoder, self.objectives, self.scorers, self.context
         )
         self.state = _State()
         self.means = Means()
@@ -270,7 +276,7 @@ class _Run:
             more["epsilon"] = stage.fgm["epsilon"]
         made = AdversarialStageModel if stage.fgm else StageModel
         return made(
-            self.network,
+            self.encoder,
             self.scorers,
             stage.weights,
             on_copy=self.on_copy,
@@ -416,7 +422,7 @@ class _Run:
             "gradient_norm": float(_array(self.optimizer.gradient_norm)),
             "tokens": float(state.tokens),
         }
-        if self.stage.freeze or self.stage.lora or self.thawing:
+        if any((self.stage.freeze, self.stage.lora, self.stage.feature_based, self.thawing)):
             resting = self.thawing.resting(state.step - 1) if self.thawing else []
             trained = _size(self.model.trainable_variables) - _size(resting)
             scalars["trained_weights"] = float(trained)
@@ -624,7 +630,10 @@ class _Run:
         trained = _size(self.model.trainable_variables)
         for update in self.low_rank:
             update.merge()
-        write_weights(self.job, self.folder, self.network, self.scorers)
+        beside = dict(self.scorers)
+        if self.stage.feature_based:
+            beside[FEATURE_BASED] = self.encoder.reader
+        write_weights(self.job, self.folder, self.network, beside)
         chosen = {}
         if self.threshold is not None:
             value, score = self.threshold.choose()
@@ -652,8 +661,7 @@ class _Run:
             passes,
             turns,
             weights=sum(
-                _size(named_weights(layer).values())
-                for layer in (self.network, *self.scorers.values())
+                _size(named_weights(layer).values()) for layer in (self.network, *beside.values())
             ),
             trained_weights=trained,
         )

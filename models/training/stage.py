@@ -69,6 +69,9 @@ class StageSettings:
             ``{"share": s}`` of the updates; None: all train from the start.
         lora: ``{"rank", "alpha", "targets", "dropout"}`` of low-rank updates of projections, the
             only weights of the network that are trained; None: the network itself is trained.
+        feature_based: ``{"hidden_dim", "num_layers", "dropout"}`` of what is trained between a
+            frozen network and the head (`models.layers.frozen_features`); None: the network itself
+            is trained.
         r_drop: ``{"alpha": α}`` for two passes whose predictions should agree; None: one pass.
         fgm: ``{"epsilon": ε}`` for a second gradient on perturbed token embeddings, or None.
         stop: Early stopping: ``{"patience": evaluations, "metric": name or None}`` or None.
@@ -96,6 +99,7 @@ class StageSettings:
     freeze: tuple[str, ...] = ()
     gradual_unfreezing: Mapping[str, float] | None = None
     lora: Mapping[str, Any] | None = None
+    feature_based: Mapping[str, Any] | None = None
     r_drop: Mapping[str, float] | None = None
     fgm: Mapping[str, float] | None = None
     stop: Mapping[str, Any] | None = None

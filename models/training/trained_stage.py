@@ -12,8 +12,18 @@ from typing import Any
 from fourstage.errors import RecipeError
 from models.catalogue import TEACHER
 from models.inputs.rows import mark_ids
+from models.layers.frozen_features import FrozenFeatures
 from models.protocols import Context, Tokenizer
-from models.stage_format import CONFIG, HEADS, HISTORY, METRICS, NETWORK, head_file, head_files
+from models.stage_format import (
+    CONFIG,
+    FEATURE_BASED,
+    HEADS,
+    HISTORY,
+    METRICS,
+    NETWORK,
+    head_file,
+    head_files,
+)
 from models.training.assembly import build_network, build_objectives
 from models.training.job import TrainingJob
 from models.weights import load_weights, save_weights
@@ -64,7 +74,7 @@ def write_weights(job: TrainingJob, folder: Path, network: Any, scorers: Mapping
         job: The job that was trained.
         folder: The stage's folder.
         network: The trained network.
-        scorers: {objective: its trained scorer}.
+        scorers: {objective: its trained scorer}, and whatever else has a file in ``heads/``.
     """
     save_weights(network, folder / NETWORK)
     (folder / HEADS).mkdir(exist_ok=True)
@@ -112,6 +122,7 @@ def write_settings(
             name: {key: value for key, value in settings.items() if key != TEACHER}
             for name, settings in job.stage.objectives.items()
         },
+        FEATURE_BASED: job.stage.feature_based and dict(job.stage.feature_based),
         "head": job.stage.head and {job.stage.head: {**job.stage.head_settings, **(chosen or {})}},
         "label_names": list(job.label_names),
         "markings": list(job.markings),
@@ -136,12 +147,14 @@ class TrainedStage:
         config: Contents of its ``config.json``.
         network: The trained network.
         context: Tokenizer, longest sequence length, label names.
+        under_head: What the head reads: the network, or the features of the frozen one.
     """
 
     folder: Path
     config: Mapping[str, Any]
     network: Any
     context: Context
+    under_head: Any
 
     def objective(self, name: str | None = None, folders: Sequence[Path] = ()) -> Any:
         """An objective or the head of the stage, rebuilt with the recipe's settings.
@@ -169,7 +182,9 @@ class TrainedStage:
         if not path.exists():
             there = ", ".join(head_files(self.folder)) or "none"
             raise RecipeError(f"{self.folder.name}: no head {name!r} in this stage; it has {there}")
-        scorer = objective.attach(self.network)
+        scorer = objective.attach(
+            self.under_head if name in (self.config["head"] or {}) else self.network
+        )
         load_weights(scorer, path)
         return scorer
 
@@ -212,4 +227,8 @@ def load_stage(
         tuple(config["label_names"]),
         marks=mark_ids(tokenizer, config.get("markings", ())),
     )
-    return TrainedStage(folder, config, network, context)
+    under_head = network
+    if settings := config.get(FEATURE_BASED):
+        under_head = FrozenFeatures(network, **settings)
+        load_weights(under_head.reader, head_file(folder, FEATURE_BASED))
+    return TrainedStage(folder, config, network, context, under_head)

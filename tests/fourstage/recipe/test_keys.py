@@ -161,8 +161,15 @@ UNLABELLED = {
     "size": "tiny",
     "stages": [PLAIN, {**PLAIN, "name": "second"}],
 }
+FROZEN = {
+    "stage": "finetune",
+    "dataset": "rows",
+    "head": {"sequence_classification": {"class_weights": "balanced"}},
+    "feature_based": {"hidden_dim": 64, "num_layers": 2, "dropout": 0.2},
+}
 READ = {
     "whole": WHOLE,
+    "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -293,7 +300,7 @@ def test_a_key_without_machinery_is_refused_by_name(number: int):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
     """Of every stage key one value, taken from the stages that have it."""
-    elsewhere = {key: value for stage in KINDS.values() for key, value in stage.items()}
+    elsewhere = {key: value for stage in (*KINDS.values(), FROZEN) for key, value in stage.items()}
     least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()
     stage = {key: KINDS[kind][key] for key in least}
     before = outcome(stage_with(stage, {}))

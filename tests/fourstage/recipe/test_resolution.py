@@ -284,6 +284,10 @@ TUNED = "dataset: rows\n    "
         ("r_drop: {}", {"r_drop": {"alpha": 1.0}}),
         ("fgm: {epsilon: 0.5}", {"fgm": {"epsilon": 0.5}}),
         (
+            "feature_based: {hidden_dim: 64}",
+            {"feature_based": {"hidden_dim": 64, "num_layers": 1, "dropout": 0.1}},
+        ),
+        (
             "lora: {rank: 4}",
             {"lora": {"rank": 4, "alpha": 16.0, "targets": ["query", "value"], "dropout": 0.0}},
         ),
@@ -297,6 +301,25 @@ def test_what_of_the_network_is_trained_is_in_the_key_where_it_is_said(edit, gol
     assert as_recipe(resolved)["stages"][-1][key] == value
 
 
+@pytest.mark.parametrize(
+    ("beside", "path"),
+    [
+        ("lora: {}", "lora"),
+        ("freeze: [block_0/*]", "freeze"),
+        ("gradual_unfreezing: {epochs: 1}", "gradual_unfreezing"),
+        ("fgm: {}", "fgm"),
+        ("objectives: {masked_lm: {}}", "objectives"),
+        ("optimizer: {adamw: {layer_decay: 0.8}}", "optimizer.adamw.layer_decay"),
+        ("remedies: {layer_decay: 0.8}", "remedies.layer_decay"),
+    ],
+)
+def test_what_needs_a_gradient_through_the_network_is_refused_where_it_is_frozen(
+    edit, beside, path
+):
+    said = fault(edit("dataset: rows", f"{TUNED}feature_based: {{}}\n    {beside}"))
+    assert re.search(rf"stages\[\d\]\.{re.escape(path)}: with feature_based", said)
+
+
 def test_tuning_that_means_nothing_is_refused(edit):
     both = "lora: {}\n    gradual_unfreezing: {share: 0.1}"
     assert "with lora the network's own layers never train" in fault(
@@ -306,6 +329,9 @@ def test_tuning_that_means_nothing_is_refused(edit):
     assert "stages[0].freeze: the network of this stage starts from random weights" in said
     said = fault(edit("objectives: .*", "objectives: {masked_lm: {}}\n    fgm: {}"))
     assert "stages[0].fgm: stage general has no 'fgm'" in said
+    said = fault(edit("objectives: .*", "objectives: {masked_lm: {}}\n    feature_based: {}"))
+    assert "stages[0].feature_based: stage general has no 'feature_based'" in said
+    assert "stages[0].feature_based: the network of this stage starts from random weights" in said
     ratio = "optimizer: {adamw: {ratio: 32}}"
     assert "only `decay: slanted_triangular` has a ratio" in fault(
         edit("dataset: rows", TUNED + ratio)

@@ -66,17 +66,23 @@ def answered(asked: list[str]) -> Tagged:
 HARD = ["", " ", "\u200d", "是 waa,我的 wab。\n wac", "\u0300 waa \u200d wab", "waa" * 300 + " wab"]
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["crf", "softmax"])
+FEATURES = {"hidden_dim": 32, "num_layers": 1, "dropout": 0.1}
+TAGGERS = {"crf": (True, None), "softmax": (False, None), "frozen": (True, FEATURES)}
+
+
+@pytest.fixture(scope="module", params=TAGGERS)
 def trained(request, tmp_path_factory) -> Path:
+    crf, features = TAGGERS[request.param]
     folder = tmp_path_factory.mktemp("tagger")
     rows = {"train": answered(texts(1, 64)), "dev": answered(texts(2, 8))}
     job = finetuning(
         head="token_classification",
-        head_settings={"crf": request.param, "scheme": "bioes", "stride": 9},
+        head_settings={"crf": crf, "scheme": "bioes", "stride": 9},
         rows=rows,
         phases=[Phase(24)],
         budget=Budget("steps", 60),
         select={"metric": "entity_f1", "split": "dev"},
+        feature_based=features,
     )
     train(job, folder / "stage")
     tokenizer().save(folder / "tokenizer")

@@ -134,3 +134,7 @@ def test_r_drop_without_dropout_is_refused_before_any_work():
     wanted = ["stages.finetune.r_drop={}", "stages.finetune.head.sequence_classification.dropout=0"]
     with pytest.raises(RecipeError, match="r_drop: dropout is 0 in network and head"):
         resolve(load_recipe("quickstart", wanted))
+    # On a frozen network that of the features counts.
+    resolve(load_recipe("quickstart", [*wanted, "stages.finetune.feature_based={}"]))
+    with pytest.raises(RecipeError, match="give `feature_based` or the head a dropout"):
+        resolve(load_recipe("quickstart", [*wanted, "stages.finetune.feature_based.dropout=0"]))
