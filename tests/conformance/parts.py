@@ -42,6 +42,7 @@ ANSWERS = {
 FAMILIES = catalogue.names("families")
 
 
+@cache
 def stages() -> list[tuple[str, tuple[str, ...], str | None]]:
     """(family, objectives, head) of every stage that can be made.
 
