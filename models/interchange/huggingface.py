@@ -56,6 +56,7 @@ class PretrainedNetwork:
         pad_id: Id of padding.
         label_names: Label names of a classification head, ordered by id.
         notes: Decisions and omissions, one sentence each.
+        sequence_length: Tokens at which its texts were cut; None: as many as it has positions.
     """
 
     family: str
@@ -66,6 +67,7 @@ class PretrainedNetwork:
     pad_id: int = 0
     label_names: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    sequence_length: int | None = None
 
     def build(self, precision: str = "float32") -> Any:
         """Build the network, a ``keras.Model``, with these weights."""
@@ -503,7 +505,8 @@ def write_checkpoint(
         text = json.dumps({"architectures": [name], **config}, indent=2, sort_keys=True)
         (part / CONFIG).write_text(text + "\n", "utf-8")
         if checkpoint.tokenizer is not None:
-            length = settings["max_sequence_length"]
+            # So that a pipeline with `truncation=True` cuts texts where `predict` does.
+            length = checkpoint.sequence_length or settings["max_sequence_length"]
             write_tokenizer(checkpoint.tokenizer, part, length, "num_segments" in settings)
     return tuple(notes)
 

@@ -37,6 +37,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
         family, network_settings = str(config["family"]), dict(config["network"])
         vocabulary_size, digest = int(config["vocabulary_size"]), config["tokenizer_digest"]
         labels = tuple(config["label_names"])
+        length = int(config["sequence_length"])
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise ContractViolation(
             f"{folder}: not a readable stage ({type(error).__name__}: {error})"
@@ -62,6 +63,7 @@ def read_stage(folder: Path, tokenizer: Path | None = None) -> PretrainedNetwork
         pad_id=loaded.pad_id if loaded is not None else int(config.get("pad_id", 0)),
         label_names=labels,
         notes=() if loaded is not None else ("no tokenizer beside the stage",),
+        sequence_length=length,
     )
 
 

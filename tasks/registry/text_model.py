@@ -35,6 +35,8 @@ class TextModel(PythonModel):
         import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
         self.loaded = tensorflow.saved_model.load(context.artifacts["saved_model"])
+        # Not `loaded.serve`, which looks for the trace that suits its arguments in every call.
+        self.answer = self.loaded.signatures["serving_default"]
         labels = Path(context.artifacts["labels"]).read_text(encoding="utf-8")
         self.labels: list[str] = json.loads(labels)
 
@@ -47,9 +49,7 @@ class TextModel(PythonModel):
 
         if not model_input:
             return []
-        answer = self.loaded.serve(tensorflow.constant(model_input))
-        if isinstance(answer, dict):
-            (answer,) = answer.values()
+        (answer,) = self.answer(texts=tensorflow.constant(model_input)).values()
         rows = answer.numpy().tolist()  # (B, N)
         return [self._prediction(row) for row in rows]  # type: ignore[misc]
 

@@ -16,6 +16,7 @@ from fourstage.command import main
 from fourstage.settings import REPOSITORY
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.saved_tokenizer import load_tokenizer
+from models.stage_format import CONFIG
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.trained_stage import load_stage
 from tests.models.odd_lines import byte_pairs
@@ -58,6 +59,17 @@ def test_the_stage_is_one_that_the_product_loads(theirs, tmp_path):
     for name in ("masked_lm", "next_sentence"):
         scorer = loaded.scorer(name, loaded.objective(name))
         assert scorer.weights
+
+
+def test_their_pipeline_cuts_texts_where_the_stage_did(theirs, tmp_path):
+    stage, again = tmp_path / "stage", tmp_path / "again"
+    assert main(["convert", str(theirs), str(stage)]) == 0
+    config = json.loads((stage / CONFIG).read_text("utf-8"))
+    assert config["sequence_length"] == config["network"]["max_sequence_length"]
+    (stage / CONFIG).write_text(json.dumps({**config, "sequence_length": 24}), "utf-8")
+    assert main(["convert", str(stage), str(again)]) == 0
+    settings = json.loads((again / "tokenizer_config.json").read_text("utf-8"))
+    assert settings["model_max_length"] == 24
 
 
 def test_a_folder_with_files_is_never_written_into(theirs, tmp_path, capsys):
