@@ -9,12 +9,21 @@ them again. A vector is the mean of the text's token vectors, divided by its len
     vectors   (B, 2, D)    of length 1
     cosines   (B,)         towards the number, scaled to 0-1
 
-The loss is the squared error of the cosine. It is a mean over rows, so that it does not depend on
-which rows share a batch, as ranking losses do.
+The loss is the squared error of the cosine: a mean over rows, whichever share a batch. With
+`positive_from` it is contrastive: in row i of a batch, `text` should find its own `text_pair` among
+those of all rows j,
+
+    loss_i = -log( exp(cos(a_i, b_i) / τ) / Σ_j exp(cos(a_i, b_j) / τ) )        eq. 5 without the
+                                                                                hard negatives
+
+as a mean over the rows whose number, scaled to 0-1, is at least `positive_from`. Other rows give
+negatives alone.
 
 Reference:
     Reimers & Gurevych 2019, Sentence-BERT, arXiv 1908.10084, section 3 (mean pooling; regression
     objective function); numbers scaled to 0-1 as in their code for the STS benchmark.
+    Gao et al. 2021, SimCSE, arXiv 2104.08821, section 4 (in-batch negatives; τ = .05). Unlike
+    theirs, a text that equals `text` or its own pair is no negative.
 """
 
 from __future__ import annotations
@@ -27,6 +36,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import check_rows, framed_texts, text_index
@@ -44,6 +54,8 @@ PREPARES = True
 ANSWERS = "number"
 EMBEDS = True
 
+ROUNDING = 1e-6  # 4 of 5, in single precision, is at least .8
+
 
 class SentenceEmbedding:
     """Both halves of text embedding.
@@ -53,9 +65,14 @@ class SentenceEmbedding:
 
     Args:
         context: The stage's constants.
+        positive_from: Least similarity of a positive of the contrastive loss, from above 0 to 1:
+            .8 is 4 of numbers from 0 to 5. None: the loss is the squared error. A batch of several
+            micro-batches has the negatives of each by itself.
+        temperature: τ of the contrastive loss, above 0.
 
     Raises:
         ContractViolation: The training rows' answers are not numbers, or are all the same.
+        RecipeError: A setting is out of range.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -64,8 +81,20 @@ class SentenceEmbedding:
     prepares = PREPARES
     targets = (keys.NUMBER_LABELS,)
 
-    def __init__(self, context: Context):
+    def __init__(
+        self, context: Context, *, positive_from: float | None = None, temperature: float = 0.05
+    ):
+        if not temperature > 0:
+            raise RecipeError(
+                f"head.sentence_embedding.temperature: expected more than 0, got {temperature}"
+            )
+        if positive_from is not None and not 0 < positive_from <= 1:
+            raise RecipeError(
+                "head.sentence_embedding.positive_from: expected a similarity above 0, at most 1"
+                f" (.8 is 4 of numbers from 0 to 5), got {positive_from}"
+            )
         self.context = context
+        self.positive_from, self.temperature = positive_from, temperature
         # Without training rows, the range comes with the weights.
         self.range = (0.0, 1.0)
         if context.rows is not None:
@@ -100,7 +129,7 @@ class SentenceEmbedding:
 
     def attach(self, network: Any) -> _SentenceEmbeddingScorer:
         """The head; it has nothing to train."""
-        return _SentenceEmbeddingScorer(*self.range)
+        return _SentenceEmbeddingScorer(*self.range, self.positive_from, self.temperature)
 
     def served(self) -> dict[str, Any]:
         """Nothing that a served model has to know of the head."""
@@ -121,10 +150,13 @@ class _SentenceEmbeddingScorer(ScorerLayer):
     Args:
         low: The number of texts whose cosine is 0.
         high: The number of texts whose cosine is 1.
+        positive_from: The least similarity of a positive, or None.
+        temperature: τ.
     """
 
-    def __init__(self, low: float, high: float):
+    def __init__(self, low: float, high: float, positive_from: float | None, temperature: float):
         super().__init__(name="sentence_embedding", dtype="float32", autocast=False)
+        self.positive_from, self.temperature = positive_from, temperature
         self.low, self.high = (
             self.add_weight(
                 shape=(),
@@ -172,5 +204,22 @@ class _SentenceEmbeddingScorer(ScorerLayer):
             weights = weights * batch[keys.ROW_WEIGHTS]
         low, high = map(ops.convert_to_tensor, (self.low, self.high))
         wanted = (ops.where(known, labels, low) - low) / (high - low)
-        squares = ops.square(cosines - wanted)
-        return {"loss": (ops.sum(weights * squares), ops.sum(weights))}, predictions
+        if self.positive_from is None:
+            losses = ops.square(cosines - wanted)
+        else:
+            losses = self._contrasts(batch, pairs)
+            weights = weights * ops.cast(wanted >= self.positive_from - ROUNDING, "float32")
+        return {"loss": (ops.sum(weights * losses), ops.sum(weights))}, predictions
+
+    def _contrasts(self, batch: dict, pairs: Any) -> Any:
+        """The contrastive loss of each row, (B,), from vectors (B, 2, D)."""
+        logits = ops.matmul(pairs[:, 0], ops.transpose(pairs[:, 1])) / self.temperature  # (B, B)
+        ids = batch[keys.TOKEN_IDS]
+        ids = ops.reshape(ids, (-1, 2, ops.shape(ids)[-1]))
+        first, second, own = ids[:, None, 0], ids[None, :, 1], ids[:, None, 1]
+        left_out = ops.all(first == second, axis=-1) | ops.all(own == second, axis=-1)
+        if keys.ROW_WEIGHTS in batch:
+            left_out = left_out | (batch[keys.ROW_WEIGHTS] == 0)[None]
+        itself = ops.eye(ops.shape(logits)[0], dtype="bool")
+        logits = ops.where(left_out & ~itself, -1e9, logits)
+        return ops.logsumexp(logits, axis=-1) - ops.diagonal(logits)

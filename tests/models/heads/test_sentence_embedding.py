@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from fourstage.errors import ContractViolation
+from fourstage.errors import ContractViolation, RecipeError
 from models.evaluation.predict import RowPredictor
 from models.families.bert import SIZES, Bert
 from models.heads.sentence_embedding import SentenceEmbedding
@@ -130,3 +130,52 @@ def test_numbers_that_are_all_the_same_are_refused():
     rows = MemoryRows([([7], [8], "1.0"), ([7], [9], "1.0")])
     with pytest.raises(ContractViolation, match=r"sentence_embedding: .* got 2 rows with the same"):
         SentenceEmbedding(Context(PlainTokenizer(50), 8, (), rows))
+
+
+def test_the_contrastive_loss_is_that_of_numpy():
+    # Numbers are from 1 to 6, so 0, 1, 4 and 5 are positives. The second text of 4 is that of 3,
+    # too, and the first of 1 is the second of 2.
+    pairs = [
+        ([7, 8], [9], "5.0"),
+        ([13], [14, 15, 16], "4.0"),
+        ([7], [13], "1.0"),
+        ([10], [20, 21], ""),
+        ([11, 12], [20, 21], "4.5"),
+        ([30], [31], "6.0"),
+    ]
+    left_out = {(1, 2), (4, 3), (3, 4)}
+    rows = MemoryRows(pairs)
+    context = Context(PlainTokenizer(50), 8, (), rows)
+    head, made = SentenceEmbedding(context, positive_from=0.6, temperature=0.2), network()
+    stage = StageModel(made, {"sentence_embedding": head.attach(made)})
+    batch = batches({"rows": (rows, 1.0)}, [head], context, 8, seed=0, once=True).batch(0)
+    assert batch["row_weights"].tolist() == [1] * 6 + [0] * 2  # the last ones are no negatives
+    scores, _ = stage.outputs(batch)
+    first, second = ([alone(made, row[i]) for row in pairs] for i in (0, 1))
+    losses = []
+    for i in (0, 1, 4, 5):
+        others = [j for j in range(6) if (i, j) not in left_out]
+        similar = np.exp([first[i] @ second[j] / 0.2 for j in others])
+        losses.append(-math.log(similar[others.index(i)] / similar.sum()))
+    assert [float(part) for part in scores["sentence_embedding"]["loss"]] == pytest.approx(
+        [sum(losses), 4], rel=1e-4
+    )
+
+
+def test_a_batch_without_a_positive_adds_nothing():
+    rows = MemoryRows([([7], [8], "1.0"), ([9], [8], "2.0")])
+    context = Context(PlainTokenizer(50), 8, (), ROWS)
+    head, made = SentenceEmbedding(context, positive_from=0.6), network()
+    stage = StageModel(made, {"sentence_embedding": head.attach(made)})
+    batch = batches({"rows": (rows, 1.0)}, [head], context, 2, seed=0, once=True).batch(0)
+    scores, _ = stage.outputs(batch)
+    assert [float(part) for part in scores["sentence_embedding"]["loss"]] == [0, 0]
+
+
+def test_settings_out_of_range_are_refused():
+    for similarity in (0.0, 4.0, math.nan):
+        with pytest.raises(RecipeError, match="positive_from: expected a similarity above 0"):
+            SentenceEmbedding(CONTEXT, positive_from=similarity)
+    for temperature in (0.0, -1.0, math.nan):
+        with pytest.raises(RecipeError, match="temperature: expected more than 0"):
+            SentenceEmbedding(CONTEXT, positive_from=0.8, temperature=temperature)
