@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,7 +147,10 @@ def test_there_is_no_answer_where_the_score_is_below_the_border_chosen_on_dev():
         ("squad_v2_small", "extract", "f1", 0.5),
     ],
 )
-def test_on_published_rows_it_is_above_chance(source: str, kind: str, metric: str, least: float):
+def test_on_published_rows_it_is_above_chance(
+    source: str, kind: str, metric: str, least: float, shared_data: Path, monkeypatch
+):
+    monkeypatch.setenv("FOURSTAGE_DATA", str(shared_data))
     held = {split: rows_of(read(source).rows[split]) for split in read(source).rows}
     rival = fit(kind, held["train"], held.get("dev"), metric=metric)
     found = scores(
