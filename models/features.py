@@ -16,6 +16,8 @@ READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read;
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
 MASK_LABELS = "mask_labels"  # (B, M) int32, original tokens at these positions
 MASK_WEIGHTS = "mask_weights"  # (B, M) float32, loss weights: 0 for an unused slot
+NEXT_LABELS = "next_labels"  # (B, T - 1) int32, the token after each position
+NEXT_WEIGHTS = "next_weights"  # (B, T - 1) float32, loss weights: 0 before padding
 TARGET_IDS = "target_ids"  # (B, S) int32, what a decoder writes
 TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
 LABELS = "labels"  # (B,) int32, label ids

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from models.layers.encoder import EncoderConfig, TextEncoder
+from models.layers.transformer import TransformerConfig, TextTransformer
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")
@@ -36,7 +36,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Config(EncoderConfig):
+class _Config(TransformerConfig):
     """What it has beside every encoder's arguments.
 
     Attributes:
@@ -54,7 +54,7 @@ class _Config(EncoderConfig):
     activation: str = "gelu_tanh"
 
 
-class Albert(TextEncoder):
+class Albert(TextTransformer):
     """The encoder of Lan et al.: factorised embeddings and parameters shared across layers.
 
     Gradients of a shared block add up over the layers that use it.

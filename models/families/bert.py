@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.layers.encoder import EncoderConfig, TextEncoder
+from models.layers.transformer import TransformerConfig, TextTransformer
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")
@@ -29,7 +29,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Config(EncoderConfig):
+class _Config(TransformerConfig):
     """What it has beside every encoder's arguments.
 
     Attributes:
@@ -40,7 +40,7 @@ class _Config(EncoderConfig):
     activation: str = "gelu_tanh"
 
 
-class Bert(TextEncoder):
+class Bert(TextTransformer):
     """The encoder of Devlin et al. with its pooler; heads bring their own variables.
 
     Shape:

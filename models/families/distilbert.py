@@ -10,7 +10,7 @@ Parameters with the published vocabulary of 30,522: base 66,362,880.
 
 from __future__ import annotations
 
-from models.layers.encoder import EncoderConfig, TextEncoder
+from models.layers.transformer import TransformerConfig, TextTransformer
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional",)
@@ -20,7 +20,7 @@ SIZES = {
 }
 
 
-class DistilBert(TextEncoder):
+class DistilBert(TextTransformer):
     """The student of Sanh et al.; the objective `distillation` trains it under a teacher.
 
     Shape:
@@ -30,7 +30,7 @@ class DistilBert(TextEncoder):
         Sanh et al. 2019, arXiv 1910.01108, section 3.
     """
 
-    config_class = EncoderConfig
+    config_class = TransformerConfig
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooler_activation = "relu"  # of the dense layer that a classification head makes for itself
     pooler_dropout = False  # before that layer

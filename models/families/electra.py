@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.layers.encoder import EncoderConfig, TextEncoder
+from models.layers.transformer import TransformerConfig, TextTransformer
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments")
@@ -79,7 +79,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Config(EncoderConfig):
+class _Config(TransformerConfig):
     """What it has beside every encoder's arguments.
 
     Attributes:
@@ -95,7 +95,7 @@ class _Config(EncoderConfig):
     head_activation: str | None = None
 
 
-class Electra(TextEncoder):
+class Electra(TextTransformer):
     """The encoder of Clark et al., of the discriminator and of the generator.
 
     Shape:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.layers.encoder import EncoderConfig, TextEncoder
+from models.layers.transformer import TransformerConfig, TextTransformer
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")
@@ -52,7 +52,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Config(EncoderConfig):
+class _Config(TransformerConfig):
     """What it has beside every encoder's arguments.
 
     Attributes:
@@ -64,7 +64,7 @@ class _Config(EncoderConfig):
     num_tasks: int = 0
 
 
-class Ernie(TextEncoder):
+class Ernie(TextTransformer):
     """The encoder of Sun et al., 1.0 and 2.0.
 
     Shape:

@@ -16,14 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import keras
-
 from models import features as keys
-from models.layers.encoder import EncoderConfig, TextEncoder
+from models.layers.embedding import positions_of_tokens
+from models.layers.transformer import TransformerConfig, TextTransformer
 from models.protocols import Capability
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
 
 PROVIDES = ("bidirectional",)
 SIZES = {
@@ -34,7 +30,7 @@ SIZES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Config(EncoderConfig):
+class _Config(TransformerConfig):
     """What it has beside every encoder's arguments.
 
     Attributes:
@@ -46,7 +42,7 @@ class _Config(EncoderConfig):
     layer_norm_epsilon: float = 1e-5
 
 
-class Roberta(TextEncoder):
+class Roberta(TextTransformer):
     """The encoder of Liu et al.; what was changed against BERT is how it is trained.
 
     A token's position is the number of real tokens before it, so that padding on the left changes
@@ -67,11 +63,7 @@ class Roberta(TextEncoder):
 
     def position_ids(self, features: Mapping[str, Any]) -> Any:
         """Number of real tokens before each one; 0 for padding."""
-        mask = features.get(keys.PADDING_MASK)
-        if mask is None:
-            return None
-        counted = ops.cumsum(ops.cast(mask, "int32"), axis=1) - 1
-        return ops.maximum(counted, 0) * ops.cast(mask, "int32")
+        return positions_of_tokens(features.get(keys.PADDING_MASK))
 
     def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
         """What enters the first block; segment ids are not read."""

@@ -21,7 +21,8 @@ from models import features as keys
 from models.protocols import Batch, Tokenizer
 
 WIDTH = 100  # columns per line
-_SLOTS = ("mask", "chosen", "shuffled", "span")  # targets that come with positions
+# Targets that are tokens: of slots with positions; `next` stands at the position that predicts it.
+_SLOTS = ("mask", "chosen", "shuffled", "span", "next")
 _SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level tokens contain whitespace
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
 
@@ -103,6 +104,9 @@ def _targets(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
         if f"{name}_labels" not in batch:
             continue
         labels, weights = batch[f"{name}_labels"][row], batch[f"{name}_weights"][row]
+        if name == "next":
+            yield name, {int(i): int(labels[i]) for i in np.flatnonzero(weights)}
+            continue
         positions = batch.get(f"{name}_positions", batch.get(keys.MASK_POSITIONS))
         assert positions is not None
         # Without own positions, shuffled tokens take masked_lm's last slots, span tokens its first.

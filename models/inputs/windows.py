@@ -18,24 +18,28 @@ class Windows:
     Attributes:
         context: The stage's constants.
         across_documents: Whether a row continues with the next document where one ends.
+        closed: Whether a [SEP] ends each row, wherever that is in the text.
     """
 
     context: Context
     across_documents = True
+    closed = True
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
         """Full windows over the whole corpus, or over each document."""
         index = window_index if self.across_documents else document_index
-        return index(corpus, self.context.sequence_length)
+        return index(corpus, self.context.sequence_length, closed=self.closed)
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """The windows before noise."""
-        return windows(corpus, entries, self.context, joined=self.across_documents)
+        return windows(
+            corpus, entries, self.context, joined=self.across_documents, closed=self.closed
+        )
 
 
-def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
+def window_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True) -> Index:
     """Full windows over the corpus as one stream, in which documents are joined by [SEP].
 
     Every token is in a window. Windows do not overlap, except that the last one starts early enough
@@ -44,6 +48,7 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
     Args:
         corpus: Tokenised documents.
         sequence_length: T; a window has T - 2 tokens of the stream, between [CLS] and [SEP].
+        closed: Whether a [SEP] ends each row; without it, a window has T - 1 tokens.
 
     Returns:
         An index of `WINDOW` entries; a start equal to the document's length means the [SEP] after
@@ -52,9 +57,12 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
     Raises:
         ContractViolation: The corpus has no tokens.
     """
-    room = room_for(sequence_length, 2)
+    special = 1 + closed
+    room = room_for(sequence_length, special)
     ends = np.cumsum(corpus.lengths.astype(np.int64) + 1)  # + 1: the [SEP] after each document
-    total = int(ends[-1]) - 1 if len(ends) else 0  # without the last [SEP]: the window adds its own
+    total = int(ends[-1]) if len(ends) else 0
+    if closed:
+        total -= 1  # without the last [SEP]: the window adds its own
     if not total or not corpus.num_tokens:
         raise ContractViolation("masked windows: the corpus has no tokens")
     starts = np.arange(0, max(total - room, 0) + 1, room, dtype=np.int64)
@@ -62,7 +70,7 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
         starts = np.append(starts, total - room)
     document = np.searchsorted(ends, starts, side="right")
     offset = starts - (ends[document] - corpus.lengths[document] - 1)
-    lengths = np.minimum(room, total - starts) + 2
+    lengths = np.minimum(room, total - starts) + special
     return Index(
         _entries(document, offset),
         lengths,
@@ -70,7 +78,9 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
     )
 
 
-def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
+def document_index(
+    corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True
+) -> Index:
     """Windows within single documents, as SpanBERT's blocks.
 
     As `window_index`, but per document: the last window of each document starts early enough to be
@@ -79,6 +89,7 @@ def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
     Args:
         corpus: Tokenised documents.
         sequence_length: T.
+        closed: Whether a [SEP] ends each row; without it, only where the document ends.
 
     Returns:
         An index of `WINDOW` entries.
@@ -86,8 +97,11 @@ def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
     Raises:
         ContractViolation: The corpus has no tokens.
     """
-    room = room_for(sequence_length, 2)
+    special = 1 + closed
+    room = room_for(sequence_length, special)
     lengths = corpus.lengths.astype(np.int64)
+    if not closed:
+        lengths += lengths > 0  # the [SEP] after each document
     counts = -(-lengths // room)  # 0 for an empty document
     if not counts.any():
         raise ContractViolation("masked windows: the corpus has no tokens")
@@ -97,13 +111,18 @@ def document_index(corpus: TokenisedCorpus, sequence_length: int) -> Index:
     start = np.minimum(place * room, lengths[document] - held)
     return Index(
         _entries(document, start),
-        held + 2,
-        details={"padding": 1.0 - float((held + 2).mean()) / sequence_length},
+        held + special,
+        details={"padding": 1.0 - float((held + special).mean()) / sequence_length},
     )
 
 
 def windows(
-    corpus: TokenisedCorpus, entries: np.ndarray, context: Context, *, joined: bool = True
+    corpus: TokenisedCorpus,
+    entries: np.ndarray,
+    context: Context,
+    *,
+    joined: bool = True,
+    closed: bool = True,
 ) -> Batch:
     """Rows of `window_index` or `document_index`: [CLS] text [SEP], all in segment 0.
 
@@ -112,13 +131,14 @@ def windows(
         entries: (B,) of `WINDOW`.
         context: The stage's constants.
         joined: Whether a row continues with the next document where one ends.
+        closed: Whether a [SEP] ends each row.
 
     Returns:
         token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
     """
     batch = empty_rows(len(entries), context)
     ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]
-    room = context.sequence_length - 2
+    room = context.sequence_length - 1 - closed
     for row, (document, offset) in enumerate(entries.tolist()):
         at = 1
         ids[row, 0] = context.tokenizer.cls_id
@@ -129,14 +149,17 @@ def windows(
             starts[row, at : at + len(piece)] = unit_starts[offset : offset + len(piece)]
             at += len(piece)
             document, offset = document + 1, 0
-            if not joined or at > room or document >= len(corpus):
+            last = not joined or document >= len(corpus)
+            if at > room or (closed and last):
                 break
             ids[row, at] = context.tokenizer.sep_id
             at += 1
-            if at > room:
+            if at > room or last:
                 break
-        ids[row, at] = context.tokenizer.sep_id
-        batch[keys.PADDING_MASK][row, : at + 1] = 1
+        if closed:
+            ids[row, at] = context.tokenizer.sep_id
+            at += 1
+        batch[keys.PADDING_MASK][row, :at] = 1
     return batch
 
 

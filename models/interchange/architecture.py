@@ -36,6 +36,7 @@ class Link:
         rows_before: Number of rows at the start of theirs that ours does not have.
         rows: Number of rows of ours; None for all that follow.
         optional: Whether their checkpoint may lack it; it then lacks all optional tensors.
+        part: (number, count) where theirs is `count` of ours side by side, along the last axis.
     """
 
     theirs: str
@@ -45,6 +46,7 @@ class Link:
     rows_before: int = 0
     rows: int | None = None
     optional: bool = False
+    part: tuple[int, int] | None = None
 
 
 def dense(theirs: str, ours: str, inputs: int, outputs: int, **more: Any) -> Iterator[Link]:
@@ -62,6 +64,12 @@ def norm(theirs: str, ours: str, width: int) -> Iterator[Link]:
 def table(theirs: str, ours: str, their_rows: int | None, width: int, **more: Any) -> Link:
     """The tensor of an embedding table."""
     return Link(f"{theirs}.weight", f"{ours}/embeddings", (their_rows, width), **more)
+
+
+def family_of(model_type: str) -> str | None:
+    """The family of an architecture that Hugging Face calls `model_type`, if we exchange it."""
+    named = {architecture.model_type: family for family, architecture in architectures().items()}
+    return named.get(model_type)
 
 
 def unchanged(values: dict[str, Any], others: Mapping[str, Any], pad_id: int) -> None:
@@ -87,7 +95,9 @@ class Architecture:
         attention_dropout: Their key for the dropout rate of attention weights; ours has a single
             dropout rate.
         head_activation: Activation of their masked-token head, if it is not that of the blocks.
-        pad_id: Their default padding id.
+        pad_id: Their default padding id; None for the id of the end of a text.
+        their_prefix: Prefix of the network's tensors in a file that also has a head, without the
+            dot; by default `model_type`.
     """
 
     model_type: str
@@ -103,17 +113,18 @@ class Architecture:
     ignored: tuple[str, ...] = ()
     attention_dropout: str = "attention_probs_dropout_prob"
     head_activation: str | None = None
-    pad_id: int = 0
+    pad_id: int | None = 0
+    their_prefix: str | None = None
 
     @property
     def prefix(self) -> str:
         """Prefix of the network's tensors in a file that also has a head."""
-        return f"{self.model_type}."
+        return f"{self.their_prefix or self.model_type}."
 
 
 @cache
 def architectures() -> Mapping[str, Architecture]:
-    """{family: architecture}; families have the same name as Hugging Face's ``model_type``."""
+    """{family: architecture}."""
     names = sorted(path.stem for path in Path(__file__).with_name("families").glob("[a-z]*.py"))
     return {
         name: import_module(f"models.interchange.families.{name}").ARCHITECTURE for name in names

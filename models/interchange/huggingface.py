@@ -11,7 +11,7 @@ tensors are in `models.interchange.families`. Keras is imported only when a netw
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from models.interchange.architecture import (
     Architecture,
     Link,
     architectures,
+    family_of,
 )
 from models.interchange.new_folder import refuse_files, written_whole
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
@@ -157,7 +158,7 @@ def _pad_id(network: Any, tokenizer: Any, pad_id: int | None) -> int:
     if pad_id is not None:
         return pad_id
     family = type(network).__name__.lower()
-    return architectures()[family].pad_id if family in architectures() else 0
+    return (architectures()[family].pad_id if family in architectures() else None) or 0
 
 
 # Theirs → ours
@@ -180,10 +181,12 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
         raise RecipeError(f"{folder}: expected a folder with {CONFIG} and model.safetensors")
     config = _config(folder / CONFIG)
     known = str(config.get("model_type"))
-    if known not in architectures():
+    family = family_of(known)
+    if family is None:
         where = f"{folder / CONFIG}: model_type"
-        raise UnknownNameError(where, known, "an architecture we exchange", architectures())
-    architecture = architectures()[known]
+        types = [architecture.model_type for architecture in architectures().values()]
+        raise UnknownNameError(where, known, "an architecture we exchange", types)
+    architecture = architectures()[family]
     files = WeightFiles(folder)
     settings, pad_id, notes = _settings(architecture, config, folder / CONFIG)
     labels = _label_names(config)
@@ -208,7 +211,7 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     if any(link.theirs not in found.named for link in network):
         notes.append("the checkpoint has no pooler; it is initialised randomly")
     return PretrainedNetwork(
-        family=known,
+        family=family,
         settings=settings,
         network=arrays,
         heads={
@@ -257,6 +260,8 @@ def _settings(
             f" {settings['num_heads']} heads"
         )
     pad_id = config.get("pad_token_id", architecture.pad_id)
+    if pad_id is None and architecture.pad_id is None:
+        pad_id = config.get("eos_token_id") or 0
     if not _is_whole(pad_id) or not 0 <= pad_id < settings["vocabulary_size"]:
         raise RecipeError(f"{path}: pad_token_id: expected an id, got {str(pad_id)[:80]}")
     with located(str(path)):
@@ -389,7 +394,7 @@ class _Found:
         surplus = sorted(there - names - set(architecture.copies))
         left_out = [name for name in surplus if name.startswith(architecture.ignored or ("\0",))]
         # Buffers that older versions of transformers saved with the weights.
-        counters = (".position_ids", ".token_type_ids")
+        counters = (".position_ids", ".token_type_ids", ".attn.bias", ".attn.masked_bias")
         unexpected = [
             self.named[name]
             for name in surplus
@@ -436,6 +441,9 @@ class _Found:
     def array(self, link: Link) -> np.ndarray:
         """A tensor in our layout."""
         array = self.files.array(self.named[link.theirs])
+        if link.part is not None:
+            number, count = link.part
+            return np.array(np.split(array, count, axis=-1)[number], order="C")
         if link.transposed:
             return np.array(array.T, order="C")
         stop = None if link.rows is None else link.rows_before + link.rows
@@ -497,7 +505,10 @@ def write_checkpoint(
     # For example the generator of replaced_token_detection.
     surplus = sorted({"/".join(name.split("/")[:2]) for name in arrays.keys() - _ours(links)})
     notes += [f"left out, {name} has no counterpart: {part}" for part in surplus]
-    theirs = {link.theirs: _as_theirs(link, arrays) for link in links}
+    parts: dict[str, list[Link]] = {}
+    for link in links:
+        parts.setdefault(link.theirs, []).append(link)
+    theirs = {name: _as_theirs(of, arrays) for name, of in parts.items()}
     if not heads:  # their class without heads has no prefix
         theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
     with written_whole(folder) as part:
@@ -570,15 +581,17 @@ def _their_config(
     return config
 
 
-def _as_theirs(link: Link, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """A tensor in their layout.
+def _as_theirs(links: Sequence[Link], arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """A tensor in their layout, of the links that it consists of.
 
     Raises:
         RecipeError: It is missing, or has another shape.
     """
-    if link.ours not in arrays:
-        raise RecipeError(f"{link.ours}: missing; was it written by another version?")
-    array = arrays[link.ours]
+    missing = [link.ours for link in links if link.ours not in arrays]
+    if missing:
+        raise RecipeError(f"{missing[0]}: missing; was it written by another version?")
+    link = links[0]
+    array = np.concatenate([arrays[each.ours] for each in links], axis=-1)
     if link.transposed:
         array = array.T
     elif link.rows_before:

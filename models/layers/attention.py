@@ -28,6 +28,20 @@ def bias_from_padding(padding_mask: Any) -> Any:
     return (hidden * NOT_SEEN)[:, None, None, :]
 
 
+def causal_bias(length: Any) -> Any:
+    """Additive attention bias that hides what comes later.
+
+    Args:
+        length: T, a number or a scalar tensor.
+
+    Returns:
+        (1, 1, T, T) float32: 0 where the column is not after the row, else `NOT_SEEN`.
+    """
+    at = ops.arange(length, dtype="int32")
+    later = ops.cast(at[None, :] > at[:, None], "float32")
+    return (later * NOT_SEEN)[None, None]
+
+
 class MultiHeadAttention(keras.layers.Layer):
     """Multi-head attention, from a sequence to itself or to a memory.
 
@@ -35,6 +49,7 @@ class MultiHeadAttention(keras.layers.Layer):
         hidden_dim: Width of the output, a multiple of `num_heads`.
         num_heads: Number of heads.
         dropout: Dropout rate of the attention weights, 0-1.
+        output_stddev: Standard deviation of the output projection's initial kernel.
         dtype: Dtype policy of the matrix products; the softmax is always float32.
 
     Shape:
@@ -48,6 +63,7 @@ class MultiHeadAttention(keras.layers.Layer):
         hidden_dim: int,
         num_heads: int,
         dropout: float = 0.0,
+        output_stddev: float = 0.02,
         dtype: str = "float32",
         name: str = "attention",
     ):
@@ -63,7 +79,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.query = projection(hidden_dim, name="query", dtype=dtype)
         self.key = projection(hidden_dim, name="key", dtype=dtype)
         self.value = projection(hidden_dim, name="value", dtype=dtype)
-        self.output_projection = projection(hidden_dim, name="output", dtype=dtype)
+        self.output_projection = projection(
+            hidden_dim, name="output", dtype=dtype, stddev=output_stddev
+        )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
 
     def build(self, input_shape: Any = None) -> None:

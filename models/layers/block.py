@@ -15,7 +15,10 @@ ops: Any = keras.ops
 
 
 class TransformerBlock(keras.layers.Layer):
-    """Attention and feed-forward network, with LayerNorm after each residual (post-LN), as in BERT.
+    """Attention and feed-forward network, each with a residual connection and a LayerNorm.
+
+        post-LN (BERT, GPT)     x ← norm(x + f(x))
+        pre-LN (GPT-2)          x ← x + f(norm(x))
 
     The residual stream and both LayerNorms are always float32; only the matrix products use the
     compute dtype.
@@ -27,6 +30,9 @@ class TransformerBlock(keras.layers.Layer):
         dropout: Dropout rate of the attention weights and of both residual branches, 0-1.
         activation: Name of the feed-forward activation.
         layer_norm_epsilon: Added to the variance: 1e-12 BERT, 1e-5 RoBERTa, BART and GPT.
+        norm_first: Whether LayerNorm precedes (pre-LN) instead of following (post-LN).
+        residual_stddev: Standard deviation of the initial kernels that write to the residual
+            stream.
         dtype: Dtype policy of the matrix products.
 
     Shape:
@@ -43,14 +49,21 @@ class TransformerBlock(keras.layers.Layer):
         dropout: float,
         activation: str,
         layer_norm_epsilon: float,
+        norm_first: bool = False,
+        residual_stddev: float = 0.02,
         dtype: str = "float32",
         name: str,
     ):
         super().__init__(name=name, dtype=dtype, autocast=False)
+        self.norm_first = norm_first
         self.hidden_dim = hidden_dim
         self.intermediate_dim = intermediate_dim
         self.attention = MultiHeadAttention(
-            hidden_dim=hidden_dim, num_heads=num_heads, dropout=dropout, dtype=dtype
+            hidden_dim=hidden_dim,
+            num_heads=num_heads,
+            dropout=dropout,
+            output_stddev=residual_stddev,
+            dtype=dtype,
         )
         self.attention_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, name="attention_norm", dtype="float32"
@@ -58,7 +71,9 @@ class TransformerBlock(keras.layers.Layer):
         self.intermediate = ActivatedProjection(
             intermediate_dim, activation=activation, name="intermediate", dtype=dtype
         )
-        self.output_projection = projection(hidden_dim, name="output", dtype=dtype)
+        self.output_projection = projection(
+            hidden_dim, name="output", dtype=dtype, stddev=residual_stddev
+        )
         self.output_norm = keras.layers.LayerNormalization(
             epsilon=layer_norm_epsilon, name="output_norm", dtype="float32"
         )
@@ -76,12 +91,17 @@ class TransformerBlock(keras.layers.Layer):
 
     def call(self, x: Any, bias: Any = None, at: Any = None, training: bool | None = None) -> Any:
         """Run the block, at all positions or only `at` some."""
-        memory = x
+        seen = self.attention_norm(x) if self.norm_first else x
+        asking = seen
         if at is not None:
-            x = gather_positions(x, at)
-        attended = self.attention(x, memory, bias=bias, training=training)
+            x, asking = gather_positions(x, at), gather_positions(seen, at)
+        attended = self.attention(asking, seen, bias=bias, training=training)
         attended = self.dropout(attended, training=training)
-        x = self.attention_norm(x + ops.cast(attended, "float32"))
-        inner = self.intermediate(x, training=training)  # (B, T, F)
+        x = x + ops.cast(attended, "float32")
+        if not self.norm_first:
+            x = self.attention_norm(x)
+        inner = self.output_norm(x) if self.norm_first else x
+        inner = self.intermediate(inner, training=training)  # (B, T, F)
         added = self.dropout(self.output_projection(inner), training=training)  # (B, T, D)
-        return self.output_norm(x + ops.cast(added, "float32"))
+        x = x + ops.cast(added, "float32")
+        return x if self.norm_first else self.output_norm(x)

@@ -22,7 +22,7 @@ class TextEmbedding(keras.layers.Layer):
         num_segments: Rows of the segment table; 0 for no table.
         num_tasks: Rows of the task table (ERNIE 2.0); 0 for no table.
         dropout: Dropout rate, 0-1.
-        layer_norm_epsilon: Added to the variance.
+        layer_norm_epsilon: Added to the variance; None for no LayerNorm (GPT).
 
     Shape:
         token_ids (B, T), segment_ids (B, T) or None for all 0, position_ids (B, T) or None for
@@ -41,7 +41,7 @@ class TextEmbedding(keras.layers.Layer):
         num_segments: int,
         num_tasks: int = 0,
         dropout: float,
-        layer_norm_epsilon: float,
+        layer_norm_epsilon: float | None,
         name: str = "embeddings",
     ):
         # Look-ups and their sum are float32: bfloat16 would not be faster here.
@@ -64,9 +64,11 @@ class TextEmbedding(keras.layers.Layer):
         self.position = table(max_sequence_length, "position")
         self.segment = table(num_segments, "segment") if num_segments else None
         self.task = table(num_tasks, "task") if num_tasks else None
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_epsilon, name="norm", dtype="float32"
-        )
+        self.norm = None
+        if layer_norm_epsilon is not None:
+            self.norm = keras.layers.LayerNormalization(
+                epsilon=layer_norm_epsilon, name="norm", dtype="float32"
+            )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
 
     def build(self, input_shape: Any = None) -> None:
@@ -74,7 +76,8 @@ class TextEmbedding(keras.layers.Layer):
         for layer in (self.token, self.position, self.segment, self.task):
             if layer is not None:
                 layer.build((None, None))
-        self.norm.build((None, None, self.hidden_dim))
+        if self.norm is not None:
+            self.norm.build((None, None, self.hidden_dim))
         self.built = True
 
     def call(
@@ -102,7 +105,24 @@ class TextEmbedding(keras.layers.Layer):
             x = x + _of_few(self.segment, segment_ids)
         if self.task is not None:
             x = x + _of_few(self.task, None if task_ids is None else task_ids[:, None])
-        return self.dropout(self.norm(x), training=training)
+        if self.norm is not None:
+            x = self.norm(x)
+        return self.dropout(x, training=training)
+
+
+def positions_of_tokens(padding_mask: Any) -> Any:
+    """Positions that count real tokens only, so that padding on the left changes nothing.
+
+    Args:
+        padding_mask: (B, T), or None for no padding.
+
+    Returns:
+        (B, T) int32, the number of real tokens before each one, 0 for padding; None for None.
+    """
+    if padding_mask is None:
+        return None
+    real = ops.cast(padding_mask, "int32")
+    return ops.maximum(ops.cumsum(real, axis=1) - 1, 0) * real
 
 
 def _of_few(table: Any, ids: Any) -> Any:

@@ -18,7 +18,7 @@ def tied_logits(hidden: Any, table: Any, bias: Any, compute_dtype: str) -> Any:
     Args:
         hidden: (…, E).
         table: The token embedding, (V, E).
-        bias: (V,).
+        bias: (V,), or None for none.
         compute_dtype: Dtype of the product.
 
     Returns:
@@ -26,7 +26,8 @@ def tied_logits(hidden: Any, table: Any, bias: Any, compute_dtype: str) -> Any:
     """
     table = ops.cast(table, compute_dtype)
     logits = ops.matmul(ops.cast(hidden, compute_dtype), ops.transpose(table))
-    return ops.cast(logits, "float32") + bias
+    logits = ops.cast(logits, "float32")
+    return logits if bias is None else logits + bias
 
 
 class TokenPrediction(keras.layers.Layer):

@@ -53,8 +53,8 @@ def test_a_file_that_is_no_python_is_named_with_its_line(tmp_path):
 
 def test_a_dataclass_of_arguments_is_read_with_what_it_inherits(tmp_path):
     (tmp_path / "x.py").write_text(
-        "from models.layers.encoder import EncoderConfig\n"
-        "class _Config(EncoderConfig):\n    num_taps: int\n    dropout: float = 0.2\n"
+        "from models.layers.transformer import TransformerConfig\n"
+        "class _Config(TransformerConfig):\n    num_taps: int\n    dropout: float = 0.2\n"
         "class X:\n    config_class = _Config\n    def __init__(self, **arguments): ...\n",
         encoding="utf-8",
     )

@@ -45,6 +45,20 @@ DISTILBERT = {
     "dropout": 0.0,
     "attention_dropout": 0.0,
 }
+GPT = {
+    "vocab_size": 97,
+    "n_embd": 32,
+    "n_layer": 3,
+    "n_head": 4,
+    "n_positions": 40,
+    "resid_pdrop": 0.0,
+    "embd_pdrop": 0.0,
+    "attn_pdrop": 0.0,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "pad_token_id": 0,
+}
+ACTIVATION_KEYS = {"distilbert": "activation", "gpt2": "activation_function", "gpt": "afn"}
 # Name: (class, settings, key of the second head's labels, of its logits)
 CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "bert": ("BertForPreTraining", SIZE, "next_sentence_label", "seq_relationship_logits"),
@@ -69,7 +83,10 @@ CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
         "next_sentence_label",
         "seq_relationship_logits",
     ),
+    "gpt": ("OpenAIGPTLMHeadModel", GPT, "", ""),
+    "gpt2": ("GPT2LMHeadModel", GPT | {"n_inner": 64}, "", ""),
 }
+CAUSAL = ("gpt", "gpt2")
 LENGTHS = (14, 33)
 
 
@@ -98,6 +115,13 @@ def inputs(length: int, pad_id: int) -> dict[str, np.ndarray]:
     }
 
 
+def next_labels(batch: dict[str, np.ndarray]) -> np.ndarray:
+    """The targets of causal_lm as theirs: (B, T), which they shift; none from padding."""
+    real = batch["padding_mask"].astype(bool)
+    after = np.concatenate([real[:, :1], real[:, 1:] & real[:, :-1]], axis=1)
+    return np.where(after, batch["token_ids"], -100)
+
+
 def labels(batch: dict[str, np.ndarray]) -> np.ndarray:
     """The targets of masked_lm as theirs: (B, T), -100 where nothing is predicted."""
     found = np.full(batch["token_ids"].shape, -100)
@@ -114,7 +138,11 @@ def run(model: Any, name: str, batch: dict[str, np.ndarray]) -> dict[str, np.nda
         "attention_mask": batch["padding_mask"],
         "labels": batch["replaced"] if name == "electra-discriminator" else labels(batch),
     }
-    if name not in ("roberta", "distilbert"):
+    if name in CAUSAL:
+        given["labels"] = next_labels(batch)
+        counted = np.cumsum(batch["padding_mask"], axis=1) - 1  # as their `generate` counts
+        given["position_ids"] = np.maximum(counted, 0) * batch["padding_mask"]
+    elif name not in ("roberta", "distilbert"):
         given["token_type_ids"] = batch["segment_ids"]
     if name == "ernie":
         length = batch["token_ids"].shape[1]
@@ -140,7 +168,9 @@ def run(model: Any, name: str, batch: dict[str, np.ndarray]) -> dict[str, np.nda
         logits = getattr(result, "prediction_logits", None)
         logits = (result.logits if logits is None else logits).detach().numpy()
         where = batch["mask_positions"][:, :, None]
-        found["token_logits"] = np.take_along_axis(logits, where, axis=1)
+        found["token_logits"] = (
+            logits[:, :-1] if name in CAUSAL else np.take_along_axis(logits, where, axis=1)
+        )
     if logits_key:
         found["second_logits"] = getattr(result, logits_key).detach().numpy()
     return found
@@ -151,11 +181,12 @@ def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     for name, (class_name, settings, _, _) in CASES.items():
         kind = getattr(hf, class_name)
-        key = "activation" if name == "distilbert" else "hidden_act"
+        key = ACTIVATION_KEYS.get(name, "hidden_act")
         for draw, deviation in DRAWS.items():
             folder = FOLDER / f"{name}-{draw}"
             arrays: dict[str, np.ndarray] = {}
-            for activation in ACTIVATIONS:
+            # Their GPT calls the tanh variant ``gelu``, and has no other.
+            for activation in ACTIVATIONS[: 1 if name == "gpt" else None]:
                 config = kind.config_class(
                     **settings, **{key: activation}, attn_implementation="eager"
                 )
@@ -168,7 +199,7 @@ def main() -> None:
                 if activation == ACTIVATIONS[0]:
                     model.save_pretrained(folder)
                 for length in LENGTHS:
-                    batch = inputs(length, config.pad_token_id)
+                    batch = inputs(length, config.pad_token_id or 0)
                     found = run(model, name, batch)
                     arrays |= {f"{length}/{key}": value for key, value in batch.items()}
                     arrays |= {f"{length}/{activation}/{k}": v for k, v in found.items()}

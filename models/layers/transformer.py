@@ -21,8 +21,8 @@ ops: Any = keras.ops
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderConfig:
-    """The arguments that every `TextEncoder` has; a family adds its own and changes defaults.
+class TransformerConfig:
+    """The arguments that every `TextTransformer` has; a family adds its own and changes defaults.
 
     Attributes:
         vocabulary_size: Number of token ids.
@@ -48,7 +48,7 @@ class EncoderConfig:
     layer_norm_epsilon: float = 1e-12
 
 
-class TextEncoder(keras.Model):
+class TextTransformer(keras.Model):
     """Embeddings → blocks → (pooler); a family says which of these it has.
 
     Variables are made in the constructor, so that their paths below the network are the same
@@ -56,11 +56,13 @@ class TextEncoder(keras.Model):
     `get_config`.
 
     Attributes:
-        config_class: Of the family's arguments, an `EncoderConfig`.
+        config_class: Of the family's arguments, an `TransformerConfig`.
         num_segments: Rows of the segment table; 0 for none.
         num_tasks: Rows of the table of tasks; 0 for none.
         always_project: Whether embeddings are projected even where the widths are equal.
         pooled: Whether there is a pooler.
+        embedding_norm: Whether the embeddings have a LayerNorm.
+        norm_first: Whether blocks are pre-LN (`models.layers.block`); a last LayerNorm follows them.
 
     Args:
         dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
@@ -74,11 +76,13 @@ class TextEncoder(keras.Model):
         with read_positions (B, R), the summary's first: {sequence_output (B, R, D), …}
     """
 
-    config_class: type[EncoderConfig] = EncoderConfig
+    config_class: type[TransformerConfig] = TransformerConfig
     num_segments = 0
     num_tasks = 0
     always_project = False
     pooled = False
+    embedding_norm = True
+    norm_first = False
     reads_positions = True
     row_summary = FIRST
 
@@ -97,7 +101,7 @@ class TextEncoder(keras.Model):
             num_segments=self.num_segments,
             num_tasks=self.num_tasks,
             dropout=config.dropout,
-            layer_norm_epsilon=config.layer_norm_epsilon,
+            layer_norm_epsilon=config.layer_norm_epsilon if self.embedding_norm else None,
         )
         self.embedding_projection = (
             projection(config.hidden_dim, name="embedding_projection", dtype=dtype)
@@ -112,11 +116,18 @@ class TextEncoder(keras.Model):
                 dropout=config.dropout,
                 activation=config.activation,
                 layer_norm_epsilon=config.layer_norm_epsilon,
+                norm_first=self.norm_first,
+                residual_stddev=self.residual_stddev(config),
                 dtype=dtype,
                 name=f"block_{i}",
             )
             for i in range(max(self.order) + 1)
         ]
+        self.final_norm = None
+        if self.norm_first:
+            self.final_norm = keras.layers.LayerNormalization(
+                epsilon=config.layer_norm_epsilon, name="final_norm", dtype="float32"
+            )
         self.pooler = None
         if self.pooled:
             self.pooler = projection(config.hidden_dim, name="pooler", dtype=dtype)
@@ -127,6 +138,10 @@ class TextEncoder(keras.Model):
         """Number of the block of each layer; 0, 1, 2… unless layers share blocks."""
         return tuple(range(config.num_layers))
 
+    def residual_stddev(self, config: Any) -> float:
+        """Standard deviation of the initial kernels that write to the residual stream."""
+        return 0.02
+
     def build(self, input_shape: Any = None) -> None:
         """Make the variables, in the order in which they are listed."""
         table_dim, hidden_dim = self._widths
@@ -135,6 +150,8 @@ class TextEncoder(keras.Model):
             self.embedding_projection.build((None, None, table_dim))
         for block in self.blocks:
             block.build((None, None, hidden_dim))
+        if self.final_norm is not None:
+            self.final_norm.build((None, None, hidden_dim))
         if self.pooler is not None:
             self.pooler.build((None, hidden_dim))
         self.built = True
@@ -180,6 +197,8 @@ class TextEncoder(keras.Model):
         bias = self.attention_bias(features)
         for number in self.order:
             states.append(self.blocks[number](states[-1], bias=bias, training=training))
+        if self.final_norm is not None:
+            states[-1] = self.final_norm(states[-1])
         return states
 
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
@@ -191,8 +210,11 @@ class TextEncoder(keras.Model):
             x = self.blocks[number](x, bias=bias, training=training)
         at = features.get(keys.READ_POSITIONS)
         if at is not None and bias is not None and bias.shape[2] != 1:
-            bias = gather_positions(bias[:, 0], at)[:, None]  # (B, 1, R, T)
+            everywhere = ops.broadcast_to(bias[:, 0], (ops.shape(at)[0], *ops.shape(bias)[2:]))
+            bias = gather_positions(everywhere, at)[:, None]  # (B, 1, R, T)
         x = self.blocks[last](x, bias=bias, at=at, training=training)
+        if self.final_norm is not None:
+            x = self.final_norm(x)
         outputs = {keys.SEQUENCE_OUTPUT: x}
         if self.pooler is not None:
             pooled = ops.tanh(ops.cast(self.pooler(x[:, 0]), "float32"))  # (B, D)

@@ -1,0 +1,107 @@
+"""Causal language modelling: predict each token from those before it.
+
+    token_ids   [CLS]  in     the   beginning  [SEP]  a
+    target       in    the  beginning  [SEP]    a     (next window's first)
+
+The loss is the mean cross-entropy over all tokens after the first. The output matrix is the
+network's token embedding, without a bias.
+
+Reference:
+    Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training", eq. 1;
+    beside a head, eq. 5 (L1, weighted by λ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import numpy as np
+
+from models import features as keys
+from models.inputs.windows import Windows
+from models.layers.loss import cross_entropy
+from models.layers.scorer import ScorerLayer
+from models.layers.token_prediction import tied_logits
+from models.protocols import Batch, Capability, Context
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ("causal",)
+PROVIDES = ()
+CHOOSES = 1
+PREPARES = False
+MEASURED = {}
+KEEPS_INPUT = True
+
+
+class CausalLM(Windows):
+    """Both halves of causal language modelling.
+
+    If no other objective chooses the segments, rows are full windows over the corpus: [CLS], then
+    the text, with [SEP] after each document and nowhere else. So every token of the text and every
+    end of a document is predicted once a pass; the last window may repeat some, to be full.
+
+    Beside a head, the row's own tokens are predicted. GPT means over each row, then over rows; here
+    the mean is over the tokens of a batch.
+
+    Args:
+        context: The stage's constants.
+        across_documents: Whether a row continues with the next document where one ends.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+    closed = False
+
+    def __init__(self, context: Context, *, across_documents: bool = True):
+        self.context = context
+        self.across_documents = across_documents
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Add the next token of each position and its loss weight, (B, T - 1)."""
+        real = batch[keys.PADDING_MASK]
+        return batch | {
+            keys.NEXT_LABELS: batch[keys.TOKEN_IDS][..., 1:],
+            # Nothing is predicted from padding, which may stand on the left.
+            keys.NEXT_WEIGHTS: (real[..., 1:] * real[..., :-1]).astype(np.float32),
+        }
+
+    def attach(self, network: Any) -> _CausalLMScorer:
+        """A scorer without variables: the token embedding makes the predictions."""
+        return _CausalLMScorer(network)
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
+        """The most likely next token at each position."""
+        return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
+
+
+class _CausalLMScorer(ScorerLayer):
+    """Scores every position but the last."""
+
+    def __init__(self, network: Any):
+        super().__init__(name="causal_lm", dtype=network.dtype_policy.name, autocast=False)
+        # Wrapped in a function, so that Keras does not track the network's embedding here.
+        self._table = lambda: network.token_embedding.embeddings
+        self.built = True
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy of the next token, and its logits (B, T - 1, V)."""
+        if keys.NEXT_LABELS not in batch:
+            return {}, {}
+        hidden = outputs[keys.SEQUENCE_OUTPUT][:, :-1]
+        logits = tied_logits(hidden, self._table(), None, self.compute_dtype)
+        labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]
+        if keys.ROW_WEIGHTS in batch:
+            rows = batch[keys.ROW_WEIGHTS]
+            weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
+        if len(labels.shape) == 3:  # a head reads each of a row's texts by itself, (B, C, T)
+            labels = ops.reshape(labels, (-1, ops.shape(labels)[-1]))
+            weights = ops.reshape(weights, (-1, ops.shape(weights)[-1]))
+        return cross_entropy(logits, labels, weights), {keys.TOKEN_LOGITS: logits}
