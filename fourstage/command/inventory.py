@@ -13,7 +13,7 @@ from tasks.reports.tables import markdown_table
 
 FILE = REPOSITORY / "docs" / "families.md"
 PAPERS = "papers/"
-_WORK = re.compile(r"([A-Z]\w+ (?:et al\. )?\d{4}), arXiv (\d{4}\.\d{4,5})")
+_WORK = re.compile(r"([A-Z]\w+ (?:et al\. )?\d{4}), (arXiv \d{4}\.\d{4,5}|https://\S+)")
 
 
 def matrix() -> str:
@@ -30,8 +30,8 @@ def papers() -> str:
         (
             f"[`{row['name'].removeprefix(PAPERS)}`](../recipes/{row['name']}.yaml)",
             "; ".join(
-                f"[{who}](https://arxiv.org/abs/{number})"
-                for who, number in _WORK.findall(_comment(Path(row["path"])))
+                f"[{who}]({where.replace('arXiv ', 'https://arxiv.org/abs/')})"
+                for who, where in _WORK.findall(_comment(Path(row["path"])))
             ),
             row["about"],
         )

@@ -90,20 +90,23 @@ class MultiHeadAttention(keras.layers.Layer):
             layer.build((None, None, self.hidden_dim))
         self.built = True
 
-    def _by_head(self, x: Any, order: tuple[int, ...] = (0, 2, 1, 3)) -> Any:
-        """(B, T, D) → (B, H, T, K), or another order of (B, T, H, K)."""
-        batch, length = ops.shape(x)[:2]
-        x = ops.reshape(x, (batch, length, self.num_heads, self.head_dim))
+    def _by_head(self, rows: Any, size: Any, order: tuple[int, ...] = (0, 2, 1, 3)) -> Any:
+        """(B · T, D) → (B, H, T, K), or another order of (B, T, H, K); `size` is (B, T)."""
+        x = ops.reshape(rows, (*size, self.num_heads, self.head_dim))
         return ops.transpose(x, order)
 
     def call(
         self, x: Any, memory: Any = None, bias: Any = None, training: bool | None = None
     ) -> Any:
         """Attend from `x` to `memory`, or to itself."""
-        memory = x if memory is None else memory
-        query = self._by_head(self.query(x) * self.head_dim**-0.5)  # (B, H, T, K)
-        key = self._by_head(self.key(memory), (0, 2, 3, 1))  # (B, H, K, S)
-        value = self._by_head(self.value(memory))  # (B, H, S, K)
+        # Vectors are in rows until they have heads: the fewer shapes, the faster a small network.
+        size, rows = ops.shape(x)[:2], ops.reshape(x, (-1, self.hidden_dim))
+        of, seen = size, rows
+        if memory is not None and memory is not x:
+            of, seen = ops.shape(memory)[:2], ops.reshape(memory, (-1, self.hidden_dim))
+        query = self._by_head(self.query(rows) * self.head_dim**-0.5, size)  # (B, H, T, K)
+        key = self._by_head(self.key(seen), of, (0, 2, 3, 1))  # (B, H, K, S)
+        value = self._by_head(self.value(seen), of)  # (B, H, S, K)
 
         scores = ops.matmul(query, key)  # (B, H, T, S)
         scores = ops.cast(scores, "float32")
@@ -113,6 +116,5 @@ class MultiHeadAttention(keras.layers.Layer):
         weights = self.dropout(weights, training=training)
 
         mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))  # (B, T, H, K)
-        batch, length = ops.shape(x)[:2]
-        mixed = ops.reshape(mixed, (batch, length, self.hidden_dim))  # (B, T, D)
-        return self.output_projection(mixed)
+        mixed = self.output_projection(ops.reshape(mixed, (-1, self.hidden_dim)))
+        return ops.reshape(mixed, (*size, self.hidden_dim))  # (B, T, D)

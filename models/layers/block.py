@@ -101,7 +101,8 @@ class TransformerBlock(keras.layers.Layer):
         if not self.norm_first:
             x = self.attention_norm(x)
         inner = self.output_norm(x) if self.norm_first else x
-        inner = self.intermediate(inner, training=training)  # (B, T, F)
-        added = self.dropout(self.output_projection(inner), training=training)  # (B, T, D)
-        x = x + ops.cast(added, "float32")
+        rows = ops.reshape(inner, (-1, self.hidden_dim))
+        rows = self.intermediate(rows, training=training)  # (B · T, F)
+        rows = self.dropout(self.output_projection(rows), training=training)  # (B · T, D)
+        x = x + ops.cast(ops.reshape(rows, ops.shape(x)), "float32")
         return x if self.norm_first else self.output_norm(x)

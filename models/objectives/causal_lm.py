@@ -93,10 +93,10 @@ class _CausalLMScorer(ScorerLayer):
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of the next token, and its logits (B, T - 1, V)."""
-        if keys.NEXT_LABELS not in batch:
-            return {}, {}
         hidden = outputs[keys.SEQUENCE_OUTPUT][:, :-1]
         logits = tied_logits(hidden, self._table(), None, self.compute_dtype)
+        if keys.NEXT_LABELS not in batch:
+            return {}, {keys.TOKEN_LOGITS: logits}
         labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]
         if keys.ROW_WEIGHTS in batch:
             rows = batch[keys.ROW_WEIGHTS]

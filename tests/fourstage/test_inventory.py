@@ -28,5 +28,5 @@ def test_every_objective_has_a_row_and_every_family_a_column():
 @pytest.mark.parametrize("name", [name for name in recipe_names([]) if name.startswith("papers/")])
 def test_every_recipe_of_a_paper_names_its_paper(name):
     (row,) = (line for line in papers().splitlines() if f"(../recipes/{name}.yaml)" in line)
-    assert "](https://arxiv.org/abs/" in row
+    assert "](https://" in row
     assert row.rsplit(" | ", 1)[1].strip("| ")
