@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from models.layers.transformer import TransformerConfig, TextTransformer
+from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output")

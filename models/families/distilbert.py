@@ -10,7 +10,7 @@ Parameters with the published vocabulary of 30,522: base 66,362,880.
 
 from __future__ import annotations
 
-from models.layers.transformer import TransformerConfig, TextTransformer
+from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional",)

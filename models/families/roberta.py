@@ -18,7 +18,7 @@ from typing import Any
 
 from models import features as keys
 from models.layers.embedding import positions_of_tokens
-from models.layers.transformer import TransformerConfig, TextTransformer
+from models.layers.transformer import TextTransformer, TransformerConfig
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional",)

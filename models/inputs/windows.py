@@ -78,9 +78,7 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool 
     )
 
 
-def document_index(
-    corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True
-) -> Index:
+def document_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True) -> Index:
     """Windows within single documents, as SpanBERT's blocks.
 
     As `window_index`, but per document: the last window of each document starts early enough to be

@@ -62,7 +62,7 @@ class TextTransformer(keras.Model):
         always_project: Whether embeddings are projected even where the widths are equal.
         pooled: Whether there is a pooler.
         embedding_norm: Whether the embeddings have a LayerNorm.
-        norm_first: Whether blocks are pre-LN (`models.layers.block`); a last LayerNorm follows them.
+        norm_first: Whether blocks are pre-LN (`models.layers.block`), with a last LayerNorm.
 
     Args:
         dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
