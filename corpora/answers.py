@@ -96,7 +96,7 @@ def answer_of(
         return Answer(_json(answers), kind, mended)
     match kind:
         case "number":
-            found = json.dumps(_number(value))
+            found = json.dumps(number_of(value))
         case "label_set":
             found = _json(sorted(set(_label_set(value, source))))
         case "spans":
@@ -237,7 +237,12 @@ def _check_name(name: str) -> None:
         raise UnusableError(reason, f"{len(name):,} characters")
 
 
-def _number(value: Any) -> float:
+def number_of(value: Any) -> float:
+    """A finite number, which may be written as text.
+
+    Raises:
+        UnusableError: It is something else.
+    """
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -261,7 +266,7 @@ def _label_set(value: Any, source: Source) -> Iterator[str]:
 
 def _spans(value: Any, source: Source, text: str) -> list[list[Any]]:
     found = set()
-    for start, end, kind, mention in _raw_spans(value):
+    for start, end, kind, mention in raw_spans(value):
         start, end = _offset(start), _offset(end) + (source.span_ends == "inclusive")
         if not 0 <= start <= end <= len(text):
             raise UnusableError("a span outside the text")
@@ -276,8 +281,12 @@ def _spans(value: Any, source: Source, text: str) -> list[list[Any]]:
     return [list(span) for span in spans]
 
 
-def _raw_spans(value: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Start, end, type and, if it is there, the text of each span, as they are in the file."""
+def raw_spans(value: Any) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Start, end, type and, if it is there, the text of each span, as they are in the file.
+
+    Raises:
+        UnusableError: The value has none of the known shapes.
+    """
     if isinstance(value, Mapping):  # {type: [[start, end]]} or {type: {mention: [[start, end]]}}
         for kind, places in value.items():
             by_mention = places.items() if isinstance(places, Mapping) else [(None, places)]

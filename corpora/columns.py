@@ -1,50 +1,66 @@
-"""Finds the text column and the label column of a table, by their names and their values."""
+"""Finds the columns of a table that hold texts and answers, by their names and their values."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corpora.answers import STRUCTURE, label_of
+from corpora.answer_shapes import ROWS_PER_LABEL, are_tags, kind_of, may_be, separator_of
 from fourstage.errors import ContractViolation, UnknownNameError, listed
 
 TEXTS = ("text", "sentence", "body", "content", "review", "message", "abstract", "text_a", "文本")
 LABELS = (
     *("label", "labels", "class", "category", "target", "queue", "intent", "topic", "sentiment"),
-    *("polarity", "tag", "type", "标签", "类别", "分类", "情感"),
+    *("polarity", "tag", "type", "tags", "spans", "entities", "answer", "answers"),
+    *("标签", "类别", "分类", "情感"),
+)
+SCORES = ("score", "similarity", "rating", "分数", "相似度")  # of pairs
+PAIRS = (  # others differ in a number or a letter, such as sentence1 and sentence2
+    *(("text", "text_pair"), ("premise", "hypothesis"), ("first", "second")),
+    *(("question", other) for other in ("sentence", "context", "passage")),
+    *(("query", other) for other in ("passage", "document", "text")),
 )
 IDS = ("id", "number", "uid", "guid", "key", "doc_id", "编号")
 SHORTEST_TEXT = 6  # characters, on average
-LONGEST_LABEL = 80  # characters
-ROWS_PER_LABEL = 5  # at least, on average
-MOST_LABELS = 200
 LONGEST_NAME = 60  # characters of a column name
 
 Records = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What the user said of the columns, to overrule a guess."""
+
+    text: str | None = None
+    text_pair: str | None = None
+    label: str | None = None
+    answers: str | None = None
+
+
+@dataclass(frozen=True)
 class Roles:
-    """The column of each role, and what had to be guessed."""
+    """The column of each role, the kind of answer, what is between several labels, and guesses."""
 
     text: str
     label: str | None
     id: str | None
     assumed: tuple[str, ...]
+    text_pair: str | None = None
+    group: str | None = None
+    answers: str = "label"
+    separator: str | None = None
 
 
-def roles(
-    where: str, records: Records, labelled: bool, text: str | None = None, label: str | None = None
-) -> Roles:
+def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     """The roles of a table's columns.
 
     Args:
         where: Name of the files in messages.
         records: A sample of its records.
-        labelled: Whether one column is a label.
-        text: The text column, if the user named it.
-        label: The label column, if the user named it.
+        labelled: Whether one column is an answer.
+        asked: What the user said.
 
     Raises:
         UnknownNameError: A column named by the user does not exist.
@@ -52,23 +68,48 @@ def roles(
     """
     columns = list(dict.fromkeys(name for record in records for name in record))
     values = {name: [record.get(name) for record in records] for name in columns}
-    for option, named in (("--text", text), ("--label", label)):
+    text, pair, label = asked.text, asked.text_pair, asked.label
+    for option, named in (("--text", text), ("--pair", pair), ("--label", label)):
         if named is not None and named not in columns:
             raise UnknownNameError(f"{where}: {option}", named, "a column", columns)
     assumed = []
-    if text is None:
-        text, how = _text(where, values, label)
+    words = _words(values) if labelled and asked.answers in (None, "spans") else None
+    if labelled and not words and text is None and pair is None:
+        text, pair = _pair(values, label)
+    if text is None and words:
+        text = words
+    elif text is None:
+        text, how = _text(where, values, (label, pair))
         assumed += [how] if how else []
     if labelled and label is None:
-        label, how = _label(where, values, text)
+        wanted = "spans" if words else asked.answers
+        label, how = _label(where, values, (text, pair), wanted)
         assumed += [how] if how else []
-    identity = _identity(values, (text, label))
+    identity = _identity(values, (text, pair, label))
     if identity is None and "id" in columns and "id" not in (text, label):
         assumed.append(
             "the values of column 'id' repeat, and rows with a repeated id are quarantined; rename"
             " the column to keep them all"
         )
-    return Roles(text, label if labelled else None, identity, tuple(assumed))
+    if label is None or not labelled:
+        return Roles(text, None, identity, tuple(assumed))
+    answers = asked.answers or kind_of(values[label]) or "label"
+    if answers == "number" and asked.answers is None:
+        assumed.append("the answers are numbers; `--answers label` makes each a class")
+    if answers == "spans" and asked.text_pair is None:
+        pair = None  # its rows have one text
+    if answers == "extract" and pair is None:
+        raise ContractViolation(
+            f"{where}: {label!r} has answers from a text. Say which column has that text with"
+            f" --pair COLUMN, and which one the question with --text COLUMN: {_named(values)}."
+        )
+    if pair and asked.text_pair is None:
+        assumed.append(f"{text!r} and {pair!r} are read as a pair; --text reads one column alone")
+    separator = separator_of(values[label]) if answers == "label_set" else None
+    if separator:
+        assumed.append(f"the labels in {label!r} are separated by {separator!r}")
+    group = pair if answers == "extract" else None  # a text's questions go to one split
+    return Roles(text, label, identity, tuple(assumed), pair, group, answers, separator)
 
 
 def headless(first: Sequence[str], records: Records) -> bool:
@@ -91,15 +132,45 @@ def _named(columns: Iterable[str]) -> str:
     return listed([repr(name[:LONGEST_NAME]) for name in columns], 20)
 
 
-def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[str, str]:
+def _lengths(values: Mapping[str, list], taken: Iterable[str | None]) -> dict[str, float]:
+    """Mean length of each column that looks like text, in characters."""
     lengths = {
         name: sum(map(len, texts)) / len(texts)
         for name, column in values.items()
-        if name != label
+        if name not in taken
         and (texts := [value for value in column if isinstance(value, str)])
         and 2 * len(texts) > len(column)
     }
-    long = {name: length for name, length in lengths.items() if length >= SHORTEST_TEXT}
+    return {name: length for name, length in lengths.items() if length >= SHORTEST_TEXT}
+
+
+def _pair(values: Mapping[str, list], label: str | None) -> tuple[str, str] | tuple[None, None]:
+    """The longest pair of texts, by their names; without a header the only two, of like length."""
+    lengths = _lengths(values, (label,))
+    names = {name.lower(): name for name in lengths}
+    pairs = [(names[a], names[b]) for a, b in PAIRS if a in names and b in names]
+    alike: dict[str, list[str]] = {}  # names that differ in a number, or in a letter at the end
+    for name in lengths:
+        stem = re.sub(r"\d+|(?<![^_ ])[a-h]$", "#", name.lower())
+        alike.setdefault(name if name.isdigit() else stem, []).append(name)
+    pairs += [(min(group), max(group)) for group in alike.values() if len(group) == 2]
+    if len(lengths) == 2 and all(map(str.isdigit, values)):
+        if max(lengths.values()) <= 2 * min(lengths.values()):
+            pairs.append((min(lengths), max(lengths)))
+    return max(pairs, key=lambda pair: lengths[pair[0]] + lengths[pair[1]], default=(None, None))
+
+
+def _words(values: Mapping[str, list]) -> str | None:
+    """The column with lists of words, if another one has a tag for each."""
+    lists = {n: c for n, c in values.items() if all(isinstance(value, list) for value in c)}
+    sizes = {name: [len(value) for value in column] for name, column in lists.items()}
+    tags = [name for name, column in lists.items() if are_tags(column)]
+    words = [name for name in lists if name not in tags]
+    return next((n for n in words if any(sizes[n] == sizes[tag] for tag in tags)), None)
+
+
+def _text(where: str, values: Mapping[str, list], taken: Iterable[str | None]) -> tuple[str, str]:
+    long = _lengths(values, taken)
     if not long:
         raise ContractViolation(
             f"{where}: no column looks like text. Columns: {_named(values)}. Name it with"
@@ -117,36 +188,42 @@ def _text(where: str, values: Mapping[str, list], label: str | None) -> tuple[st
     return best, f"the text is taken from column {best!r}; --text selects another: {others}"
 
 
-def _label(where: str, values: Mapping[str, list], text: str) -> tuple[str, str]:
-    able = [name for name in values if name != text and _can_label(values[name])]
+def _label(
+    where: str, values: Mapping[str, list], taken: Sequence[str | None], wanted: str | None
+) -> tuple[str, str]:
+    others = [name for name in values if name not in taken]
+    kinds = {name: kind_of(values[name]) for name in others}
+    if wanted:
+        kinds = {name: wanted if may_be(wanted, values[name]) else None for name in others}
+    able = [name for name in others if kinds[name]]
     named = [name for name in able if name.lower() in LABELS]
-    if len(named) == 1:
-        return named[0], ""
-    if len(able) == 1:
-        return able[
-            0
-        ], f"the label is taken from column {able[0]!r}, the only one whose values repeat"
-    others = [name for name in values if name != text]
-    if not able:
+    plain = [name for name in able if kinds[name] == "label"]
+    groups = (
+        [name for name in named if name in plain],
+        named,
+        [name for name in able if taken[1] and name.lower() in SCORES],
+        plain,
+        [name for name in able if kinds[name] != "number"],  # of which a table may have many
+    )
+    found = next(filter(None, groups), able)
+    if len(found) == 1:
+        known = found[0].lower() in (*LABELS, *SCORES)
+        why = "whose values repeat" if found == plain else "that fits"
+        how = f"the label is taken from column {found[0]!r}, the only one {why}"
+        return found[0], "" if known else how
+    if not found:
+        expected = f"answers of kind {wanted!r}" if wanted else "a few values that repeat"
         raise ContractViolation(
-            f"{where}: no label column found: expected one with a few values that repeat. Columns:"
+            f"{where}: no label column found: expected one with {expected}. Columns:"
             f" {_named(values)}. Say which one is with --label COLUMN."
             if others
             else f"{where}: no label column found: there is only {_named(values)}. Text"
             " without labels goes to --corpus."
         )
     raise ContractViolation(
-        f"{where}: {len(able)} columns may be the label: {_named(named or able)}. Say which one is"
+        f"{where}: {len(found)} columns may be the label: {_named(found)}. Say which one is"
         " with --label COLUMN."
     )
-
-
-def _can_label(column: Sequence[Any]) -> bool:
-    found = [label_of(value) for value in column]
-    if any(kind == STRUCTURE or len(label) > LONGEST_LABEL for label, kind in found):
-        return False
-    different = {label for label, kind in found if kind != "nothing"}
-    return 2 <= len(different) <= max(2, min(MOST_LABELS, len(column) // ROWS_PER_LABEL))
 
 
 def _identity(values: Mapping[str, list], taken: Sequence[str | None]) -> str | None:

@@ -11,21 +11,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from corpora.answer_shapes import is_tagged
+from corpora.answers import names_in
 from corpora.archives import Content, contents
 from corpora.cleaning import clean
-from corpora.columns import Roles, headless, roles
+from corpora.columns import Asked, Roles, headless, roles
 from corpora.decoding import SAMPLE_BYTES, encoding_of, lines
 from corpora.file_state import FileState
 from corpora.files import ARCHIVES, FoundFile, find_files
 from corpora.labels import check_kinds, check_names
 from corpora.profile import measure, script_share
 from corpora.readers import Raw, format_by_name, reader, unknown_format
+from corpora.readers.conll import DOCUMENT
 from corpora.reading import read_documents, read_rows
 from corpora.snapshot import Snapshot
 from data_contracts.records import SPLITS, Rejected, Row
@@ -39,6 +42,11 @@ CHARACTERS_PER_TOKEN = 3.6  # in a script with spaces, with a few thousand piece
 MANY = 20  # files, or parts of one, from which on each is a document
 LANGUAGES = ("en", "ru", "ar", "el", "hi", "he", "th", "ko", "zh", "ja")
 _SPLIT = re.compile(r"(?:^|[^a-z])(train(?:ing)?|dev|valid(?:ation)?|val|test)(?:[^a-z]|$)")
+# How a source may write spans; the first is the default.
+_SPELLINGS = (
+    *({}, {"tag_scheme": "iob1"}, {"tag_scheme": "bioes"}, {"tag_scheme": "bilou"}),
+    {"span_ends": "inclusive"},
+)
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]")
 
 
@@ -56,7 +64,8 @@ class Survey:
         characters: Total number of characters.
         median: Tokens of the median record.
         long: 90th percentile of the tokens per record.
-        labels: Rows by label.
+        answers: Kind of answer; empty for text.
+        labels: How often each label, type of span or number occurs.
         splits: Rows by split, if the names of the files tell.
         unread: Number of unreadable records by reason.
         breaking: Share of the records that break a promise of the default contract, by its id.
@@ -72,6 +81,7 @@ class Survey:
     characters: int
     median: int
     long: int
+    answers: str
     labels: Mapping[str, int]
     splits: Mapping[str, int]
     unread: Mapping[str, int]
@@ -85,7 +95,9 @@ def survey(
     *,
     labelled: bool,
     text: str | None = None,
+    pair: str | None = None,
     label: str | None = None,
+    answers: str | None = None,
     language: str | None = None,
 ) -> Survey:
     """Survey some files.
@@ -95,7 +107,9 @@ def survey(
         patterns: Files, folders or patterns; absolute.
         labelled: Whether they are rows with labels.
         text: The text column, if the user named it.
+        pair: The column of the second text, if the user named it.
         label: The label column, if the user named it.
+        answers: The kind of answer, if the user named it.
         language: Language of the text, if the user named it.
 
     Raises:
@@ -110,18 +124,24 @@ def survey(
     draft |= {"files": files or list(patterns)}
     source = parse_source({**draft, "fields": {"label": "label"} if files else {}})
     states = [_state(file) for file in find_files(source)]
-    said, chosen = _shape(source, states, labelled, text, label)
-    if said.get("columns"):
+    said, guessed = _shape(source, states, labelled, Asked(text, pair, label, answers))
+    if said.get("columns") and said.get("format") != "conll":
         assumed.append("the first row is data, not a header, so the columns were given names")
     if said.get("encoding"):
         assumed.append(f"the encoding is {said['encoding'].upper()}")
-    assumed += chosen.assumed if chosen else ()
+    assumed += guessed
     draft |= said
-    if labelled and chosen is None:
+    if labelled and "fields" not in said:
         raise ContractViolation(
             f"{_where(states)}: expected a table or JSON lines with a label column, got plain text."
             " Text without labels goes to --corpus."
         )
+    if draft.get("answers") == "spans":
+        written = _spelling(draft, states)
+        assumed += [
+            f"{key} is {value}, with which most rows can be read" for key, value in written.items()
+        ]
+        draft |= written
     source = parse_source(draft)
     texts = [text for text, _ in islice(_texts(source, states), SAMPLE)]
     if language is None:
@@ -154,6 +174,7 @@ def survey(
         counted.characters,
         median,
         long,
+        source.answers if labelled else "",
         dict(counted.labels.most_common()),
         dict(counted.splits),
         dict(counted.unread),
@@ -178,7 +199,7 @@ class _Counted:
             self.characters += len(text)
             self.tokens.append(num_tokens(text))
             if row is not None:
-                self.labels[row.label] += 1
+                self.labels.update(names_in(source.answers, row.label) or _as_name(source, row))
                 self.kinds[row.label_type] += 1
                 if row.split:
                     self.splits[row.split] += 1
@@ -190,6 +211,16 @@ class _Counted:
         """The median and the 90th percentile of the tokens per record."""
         ordered = sorted(self.tokens)
         return ordered[len(ordered) // 2], ordered[int(0.9 * (len(ordered) - 1))]
+
+
+def _as_name(source: Source, row: Row) -> tuple[str, ...]:
+    """What to count a row under whose answer has no names."""
+    match source.answers:
+        case "extract":
+            return ("no answer" if row.label == "[]" else "answered",)
+        case "number":
+            return (row.label,)
+    return ()
 
 
 def num_tokens(text: str) -> int:
@@ -213,7 +244,9 @@ def _texts(
             if unread is not None:
                 unread[item.reason] += 1
         else:
-            yield item.text, item if isinstance(item, Row) else None
+            row = item if isinstance(item, Row) else None
+            pair = f"\n{row.text_pair}" if row and row.text_pair else ""
+            yield item.text + pair, row
 
 
 def _by_split(found: Sequence[FoundFile]) -> dict[str, list[str]] | None:
@@ -235,27 +268,41 @@ def _by_split(found: Sequence[FoundFile]) -> dict[str, list[str]] | None:
 
 
 def _shape(
-    source: Source, states: Sequence[FileState], labelled: bool, text: str | None, label: str | None
-) -> tuple[dict[str, Any], Roles | None]:
-    """What the source must say about the format of its files, and the roles of the columns."""
+    source: Source, states: Sequence[FileState], labelled: bool, asked: Asked
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What the source must say about its files and their columns, and what had to be guessed."""
     said: dict[str, Any] = {}
     with _first(states) as content:
-        written = format_by_name(content.name)
-        if written is None:
-            more = " Give the file one of these, or write the source by hand."
-            raise ContractViolation(unknown_format(source, content.where) + more)
-        encoding = encoding_of(content.stream.read(SAMPLE_BYTES))
+        written, where = format_by_name(content.name), content.where
+        head = content.stream.read(SAMPLE_BYTES)
+    encoding = encoding_of(head)
     if encoding != "utf-8" and written != "parquet":
         said["encoding"] = encoding
         source = source.model_copy(update={"encoding": (encoding,)})
+    if labelled and b"\0" not in head and written not in ("parquet", "jsonl"):
+        columns, group = _tagged_words(source, states)
+        if columns:
+            usual = Asked("token", None, "tag", "spans")
+            return said | {"columns": columns} | _fixed("conll", usual, group, asked), ()
+    if labelled and written == "jsonl" and b'"paragraphs"' in head and b'"qas"' in head:
+        usual = Asked("question", "context", "answers", "extract")
+        return said | _fixed("squad", usual, {"id": "id", "group": "article"}, asked), ()
+    if written == "conll":
+        raise ContractViolation(
+            f"{where}: expected on each line a word and, in the last column, its tag, such as"
+            " B-person, I-person or O; got something else."
+        )
+    if written is None:
+        more = " Give the file one of these, or write the source by hand."
+        raise ContractViolation(unknown_format(source, where) + more)
     if written == "text":
         written = _of_text(source, states)
         if written == "text":
             document = _document(source, states)
-            return said | ({"document": document} if document != "file" else {}), None
+            return said | ({"document": document} if document != "file" else {}), ()
         said["format"] = written
     read = import_module(f"corpora.readers.{written}")
-    columns: list[str] = []
+    columns = []
     if hasattr(read, "columns"):
         with _first(states) as content:
             columns = read.columns(content, source)
@@ -266,11 +313,11 @@ def _shape(
         with _first(states) as content:  # in other files, too, the first row may be a header
             records = _values(reader(written, "")(content, numbered))
         if headless(columns, records[1:]):
-            chosen = roles(_where(states), records, labelled, text, label)
-            names = {chosen.text: "text", chosen.label: "label"}
+            chosen = roles(_where(states), records, labelled, asked)
+            names = {getattr(chosen, role): role for role in ("text", "text_pair", "label")}
             said["columns"] = [names.get(number, f"column{number}") for number in numbers]
-            chosen = Roles("text", chosen.label and "label", None, ())
-            return said | _fields(chosen), chosen
+            new = dict(zip(numbers, said["columns"], strict=True))
+            return said | _fields(replace(chosen, id=None), new), chosen.assumed
         records = [dict(zip(columns, r.values(), strict=True)) for r in records[1:]]
     elif columns:
         records = _of_columns(written, source, states, columns)
@@ -281,12 +328,61 @@ def _shape(
         raise ContractViolation(
             f"{_where(states)}: expected {expected}, got no record that can be read as {written}."
         )
-    chosen = roles(_where(states), records, labelled, text, label)
-    return said | _fields(chosen), chosen
+    chosen = roles(_where(states), records, labelled, asked)
+    return said | _fields(chosen, {}), chosen.assumed
 
 
-def _fields(chosen: Roles) -> dict[str, Any]:
-    return {"fields": {k: v for k in ("id", "text", "label") if (v := getattr(chosen, k))}}
+def _fields(chosen: Roles, new: Mapping[str, str]) -> dict[str, Any]:
+    """What the source says of the columns, some of which have new names."""
+    said: dict[str, Any] = {"fields": {}}
+    for role in ("id", "text", "text_pair", "label", "group"):
+        if column := getattr(chosen, role):
+            said["fields"][role] = new.get(column, column)
+    if chosen.answers != "label":
+        said["answers"] = chosen.answers
+    return said | ({"separator": chosen.separator} if chosen.separator else {})
+
+
+def _fixed(format_: str, usual: Asked, more: Mapping[str, str], asked: Asked) -> dict[str, Any]:
+    """What the source says of a format whose columns and kind of answer are known."""
+    if asked.answers not in (None, usual.answers):
+        raise ContractViolation(
+            f"--answers {asked.answers}: files in format {format_} have answers of kind"
+            f" {usual.answers}; leave --answers out."
+        )
+    roles_ = ("text", "text_pair", "label")
+    fields = {role: getattr(asked, role) or getattr(usual, role) for role in roles_}
+    fields = {role: column for role, column in fields.items() if column}
+    return {"format": format_, "fields": {**fields, **more}, "answers": usual.answers}
+
+
+def _tagged_words(source: Source, states: Sequence[FileState]) -> tuple[list[str], dict[str, str]]:
+    """The columns of a file with tagged words, and that it has documents; none of another file."""
+    rows: list[list[str]] = []
+    group: dict[str, str] = {}
+    with _first(states) as content:
+        for item in islice(lines(content, source), SAMPLE):
+            line = "" if isinstance(item, Rejected) else item[1].strip()
+            if line.startswith(DOCUMENT):
+                group = {"group": "document"}
+            elif line:
+                rows.append(line.split("\t") if "\t" in line else line.split())
+    width = Counter(map(len, rows)).most_common(1)[0][0] if rows else 0
+    if width < 2 or not is_tagged([cells[-1] for cells in rows]):
+        return [], {}
+    return ["token", *(f"column{n}" for n in range(2, width)), "tag"], group
+
+
+def _spelling(draft: Mapping[str, Any], states: Sequence[FileState]) -> Mapping[str, str]:
+    """What the source must say of the tags or the ends of spans for most rows to be readable."""
+
+    def unread(said: Mapping[str, str]) -> int:
+        counted: Counter[str] = Counter()
+        for _ in islice(_texts(parse_source({**draft, **said}), states, counted), SAMPLE):
+            pass
+        return counted.total()
+
+    return min(_SPELLINGS, key=unread)
 
 
 def _sample(written: str, source: Source, states: Sequence[FileState]) -> list[Mapping[str, Any]]:

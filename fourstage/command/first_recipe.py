@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from corpora.survey import Survey
+from models.catalogue import answers_of
+from models.evaluation.rivals import names
 
+HEADS = {  # the head for each kind of answer, with its settings
+    "label": ("sequence_classification", "{dropout: 0.0}"),
+    "label_set": ("multi_label_classification", "{dropout: 0.0, threshold: dev}"),
+    "number": ("sequence_regression", "{dropout: 0.0}"),
+    "spans": ("token_classification", "{dropout: 0.0, crf: true}"),
+    "extract": ("span_extraction", "{}"),
+}
 VOCABULARY = 4000
 VOCABULARY_OF_CHARACTERS = 8000  # at most half of it are single characters
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
@@ -76,7 +85,9 @@ class Budgets:
         tokens: Budget of each of these stages.
         epochs: Epochs of fine-tuning; 0 without rows.
         length: Tokens of the longest window.
-        metric: The metric of the gate.
+        answers: The rows' kind of answer.
+        head: The head's settings.
+        metrics: Those of the evaluation; the first is the gate's.
         margin: By how much a new version may be worse: the least that the dev rows can decide.
         told: Sentences about it for the user.
     """
@@ -87,7 +98,9 @@ class Budgets:
     tokens: Mapping[str, int]
     epochs: int
     length: int
-    metric: str
+    answers: str
+    head: str
+    metrics: tuple[str, ...]
     margin: float
     told: tuple[str, ...] = field(default=())
 
@@ -155,7 +168,9 @@ def budgets(
         rounded,
         epochs,
         _length(rows, shape),
-        _metric(rows),
+        rows.answers if rows else "label",
+        _settings(rows),
+        _metrics(rows),
         _margin(rows),
         tuple(told),
     )
@@ -173,9 +188,9 @@ def first_recipe(planned: Budgets, language: str) -> str:
     after = "then it stops; the same command continues"
     parts.append(f"limits: {{minutes: {2 * planned.minutes:g}}}      # {after}")
     if planned.epochs:
-        metrics = [planned.metric, *(m for m in ("accuracy", "macro_f1") if m != planned.metric)]
+        slices = "length, label" if planned.answers == "label" else "length"
         parts.append(
-            f"evaluate: {{metrics: [{', '.join(metrics)}], slices: [length, label],"
+            f"evaluate: {{metrics: [{', '.join(planned.metrics)}], slices: [{slices}],"
             f" forgetting_on: [{measured}]}}"
         )
         parts.append(_gate(planned))
@@ -248,16 +263,17 @@ def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
 
 
 def _finetune(planned: Budgets) -> str:
+    long = "read in parts" if planned.answers in ("spans", "extract") else "truncated"
     return f"""\
   # Your labels; the weights of the best epoch are kept.
   - stage: finetune
     dataset: my_rows
-    sequence_length: {planned.length}      # longer rows are truncated
-    head: {{sequence_classification: {{dropout: 0.0}}}}
+    sequence_length: {planned.length}      # longer rows are {long}
+    head: {{{HEADS[planned.answers][0]}: {planned.head}}}
     batch_size: 16
     budget: {{epochs: {planned.epochs}}}
     optimizer: {{adamw: {{peak_learning_rate: {_rate(planned.shape.finetune)}, warmup: 0.1}}}}
-    select: {{metric: {planned.metric}, split: dev}}"""
+    select: {{metric: {planned.metrics[0]}, split: dev}}"""
 
 
 def _gate(planned: Budgets) -> str:
@@ -265,8 +281,8 @@ def _gate(planned: Budgets) -> str:
 promote:
   model: first
   require:
-    {planned.metric}:
-      above: cheap_baseline      # TF-IDF + linear SVM; if it is as good, deploy it
+    {planned.metrics[0]}:
+      above: cheap_baseline      # {names(planned.answers)[0]}; if it is as good, deploy it
       not_below_champion_by: {planned.margin:g}      # about the least the dev rows can decide"""
 
 
@@ -297,11 +313,24 @@ def _length(rows: Survey | None, shape: Shape) -> int:
     return min(max(fitting, 64), shape.longest)
 
 
-def _metric(rows: Survey | None) -> str:
-    """The metric of the gate: accuracy if the labels are about equally frequent."""
-    if rows is None or not rows.labels:
-        return "accuracy"
-    return "accuracy" if min(rows.labels.values()) * 2 >= max(rows.labels.values()) else "macro_f1"
+def _settings(rows: Survey | None) -> str:
+    """The settings of the head."""
+    if rows and rows.answers == "extract" and "no answer" in rows.labels:
+        return "{no_answer_threshold: dev}"
+    return HEADS[rows.answers if rows else "label"][1]
+
+
+def _metrics(rows: Survey | None) -> tuple[str, ...]:
+    """The metrics, of which the first is the gate's and selects the weights."""
+    if rows is None:
+        return ()
+    if rows.answers == "extract" and rows.source["language"] in ("zh", "ja"):
+        return "cmrc_f1", "cmrc_exact_match"
+    *others, best = answers_of(HEADS[rows.answers][0]).usual
+    counts = rows.labels.values()
+    if rows.answers == "label" and min(counts) * 2 >= max(counts):
+        return "accuracy", "macro_f1"  # labels about equally frequent
+    return best, *others
 
 
 def _margin(rows: Survey | None) -> float:

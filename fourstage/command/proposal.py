@@ -50,7 +50,9 @@ def propose(
     *,
     minutes: float | None = None,
     text: str | None = None,
+    pair: str | None = None,
     label: str | None = None,
+    answers: str | None = None,
     language: str | None = None,
 ) -> Proposal:
     """Propose a project for some files.
@@ -60,7 +62,9 @@ def propose(
         rows: The same for labelled rows.
         minutes: Approximate minutes that a run may take.
         text: The text column; that of the rows, if both are given.
+        pair: The column of the second text of the rows.
         label: The label column.
+        answers: Kind of answer of the rows.
         language: Language of both.
 
     Raises:
@@ -69,9 +73,8 @@ def propose(
     """
     found: dict[str, Survey] = {}
     if rows:
-        found[ROWS] = survey(
-            ROWS, _patterns(rows), labelled=True, text=text, label=label, language=language
-        )
+        asked = {"text": text, "pair": pair, "label": label, "answers": answers}
+        found[ROWS] = survey(ROWS, _patterns(rows), labelled=True, language=language, **asked)
         language = language or found[ROWS].source["language"]
     if corpus:
         column = None if rows else text
@@ -146,16 +149,21 @@ def _told(name: str, one: Survey) -> str:
     """What was found, in one line."""
     least = "" if one.whole else "at least "
     said = (
-        f"{name}: {least}{one.records:,} {'rows' if one.labels else 'documents'}"
+        f"{name}: {least}{one.records:,} {'rows' if one.answers else 'documents'}"
         f" ({one.format}{f', {one.files:,} files' if one.files > 1 else ''}, language"
         f" {one.source['language']}), about {one.tokens:,} tokens (median {one.median:,})"
     )
-    if one.labels:
+    if one.answers:
         fields = one.source["fields"]
+        pair = f", second text in {fields['text_pair']!r}" if "text_pair" in fields else ""
         counts = [f"{visible(label)} {n:,}" for label, n in one.labels.items()]
+        if one.answers == "number":
+            numbers = [float(number) for number in one.labels]
+            counts = [f"numbers from {min(numbers):g} to {max(numbers):g}"]
+        kind = "label" if one.answers == "label" else f"answers ({one.answers})"
         splits = ", ".join(f"{split} {n:,}" for split, n in one.splits.items())
         said += (
-            f"; text in {fields['text']!r}, label in {fields['label']!r}:"
+            f"; text in {fields['text']!r}{pair}, {kind} in {fields['label']!r}:"
             f" {listed(counts, SHOWN_LABELS)};"
             f" {splits or 'not split yet: a tenth each goes to dev and test'}"
         )
@@ -168,8 +176,7 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     """The YAML of a source, with comments on its keys."""
     facts = one.source
     files: Any = facts["files"]
-    dataset = bool(one.labels)
-    description = about or f"{'Labelled rows' if dataset else 'Text'} of ours."
+    description = about or f"{'Labelled rows' if one.answers else 'Text'} of ours."
     lines = [
         f"name: {facts['name']}",
         f"description: {description}",
@@ -191,6 +198,9 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     if "fields" in facts:
         roles = ", ".join(f"{role}: {_plain(column)}" for role, column in facts["fields"].items())
         lines.append(f"fields: {{{roles}}}")
+    for key in ("answers", "separator", "tag_scheme", "span_ends"):
+        if key in facts:
+            lines.append(f"{key}: {_plain(facts[key])}")
     if contract:
         lines.append(f"contract: {contract}      # suites/{contract}.json")
     return "\n".join(lines) + "\n"

@@ -150,3 +150,130 @@ def test_what_has_no_record_is_refused_with_what_was_expected(
 ):
     with pytest.raises(ContractViolation, match=expected):
         survey("c", [_write(tmp_path / name, lines)], labelled=False)
+
+
+def _tagged(scheme: str) -> list[str]:
+    """Sentences about Ada Lovelace, then Bob, who is named right after her."""
+    tags = {
+        "iob1": ("I-per", "I-per", "B-per"),
+        "iob2": ("B-per", "I-per", "B-per"),
+        "bioes": ("B-per", "E-per", "S-per"),
+        "bilou": ("B-per", "L-per", "U-per"),
+    }[scheme]
+    words = zip(("Ada", "Lovelace", "Bob"), tags, strict=True)
+    sentence = [f"{word} NNP {tag}" for word, tag in words]
+    return [line for n in range(40) for line in (f"word{n} NN O", *sentence, "")]
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bilou"])
+@pytest.mark.parametrize("name", ["t.conll", "t.txt", "t.tsv", "eng.tagged"])
+def test_tagged_words_are_known_by_content_with_their_scheme(tmp_path, scheme: str, name: str):
+    found = _rows(_write(tmp_path / name, _tagged(scheme)))
+    assert found.source["format"] == "conll"
+    assert found.source["columns"] == ["token", "column2", "tag"]
+    assert found.source["answers"] == "spans"
+    assert found.source.get("tag_scheme", "iob2") == scheme
+    assert (found.records, found.labels, found.unread) == (40, {"per": 80}, {})
+
+
+def test_documents_of_tagged_words_stay_together(tmp_path: Path):
+    path = _write(tmp_path / "t.txt", ["-DOCSTART- -X- O", "", *_tagged("iob2")])
+    assert _rows(path).source["fields"]["group"] == "document"
+    with pytest.raises(ContractViolation, match="answers of kind spans; leave --answers out"):
+        _rows(path, answers="label")
+    with pytest.raises(ContractViolation, match="expected on each line a word and"):
+        _rows(_write(tmp_path / "u.conll", TEXTS))
+
+
+def test_words_and_tags_in_json_lines_are_spans(tmp_path: Path):
+    row = {"tokens": ["Ada", "met", "Bob"], "pos": ["N", "V", "N"], "tags": ["B-per", "O", "B-per"]}
+    found = _rows(_write(tmp_path / "t.jsonl", [json.dumps(row)] * 20))
+    assert found.source["fields"] == {"text": "tokens", "label": "tags"}
+    assert (found.answers, found.labels) == ("spans", {"per": 40})
+
+
+def test_the_ends_of_spans_are_those_with_which_most_rows_can_be_read(tmp_path: Path):
+    row = {"text": "Ada met Bob", "label": {"per": {"Ada": [[0, 2]], "Bob": [[8, 10]]}}}
+    found = _rows(_write(tmp_path / "t.jsonl", [json.dumps(row)] * 20))
+    assert found.source["span_ends"] == "inclusive"
+    assert (found.labels, found.unread) == ({"per": 40}, {})
+
+
+def test_questions_and_their_answers_are_found_in_squad_and_in_tables(tmp_path: Path):
+    context, answer = "Ada wrote it in 1843.", {"text": ["1843"], "answer_start": [16]}
+    questions = [
+        {"id": str(n), "question": f"When, {n}?", "answers": [{"text": "1843", "answer_start": 16}]}
+        for n in range(20)
+    ]
+    articles = [{"title": "Ada", "paragraphs": [{"context": context, "qas": questions}]}]
+    found = _rows(_write(tmp_path / "s.json", [json.dumps({"version": "1.1", "data": articles})]))
+    assert (found.format, found.answers, found.labels) == ("squad", "extract", {"answered": 20})
+    assert found.tokens > 20 * 6  # the context counts, too
+    lines = [
+        json.dumps({"context": context, "question": f"When, {n}?", "answers": answer})
+        for n in range(20)
+    ]
+    found = _rows(_write(tmp_path / "s.jsonl", lines))
+    roles = {"text": "question", "text_pair": "context", "label": "answers", "group": "context"}
+    assert (found.source["fields"], found.answers) == (roles, "extract")
+    lines = [line.replace("context", "passage_of_it") for line in lines]
+    path = _write(tmp_path / "u.jsonl", lines)
+    with pytest.raises(ContractViolation, match="which column has that text with --pair COLUMN"):
+        _rows(path)
+    assert _rows(path, pair="passage_of_it").source["fields"]["text"] == "question"
+
+
+def test_lists_of_labels_are_sets_and_texts_with_a_separator_on_request(tmp_path: Path):
+    sets = [LABELS[: n % 3 + 1] for n in range(60)]
+    lines = [json.dumps({"text": t, "topics": s}) for t, s in zip(TEXTS, sets, strict=True)]
+    found = _rows(_write(tmp_path / "t.jsonl", lines))
+    assert found.answers == "label_set"
+    assert found.labels == {"bug": 60, "question": 40, "idea": 20}
+    lines = ["text,topics", *(f"{t},{'; '.join(s)}" for t, s in zip(TEXTS, sets, strict=True))]
+    path = _write(tmp_path / "t.csv", lines)
+    assert _rows(path).answers == "label"
+    found = _rows(path, answers="label_set")
+    assert found.source["separator"] == ";"
+    assert found.labels == {"bug": 60, "question": 40, "idea": 20}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("sentence1", "sentence2"), ("#1 String", "#2 String"), ("Sentence_A", "Sentence_B"),
+     ("premise", "hypothesis"), ("question", "sentence"), ("text", "text_pair")],
+)  # fmt: skip
+def test_pairs_are_known_by_their_names(tmp_path: Path, first: str, second: str):
+    rows = zip(TEXTS, reversed(TEXTS), strict=True)
+    lines = [f"{n}\t{a}\t{b}\t{n % 2}" for n, (a, b) in enumerate(rows)]
+    path = _write(tmp_path / "t.tsv", [f"number\t{first}\t{second}\tsame", *lines])
+    found = _rows(path)
+    fields = {"id": "number", "text": first, "text_pair": second, "label": "same"}
+    assert (found.source["fields"], found.answers) == (fields, "label")
+    assert any("are read as a pair" in assumed for assumed in found.assumed)
+    assert "text_pair" not in _rows(path, text=first).source["fields"]
+    assert _rows(path, text=second, pair=first).source["fields"]["text_pair"] == first
+    with pytest.raises(UnknownNameError, match="--pair"):
+        _rows(path, pair="pear")
+
+
+def test_many_numbers_with_fractions_are_numbers_unless_the_user_says_labels(tmp_path: Path):
+    rows = zip(TEXTS, reversed(TEXTS), strict=True)
+    lines = [f"{a}\t{b}\t{n % 12 / 4}" for n, (a, b) in enumerate(rows)]
+    path = _write(tmp_path / "t.tsv", lines)  # no header, so the pair is known by its lengths
+    found = _rows(path)
+    assert found.source["columns"] == ["text", "text_pair", "label"]
+    assert found.answers == "number"
+    assert any("answers are numbers" in assumed for assumed in found.assumed)
+    assert _rows(path, answers="label").answers == "label"
+    grades = [f"{text}\t{n % 5}" for n, text in enumerate(TEXTS)]
+    path = _write(tmp_path / "g.tsv", ["text\tgrade", *grades])
+    assert _rows(path).answers == "label"
+    assert _rows(path, answers="number").labels["4.0"] == 12
+    with pytest.raises(ContractViolation, match="expected one with answers of kind 'spans'"):
+        _rows(path, answers="spans")
+
+
+def test_a_label_is_preferred_to_a_score_in_a_table_of_single_texts(tmp_path: Path):
+    lines = [f"{t},{LABELS[n % 3]},{n / 7}" for n, t in enumerate(TEXTS)]
+    found = _rows(_write(tmp_path / "t.csv", ["body,team,score", *lines]))
+    assert found.source["fields"]["label"] == "team"

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from corpora.answer_shapes import KINDS
 from data_contracts.sources import load_source
 from data_contracts.suite import load_suite
 from fourstage.command import main
 from fourstage.command.example_data import CHAPTERS
-from fourstage.command.first_recipe import LEAST_GENERAL
+from fourstage.command.first_recipe import HEADS, LEAST_GENERAL
 from fourstage.command.project import FOLDERS
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
 from fourstage.settings import search_folders
+from models.catalogue import answers_name
 from tests.corpora.made_up import chinese, documents
 
 
@@ -36,7 +38,8 @@ def _resolved(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder)
     assert search_folders() == [folder]
     names = [path.stem for path in (folder / "sources").iterdir()]
-    facts = {name: SourceFacts(load_source(name, [folder]).is_dataset) for name in names}
+    sources = [load_source(name, [folder]) for name in names]
+    facts = {each.name: SourceFacts(each.is_dataset, answers=each.answers) for each in sources}
     facts["python_infrastructure"] = SourceFacts(labelled=False)
     return resolve(load_recipe("recipes/first.yaml"), facts)
 
@@ -128,6 +131,57 @@ def test_text_alone_and_rows_alone_are_recipes_too(tmp_path, monkeypatch, given,
     folder = _new(tmp_path / "mine", f"--{given}", file)
     kinds = [stage.kind for stage in _resolved(folder, monkeypatch).stages]
     assert ("finetune" in kinds) == (given == "rows")
+
+
+_TEXTS = [record["text"] for record in documents(60)]
+_TAGGED = "Ada B-person\nmet O\nBob B-person\n\n" * 60
+_QUESTIONS = [
+    {"id": str(n), "question": "When?", "answers": [{"text": "trial", "answer_start": -1}]}
+    for n in range(60)
+]
+_SQUAD = [
+    {"paragraphs": [{"context": f"{text} {n} only", "qas": [question]}]}
+    for n, (text, question) in enumerate(zip(_TEXTS, _QUESTIONS, strict=True))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "head", "metric"),
+    [
+        ("t.txt", _TAGGED, "token_classification", "entity_f1"),
+        ("t.json", json.dumps({"data": _SQUAD}), "span_extraction", "f1"),
+        (
+            "t.csv",
+            "".join(f"{t},{_TEXTS[-n]},{n % 12 / 4}\n" for n, t in enumerate(_TEXTS)),
+            "sequence_regression",
+            "spearman",
+        ),
+        (
+            "t.jsonl",
+            "".join(
+                json.dumps({"text": t, "topics": ["a", "b"][n % 2 :]}) + "\n"
+                for n, t in enumerate(_TEXTS)
+            ),
+            "multi_label_classification",
+            "micro_f1",
+        ),
+    ],
+)
+def test_each_kind_of_answer_has_its_head_metrics_and_gate(
+    tmp_path, monkeypatch, name, content, head, metric
+):
+    (tmp_path / name).write_text(content)
+    resolved = _resolved(_new(tmp_path / "mine", "--rows", str(tmp_path / name)), monkeypatch)
+    finetune = resolved.stages[-1]
+    assert finetune.head == head
+    assert finetune.select["metric"] == resolved.metrics[0] == metric
+    assert set(resolved.require) == {metric}
+
+
+def test_the_heads_of_first_recipes_answer_what_they_are_listed_under():
+    for kind, (head, _) in HEADS.items():
+        assert answers_name(head) == kind
+    assert set(HEADS) == set(KINDS)
 
 
 def test_text_that_breaks_the_default_contract_gets_one_that_tolerates_it(tmp_path, monkeypatch):

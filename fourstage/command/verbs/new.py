@@ -6,6 +6,7 @@ import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
+from corpora.answer_shapes import KINDS
 from fourstage.command.output import print_line, print_text
 from fourstage.errors import RecipeError
 
@@ -27,8 +28,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--text", metavar="COLUMN", help="the text column, if the one found is wrong"
     )
+    parser.add_argument("--pair", metavar="COLUMN", help="the column of the second text of a pair")
     parser.add_argument(
         "--label", metavar="COLUMN", help="the label column, if the one found is wrong"
+    )
+    parser.add_argument(
+        "--answers", choices=KINDS, help="what the label column holds, if the kind found is wrong"
     )
     parser.add_argument("--language", metavar="CODE", help="language of the text, such as en or zh")
 
@@ -39,7 +44,8 @@ def handle(options: Namespace) -> int:
     from fourstage.command.proposal import propose, propose_example
 
     check_empty(options.folder)
-    given = {n: getattr(options, n) for n in ("minutes", "text", "label", "language")}
+    words = ("minutes", "text", "pair", "label", "answers", "language")
+    given = {name: getattr(options, name) for name in words}
     if options.corpus or options.rows:
         proposal = propose(options.corpus, options.rows, **given)
     else:

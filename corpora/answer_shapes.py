@@ -1,0 +1,96 @@
+"""Tells from the values of a column what kind of answer they may be (`data_contracts.sources`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from corpora.answers import STRUCTURE, UnusableError, label_of, number_of, raw_spans
+
+KINDS = ("label", "number", "label_set", "spans", "extract")  # a choice has too many columns
+LONGEST_LABEL = 80  # characters
+ROWS_PER_LABEL = 5  # at least, on average
+MOST_LABELS = 200
+MOST_GRADES = 10  # numbers with fractions; if more are different, they are no classes
+SEPARATORS = (";", "|", ",")
+_TAG = re.compile(r"O|[BIESLU][-_]\S+")
+
+Column = Sequence[Any]
+
+
+def kind_of(column: Column) -> str | None:
+    """The kind of answer that a column's values look like; None if they look like none."""
+    numbers = _numbers(column)
+    if len(numbers) > MOST_GRADES and any(number % 1 for number in numbers):
+        return "number"
+    return next(
+        (kind for kind in ("label", "extract", "spans", "label_set") if may_be(kind, column)), None
+    )
+
+
+def may_be(kind: str, column: Column) -> bool:
+    """Whether a column's values can be read as a kind of answer, one of `KINDS`."""
+    there = [value for value in column if value is not None]
+    match kind:
+        case "label":
+            return _repeat([label_of(value) for value in there])
+        case "number":
+            return len(_numbers(column)) > 1
+        case "label_set":
+            by = separator_of(column)
+            sets = [list(map(str.strip, v.split(by))) if isinstance(v, str) else v for v in there]
+            lists = all(isinstance(names, list) for names in sets)
+            return lists and _repeat([label_of(name) for names in sets for name in names])
+        case "spans":
+            return are_tags(column) or (all(map(_has_spans, there)) and any(there))
+        case "extract":
+            return all(map(_is_extract, there)) and any(there)
+    return False
+
+
+def are_tags(column: Column) -> bool:
+    """Whether each value is a list with a tag for each word."""
+    tags = [tag for value in column if isinstance(value, list) for tag in value]
+    return all(isinstance(value, list) for value in column) and is_tagged(tags)
+
+
+def is_tagged(tags: Sequence[Any]) -> bool:
+    """Whether nearly all are tags of words, such as B-person and O, and some are not O."""
+    right = sum(isinstance(tag, str) and bool(_TAG.fullmatch(tag)) for tag in tags)
+    return right >= 0.99 * len(tags) and any(tag != "O" for tag in tags)
+
+
+def separator_of(column: Column) -> str | None:
+    """What separates the labels of a set that is written as one text; None of lists."""
+    texts = [value for value in column if isinstance(value, str)]
+    return max(SEPARATORS, key=lambda each: sum(each in text for text in texts)) if texts else None
+
+
+def _repeat(found: Sequence[tuple[str, str]]) -> bool:
+    """Whether labels, with the kinds of their values, are few and repeat."""
+    if any(kind == STRUCTURE or len(label) > LONGEST_LABEL for label, kind in found):
+        return False
+    different = {label for label, _ in found}
+    return 2 <= len(different) <= max(2, min(MOST_LABELS, len(found) // ROWS_PER_LABEL))
+
+
+def _numbers(column: Column) -> set[float]:
+    """The different numbers; none if a value is something else."""
+    try:
+        return {number_of(value) for value in column if value not in (None, "")}
+    except UnusableError:
+        return set()
+
+
+def _has_spans(value: Any) -> bool:
+    try:
+        list(raw_spans(value))
+    except UnusableError:
+        return False
+    return True
+
+
+def _is_extract(value: Any) -> bool:
+    answers = value if isinstance(value, list) else [value]
+    return all(isinstance(a, Mapping) and {"text", "answer_start"} <= set(a) for a in answers)
