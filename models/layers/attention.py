@@ -28,17 +28,19 @@ def bias_from_padding(padding_mask: Any) -> Any:
     return (hidden * NOT_SEEN)[:, None, None, :]
 
 
-def causal_bias(length: Any) -> Any:
+def causal_bias(length: Any, before: Any = 0) -> Any:
     """Additive attention bias that hides what comes later.
 
     Args:
         length: T, a number or a scalar tensor.
+        before: S, tokens before the first row that are seen by all.
 
     Returns:
-        (1, 1, T, T) float32: 0 where the column is not after the row, else `NOT_SEEN`.
+        (1, 1, T, S + T) float32: 0 where column j is not after row i, j ≤ S + i, else `NOT_SEEN`.
     """
-    at = ops.arange(length, dtype="int32")
-    later = ops.cast(at[None, :] > at[:, None], "float32")
+    column = ops.arange(before + length, dtype="int32")
+    row = ops.arange(length, dtype="int32") + before
+    later = ops.cast(column[None, :] > row[:, None], "float32")
     return (later * NOT_SEEN)[None, None]
 
 
@@ -99,14 +101,22 @@ class MultiHeadAttention(keras.layers.Layer):
         self, x: Any, memory: Any = None, bias: Any = None, training: bool | None = None
     ) -> Any:
         """Attend from `x` to `memory`, or to itself."""
+        key, value = self.keys_and_values(x if memory is None else memory)
+        return self.attend(x, key, value, bias=bias, training=training)
+
+    def keys_and_values(self, memory: Any) -> tuple[Any, Any]:
+        """What of a memory (B, S, D) is attended to: (B, H, K, S) and (B, H, S, K)."""
         # Vectors are in rows until they have heads: the fewer shapes, the faster a small network.
+        size, rows = ops.shape(memory)[:2], ops.reshape(memory, (-1, self.hidden_dim))
+        key = self._by_head(self.key(rows), size, (0, 2, 3, 1))
+        return key, self._by_head(self.value(rows), size)
+
+    def attend(
+        self, x: Any, key: Any, value: Any, bias: Any = None, training: bool | None = None
+    ) -> Any:
+        """Attend from `x` to what `keys_and_values` gives, perhaps of several memories joined."""
         size, rows = ops.shape(x)[:2], ops.reshape(x, (-1, self.hidden_dim))
-        of, seen = size, rows
-        if memory is not None and memory is not x:
-            of, seen = ops.shape(memory)[:2], ops.reshape(memory, (-1, self.hidden_dim))
         query = self._by_head(self.query(rows) * self.head_dim**-0.5, size)  # (B, H, T, K)
-        key = self._by_head(self.key(seen), of, (0, 2, 3, 1))  # (B, H, K, S)
-        value = self._by_head(self.value(seen), of)  # (B, H, S, K)
 
         scores = ops.matmul(query, key)  # (B, H, T, S)
         scores = ops.cast(scores, "float32")

@@ -14,6 +14,9 @@ from models.layers.projection import ActivatedProjection, projection
 ops: Any = keras.ops
 
 
+Past = tuple[Any, Any]  # keys (B, H, K, S) and values (B, H, S, K) of one layer
+
+
 class TransformerBlock(keras.layers.Layer):
     """Attention and feed-forward network, each with a residual connection and a LayerNorm.
 
@@ -96,6 +99,29 @@ class TransformerBlock(keras.layers.Layer):
         if at is not None:
             x, asking = gather_positions(x, at), gather_positions(seen, at)
         attended = self.attention(asking, seen, bias=bias, training=training)
+        return self._after_attention(x, attended, training)
+
+    def go_on(self, x: Any, past: Past | None, bias: Any = None) -> tuple[Any, Past]:
+        """Run the block on tokens that continue a sequence.
+
+        Args:
+            x: The new tokens, (B, N, D).
+            past: Keys and values of the S tokens before them; None for none.
+            bias: Broadcast to (B, H, N, S + N).
+
+        Returns:
+            Output at the new tokens, (B, N, D) float32, and keys and values of all S + N.
+        """
+        seen = self.attention_norm(x) if self.norm_first else x
+        key, value = self.attention.keys_and_values(seen)
+        if past is not None:
+            key = ops.concatenate([past[0], key], axis=3)
+            value = ops.concatenate([past[1], value], axis=2)
+        attended = self.attention.attend(seen, key, value, bias=bias)
+        return self._after_attention(x, attended), (key, value)
+
+    def _after_attention(self, x: Any, attended: Any, training: bool | None = None) -> Any:
+        """Residual connections, LayerNorms and the feed-forward network."""
         attended = self.dropout(attended, training=training)
         x = x + ops.cast(attended, "float32")
         if not self.norm_first:

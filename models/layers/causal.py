@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
 
 from models import features as keys
-from models.layers.attention import causal_bias
+from models.layers.attention import bias_from_padding, causal_bias
+from models.layers.block import Past
 from models.layers.embedding import positions_of_tokens
 from models.layers.summary import LAST
 from models.layers.transformer import TextTransformer
@@ -34,6 +35,32 @@ class CausalTransformer(TextTransformer):
     def position_ids(self, features: Mapping[str, Any]) -> Any:
         """Number of real tokens before each one; 0 for padding."""
         return positions_of_tokens(features.get(keys.PADDING_MASK))
+
+    def go_on(
+        self, features: Mapping[str, Any], past: Sequence[Past] = ()
+    ) -> tuple[Any, list[Past]]:
+        """Read tokens that continue a sequence, without reading those before them again.
+
+        Args:
+            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) of all tokens.
+            past: Keys and values of the S tokens before them, by layer; empty for none.
+
+        Returns:
+            sequence_output of the new tokens (B, N, D) float32, and keys and values of all tokens.
+            Both equal those of one reading of all tokens up to rounding.
+        """
+        mask = features[keys.PADDING_MASK]
+        new = ops.shape(features[keys.TOKEN_IDS])[1]
+        before = ops.shape(mask)[1] - new
+        x = self.embeddings(
+            features[keys.TOKEN_IDS], position_ids=positions_of_tokens(mask)[:, before:]
+        )
+        bias = ops.minimum(causal_bias(new, before), bias_from_padding(mask))
+        seen = []
+        for number, block in enumerate(self.blocks):
+            x, kept = block.go_on(x, past[number] if past else None, bias=bias)
+            seen.append(kept)
+        return (x if self.final_norm is None else self.final_norm(x)), seen
 
     def attention_bias(self, features: Mapping[str, Any]) -> Any:
         """Hides later tokens and padding, (B or 1, 1, T, T)."""

@@ -23,6 +23,7 @@ import torch
 import transformers as hf
 
 FOLDER = Path(__file__).with_name("golden")
+GENERATION = Path(__file__).with_name("generation")
 DRAWS = {"large": 0.3, "small": 0.02}
 ACTIVATIONS = ("gelu", "gelu_new")
 SIZE = {
@@ -87,6 +88,14 @@ CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "gpt2": ("GPT2LMHeadModel", GPT | {"n_inner": 64}, "", ""),
 }
 CAUSAL = ("gpt", "gpt2")
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {},
+    "beams": {"num_beams": 4},
+    "short": {"num_beams": 4, "length_penalty": 0.0},
+    "long": {"num_beams": 3, "length_penalty": 2.0, "min_new_tokens": 5},
+    "no_repeat": {"num_beams": 4, "no_repeat_ngram_size": 2},
+}
+NEW_TOKENS = 16
 LENGTHS = (14, 33)
 
 
@@ -176,9 +185,52 @@ def run(model: Any, name: str, batch: dict[str, np.ndarray]) -> dict[str, np.nda
     return found
 
 
+def generated(model: Any) -> dict[str, np.ndarray]:
+    """What follows eight prompts of 3 to 10 tokens, padded on the left, by every search.
+
+    The stop token is the one that greedy search writes in most texts, but not at once.
+    """
+    rng = np.random.default_rng(1)
+    ids = rng.integers(5, SIZE["vocab_size"], (8, 10))
+    mask = (np.arange(10) >= 10 - np.arange(3, 11)[:, None]).astype(np.int64)
+    ids *= mask
+    given: dict[str, Any] = {
+        "input_ids": torch.tensor(ids),
+        "attention_mask": torch.tensor(mask),
+        "max_new_tokens": NEW_TOKENS,
+        "do_sample": False,
+        "pad_token_id": 0,
+    }
+    endless = model.generate(**given, eos_token_id=None)[:, 10:].numpy()
+    texts = [sum(token in text[2:] for text in endless) for token in range(SIZE["vocab_size"])]
+    early = [sum(token in text[:2] for text in endless) for token in range(SIZE["vocab_size"])]
+    stop = int(np.argmax(np.array(texts) - 2 * np.array(early)))
+    found = {"ids": ids, "mask": mask, "stop": np.array(stop)}
+    for name, settings in SEARCHES.items():
+        tokens = model.generate(**given, **settings, eos_token_id=stop)[:, 10:].numpy()
+        padded = np.zeros((len(ids), NEW_TOKENS), np.int64)
+        padded[:, : tokens.shape[1]] = tokens
+        # Beam search fills up with the stop token if padding is 0.
+        ended = np.cumsum(padded == stop, axis=1) - (padded == stop)
+        found[name] = np.where(ended, 0, padded)
+    return found
+
+
 def main() -> None:
     """Write every folder anew."""
     shutil.rmtree(FOLDER, ignore_errors=True)
+    shutil.rmtree(GENERATION, ignore_errors=True)
+    for name in CAUSAL:
+        class_name, settings, _, _ = CASES[name]
+        kind = getattr(hf, class_name)
+        model = kind(kind.config_class(**settings, attn_implementation="eager")).eval()
+        generator = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for _, parameter in model.named_parameters():
+                if parameter.ndim == 2:  # so large that texts vary and do not repeat a token
+                    parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        model.save_pretrained(GENERATION / name)
+        np.savez_compressed(GENERATION / name / "generated.npz", **generated(model))
     for name, (class_name, settings, _, _) in CASES.items():
         kind = getattr(hf, class_name)
         key = ACTIVATION_KEYS.get(name, "hidden_act")

@@ -1,0 +1,80 @@
+"""What the settings of generation do to the log probabilities of the next token."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from models.decoding.settings import Generation
+
+NEVER = -np.inf
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """(…, V) logits → (…, V) log probabilities, float64."""
+    logits = np.asarray(logits, np.float64)
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def allowed(
+    log_p: np.ndarray,
+    tokens: Sequence[int],
+    new: int,
+    stops: Collection[int],
+    settings: Generation,
+) -> np.ndarray:
+    """Log probabilities without the tokens that may not follow.
+
+    Args:
+        log_p: (V,) of the next token.
+        tokens: Prompt and new tokens so far.
+        new: How many of them are new.
+        stops: Ids that end a text.
+        settings: Those of generation.
+
+    Returns:
+        (V,), `NEVER` where a stop would come too early or an n-gram would come again. Others keep
+        their log probability: what is left is not scaled to sum to 1.
+    """
+    banned = list(stops) if new < settings.min_new_tokens else []
+    banned += repeats(tokens, settings.no_repeat_ngram)
+    if not banned:
+        return log_p
+    log_p = log_p.copy()
+    log_p[banned] = NEVER
+    return log_p
+
+
+def repeats(tokens: Sequence[int], n: int) -> list[int]:
+    """The tokens that would repeat an n-gram of `tokens`; none for n = 0."""
+    if n == 0 or len(tokens) < n:
+        return []
+    last = tuple(tokens[len(tokens) - n + 1 :])
+    return [
+        tokens[i + n - 1]
+        for i in range(len(tokens) - n + 1)
+        if tuple(tokens[i : i + n - 1]) == last
+    ]
+
+
+def drawn_from(log_p: np.ndarray, settings: Generation) -> np.ndarray:
+    """The distribution that a token is drawn from.
+
+    Args:
+        log_p: (V,) log probabilities, up to a constant.
+        settings: Temperature, then top-k, then nucleus.
+
+    Returns:
+        (V,) probabilities with sum 1.
+    """
+    scaled = log_p / settings.temperature
+    order = np.argsort(-scaled, kind="stable")
+    keep = settings.top_k or len(order)
+    p = np.exp(log_softmax(scaled[order[:keep]]))
+    # The token that reaches top_p is the last one kept.
+    count = int(np.searchsorted(np.cumsum(p), settings.top_p - 1e-12)) + 1
+    found = np.zeros_like(scaled)
+    found[order[:count]] = p[:count] / p[:count].sum()
+    return found

@@ -1,0 +1,133 @@
+"""Generation for many prompts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from fourstage.errors import ContractViolation
+from models.decoding.search import Beams, Chain, Generated
+from models.decoding.settings import Generation
+from models.inputs.randomness import generator
+
+
+class Reader(Protocol):
+    """A network that reads texts token by token and remembers what it has read."""
+
+    longest: int  # tokens that it can read
+
+    def start(self, token_ids: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
+        """Read prompts, (B, T) each, padded on the left; logits of the next token, (B, V)."""
+        ...
+
+    def step(self, rows: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
+        """Read one more token of some texts.
+
+        Args:
+            rows: (B',) number of the text, of those read last, that each goes on with.
+            token_ids: (B',) its next token.
+
+        Returns:
+            (B', V) logits of the token after it.
+        """
+        ...
+
+
+def generate(
+    reader: Reader,
+    prompts: Sequence[Sequence[int]],
+    settings: Generation,
+    *,
+    stops: Collection[int],
+    pad_id: int,
+    batch_size: int = 16,
+) -> list[Generated]:
+    """What follows each prompt.
+
+    Prompts of like length are read together. What follows one depends on no other, but for
+    rounding.
+
+    Args:
+        reader: The network.
+        prompts: Ids of each, at least one.
+        settings: How tokens are chosen.
+        stops: Ids that end a text.
+        pad_id: Id of padding.
+        batch_size: Prompts that are read at a time.
+
+    Raises:
+        ContractViolation: A prompt is empty, or too long and not to be cut. None has been read.
+    """
+    cut = [_fitting(n, list(prompt), reader.longest, settings) for n, prompt in enumerate(prompts)]
+    order = sorted(range(len(cut)), key=lambda i: len(cut[i]))
+    found: dict[int, Generated] = {}
+    for first in range(0, len(order), batch_size):
+        numbers = order[first : first + batch_size]
+        searches = [_search(n, cut[n], stops, settings) for n in numbers]
+        _run(reader, [cut[n] for n in numbers], searches, pad_id)
+        found |= {n: search.best for n, search in zip(numbers, searches, strict=True)}
+    return [found[n] for n in range(len(cut))]
+
+
+def _search(
+    number: int, prompt: list[int], stops: Collection[int], settings: Generation
+) -> Beams | Chain:
+    if settings.beams > 1:
+        return Beams(prompt, stops, settings)
+    return Chain(prompt, stops, settings, generator(settings.seed, "generation", number))
+
+
+def _fitting(number: int, prompt: list[int], longest: int, settings: Generation) -> list[int]:
+    """The prompt, cut if it is too long and may be.
+
+    Raises:
+        ContractViolation: It is empty, or too long.
+    """
+    # The last new token is never read.
+    room = longest - settings.max_new_tokens + 1
+    if not prompt:
+        raise ContractViolation(
+            f"prompt {number}: it is empty; give it a token at least, such as [CLS]"
+        )
+    if room < 1:
+        raise ContractViolation(
+            f"max_new_tokens: {settings.max_new_tokens} leave no room for a prompt: the network"
+            f" reads {longest} tokens; set at most {longest}"
+        )
+    if len(prompt) > room and settings.too_long == "error":
+        raise ContractViolation(
+            f"prompt {number}: {len(prompt)} tokens, and {settings.max_new_tokens} new ones are"
+            f" wanted; the network reads {longest} tokens in all. Shorten it, lower max_new_tokens,"
+            " or set too_long: cut_left"
+        )
+    return prompt[-room:]
+
+
+def _run(
+    reader: Reader, prompts: Sequence[list[int]], searches: Sequence[Any], pad_id: int
+) -> None:
+    """Let all searches of a batch end."""
+    width = max(map(len, prompts))
+    ids = np.full((len(prompts), width), pad_id, np.int32)
+    mask = np.zeros((len(prompts), width), np.int32)
+    for row, prompt in enumerate(prompts):
+        ids[row, width - len(prompt) :] = prompt
+        mask[row, width - len(prompt) :] = 1
+    logits = reader.start(ids, mask)
+    own = [slice(row, row + 1) for row in range(len(prompts))]  # rows of each search
+    while True:
+        rows: list[int] = []
+        tokens: list[int] = []
+        for number, search in enumerate(searches):
+            if search.done:
+                continue
+            going = search.step(logits[own[number]])
+            first = own[number].start
+            own[number] = slice(len(rows), len(rows) + len(going))
+            rows += [first + before for before, _ in going]
+            tokens += [token for _, token in going]
+        if not rows:
+            return
+        logits = reader.step(np.array(rows, np.int32), np.array(tokens, np.int32))

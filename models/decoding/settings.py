@@ -1,0 +1,81 @@
+"""Settings of generation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fourstage.errors import RecipeError
+
+POLICIES = ("error", "cut_left")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """How tokens are chosen. The defaults are greedy search.
+
+    Attributes:
+        max_new_tokens: Most tokens after the prompt, from 1; the last may be a stop token.
+        min_new_tokens: Tokens before which no stop token is chosen, from 0.
+        beams: Hypotheses kept at each step; 1 for greedy search or sampling.
+        length_penalty: A finished hypothesis of n tokens scores Σ log p / n^length_penalty.
+        no_repeat_ngram: Length of token sequences that appear at most once, prompt included; 0 for
+            no such limit.
+        sample: Whether tokens are drawn instead of taking the likeliest; not with beams.
+        temperature: Logits are divided by it before drawing, above 0.
+        top_k: Tokens to draw from, the likeliest; 0 for all.
+        top_p: Tokens to draw from: the fewest likeliest whose probabilities reach it, in (0, 1].
+        seed: Of the draws. Each is a function of the seed, the prompt's number and the step alone.
+        too_long: A prompt that leaves no room for `max_new_tokens`: ``error``, or ``cut_left`` its
+            beginning.
+
+    Raises:
+        RecipeError: A value is out of range, or two do not go together.
+
+    Reference:
+        Nucleus: Holtzman et al. 2020, arXiv 1904.09751, eq. 2. Top-k: Fan et al. 2018,
+        arXiv 1805.04833, 3.
+    """
+
+    max_new_tokens: int = 64
+    min_new_tokens: int = 0
+    beams: int = 1
+    length_penalty: float = 1.0
+    no_repeat_ngram: int = 0
+    sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+    too_long: str = "error"
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("max_new_tokens", 1),
+            ("min_new_tokens", 0),
+            ("beams", 1),
+            ("no_repeat_ngram", 0),
+            ("top_k", 0),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise RecipeError(f"{name}: expected a whole number from {least}, got {value!r}")
+        if self.min_new_tokens > self.max_new_tokens:
+            raise RecipeError(
+                f"min_new_tokens: expected at most max_new_tokens, {self.max_new_tokens}, got"
+                f" {self.min_new_tokens}"
+            )
+        if not self.temperature > 0:
+            raise RecipeError(f"temperature: expected a number above 0, got {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise RecipeError(f"top_p: expected a number in (0, 1], got {self.top_p}")
+        if self.sample and self.beams > 1:
+            raise RecipeError(f"beams: expected 1 where tokens are sampled, got {self.beams}")
+        if not self.sample and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
+            raise RecipeError(
+                "temperature, top_k and top_p change what is drawn; set `sample: true`, or leave"
+                " them out"
+            )
+        if self.too_long not in POLICIES:
+            raise RecipeError(
+                f"too_long: expected one of {', '.join(POLICIES)}, got {self.too_long!r}"
+            )

@@ -1,0 +1,54 @@
+"""Our searches write the tokens that transformers' ``generate`` writes, with the same weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from models.decoding.generate import generate
+from models.decoding.reader import CausalReader
+from models.decoding.settings import Generation
+from models.interchange.huggingface import read_checkpoint
+
+GENERATION = Path(__file__).with_name("generation")
+SEARCHES = {
+    "greedy": {},
+    "beams": {"beams": 4},
+    "short": {"beams": 4, "length_penalty": 0.0},
+    "long": {"beams": 3, "length_penalty": 2.0, "min_new_tokens": 5},
+    "no_repeat": {"beams": 4, "no_repeat_ngram": 2},
+}
+NEW_TOKENS = 16
+
+
+@pytest.fixture(scope="module", params=sorted(path.name for path in GENERATION.iterdir()))
+def of(request):
+    """A reader of the weights, and what transformers wrote with them."""
+    network = read_checkpoint(GENERATION / request.param).build()
+    table = keras.ops.transpose(network.token_embedding.embeddings)
+    with np.load(GENERATION / request.param / "generated.npz") as numbers:
+        return CausalReader(network, lambda hidden: keras.ops.matmul(hidden, table)), dict(numbers)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_the_same_tokens_follow(of, search):
+    reader, golden = of
+    stop = int(golden["stop"])
+    prompts = [
+        row[real > 0].tolist() for row, real in zip(golden["ids"], golden["mask"], strict=True)
+    ]
+    settings = Generation(max_new_tokens=NEW_TOKENS, **SEARCHES[search])
+    said = generate(reader, prompts, settings, stops={stop}, pad_id=0, batch_size=3)
+    ours = [[*each.tokens, *[stop] * each.stopped] for each in said]
+    assert [row + [0] * (NEW_TOKENS - len(row)) for row in ours] == golden[search].tolist()
+
+
+def test_the_texts_differ_and_some_are_stopped(of):
+    _, golden = of
+    lengths = (golden["beams"] > 0).sum(axis=1)
+    assert lengths.min() < NEW_TOKENS
+    assert len({tuple(text) for text in golden["beams"].tolist()}) > 4
+    assert all((golden["greedy"] != golden[name]).any() for name in SEARCHES if name != "greedy")
