@@ -1,4 +1,4 @@
-"""A causal network as a reader: keys and values of what it has read are kept, not computed again."""
+"""A causal network as a reader: keys and values of what it has read are kept, not made again."""
 
 from __future__ import annotations
 

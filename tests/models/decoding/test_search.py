@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ class Table:
         self.texts: list[list[int]] = []
 
     def logits(self, text: list[int]) -> np.ndarray:
-        before, last = ([SIZE, SIZE] + text)[-2:]
+        before, last = ([SIZE, SIZE, *text])[-2:]
         return self.table[before, last]
 
     def start(self, token_ids, padding_mask):
@@ -148,7 +148,7 @@ def test_no_ngram_comes_twice():
             max_new_tokens=8,
         )
         text = [1, 2, 1, *said.tokens]
-        pairs = list(zip(text, text[1:], strict=False))
+        pairs = list(pairwise(text))
         assert len(pairs) == len(set(pairs))
 
 
