@@ -12,10 +12,20 @@ NEVER = -np.inf
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """(…, V) logits → (…, V) log probabilities, float64."""
-    logits = np.asarray(logits, np.float64)
+    """(…, V) logits → (…, V) log probabilities in the same precision; sums are float64."""
     logits = logits - logits.max(axis=-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    total = np.exp(logits).sum(axis=-1, keepdims=True, dtype=np.float64)
+    return logits - np.log(total).astype(logits.dtype)
+
+
+def likeliest(log_p: np.ndarray, count: int) -> np.ndarray:
+    """Places of the `count` highest of (n,) values, the highest first; of equals the first."""
+    if count < len(log_p):
+        least = np.partition(log_p, len(log_p) - count)[len(log_p) - count]
+        places = np.flatnonzero(log_p >= least)
+    else:
+        places = np.arange(len(log_p))
+    return places[np.argsort(-log_p[places], kind="stable")[:count]]
 
 
 def allowed(
@@ -69,10 +79,9 @@ def drawn_from(log_p: np.ndarray, settings: Generation) -> np.ndarray:
     Returns:
         (V,) probabilities with sum 1.
     """
-    scaled = log_p / settings.temperature
-    order = np.argsort(-scaled, kind="stable")
-    keep = settings.top_k or len(order)
-    p = np.exp(log_softmax(scaled[order[:keep]]))
+    scaled = np.asarray(log_p, np.float64) / settings.temperature
+    order = likeliest(scaled, settings.top_k or len(scaled))
+    p = np.exp(log_softmax(scaled[order]))
     # The token that reaches top_p is the last one kept.
     count = int(np.searchsorted(np.cumsum(p), settings.top_p - 1e-12)) + 1
     found = np.zeros_like(scaled)

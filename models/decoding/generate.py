@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fourstage.errors import ContractViolation
+from models.decoding.filters import log_softmax
 from models.decoding.search import Beams, Chain, Generated
 from models.decoding.settings import Generation
 from models.inputs.randomness import generator
@@ -115,7 +116,7 @@ def _run(
     for row, prompt in enumerate(prompts):
         ids[row, width - len(prompt) :] = prompt
         mask[row, width - len(prompt) :] = 1
-    logits = reader.start(ids, mask)
+    log_p = log_softmax(reader.start(ids, mask))
     own = [slice(row, row + 1) for row in range(len(prompts))]  # rows of each search
     while True:
         rows: list[int] = []
@@ -123,11 +124,11 @@ def _run(
         for number, search in enumerate(searches):
             if search.done:
                 continue
-            going = search.step(logits[own[number]])
+            going = search.step(log_p[own[number]])
             first = own[number].start
             own[number] = slice(len(rows), len(rows) + len(going))
             rows += [first + before for before, _ in going]
             tokens += [token for _, token in going]
         if not rows:
             return
-        logits = reader.step(np.array(rows, np.int32), np.array(tokens, np.int32))
+        log_p = log_softmax(reader.step(np.array(rows, np.int32), np.array(tokens, np.int32)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.decoding.filters import NEVER, allowed, drawn_from, log_softmax
+from models.decoding.filters import NEVER, allowed, drawn_from, likeliest
 from models.decoding.settings import Generation
 
 
@@ -54,23 +54,22 @@ class Chain:
         self.done = False
         self._stopped = False
 
-    def step(self, logits: np.ndarray) -> list[tuple[int, int]]:
+    def step(self, log_p: np.ndarray) -> list[tuple[int, int]]:
         """Choose the next token.
 
         Args:
-            logits: (1, V) of the next token.
+            log_p: (1, V) log probabilities of the next token.
 
         Returns:
             [(0, token)], or nothing if that was the last one.
         """
-        log_p = log_softmax(logits[0])
         new = len(self._tokens) - self._first
-        left = allowed(log_p, self._tokens, new, self._stops, self._settings)
+        left = allowed(log_p[0], self._tokens, new, self._stops, self._settings)
         if self._settings.sample:
             token = _drawn(drawn_from(left, self._settings), self._rng.random())
         else:
             token = int(left.argmax())
-        self._log_p += float(log_p[token])
+        self._log_p += float(log_p[0, token])
         self._stopped = token in self._stops
         if not self._stopped:
             self._tokens.append(token)
@@ -102,24 +101,25 @@ class Beams:
         self._finished: list[tuple[float, Generated]] = []
         self.done = False
 
-    def step(self, logits: np.ndarray) -> list[tuple[int, int]]:
+    def step(self, log_p: np.ndarray) -> list[tuple[int, int]]:
         """Choose the next tokens.
 
         Args:
-            logits: (hypotheses, V) of the next token of those that go on, in their order.
+            log_p: (hypotheses, V) log probabilities of the next token of those that go on, in
+                their order.
 
         Returns:
             [(number of the hypothesis before, its next token)] of those that go on, best first.
         """
-        k, size = self._settings.beams, logits.shape[-1]
+        k, size = self._settings.beams, log_p.shape[-1]
         new = len(self._going[0][1])
         sums = np.concatenate(
             [
-                score + allowed(log_p, [*self._prompt, *tokens], new, self._stops, self._settings)
-                for (score, tokens), log_p in zip(self._going, log_softmax(logits), strict=True)
+                score + allowed(each, [*self._prompt, *tokens], new, self._stops, self._settings)
+                for (score, tokens), each in zip(self._going, log_p, strict=True)
             ]
         )
-        order = np.argsort(-sums, kind="stable")[: 2 * k]
+        order = likeliest(sums, 2 * k)
         going: list[tuple[float, list[int]]] = []
         chosen: list[tuple[int, int]] = []
         at_limit = new + 1 >= self._settings.max_new_tokens
