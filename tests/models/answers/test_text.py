@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,7 @@ def written(references: list[list[str]], said: list[str]) -> tuple[list[str], li
 
 
 ENGLISH = "the a cat dogs sat running on mats , . 3.5 state-of-the-art Cat's".split()
-CHINESE = list("股市今日上涨公司发布新品，。") + ["AI", "2024", "GDP", " "]
+CHINESE = [*"股市今日上涨公司发布新品，。", "AI", "2024", "GDP", " "]
 
 
 def random_rows(words: list[str], join: str, rows: int = 60) -> Rows:
@@ -74,11 +75,11 @@ def real_rows(folder: Path, name: str, rows: int = 60) -> Rows:
     """Real references; as answers those of the next row, their halves, or themselves."""
     if name == "scitldr":
         with gzip.open(folder / "tasks/scitldr/test.jsonl.gz", "rt") as lines:
-            references = [json.loads(line)["target"] for line, _ in zip(lines, range(rows))]
+            references = [json.loads(line)["target"] for line in islice(lines, rows)]
     else:
         file = {"german": "multi30k_en_de/val.de.gz", "chinese": "thucnews_titles/test.txt.gz"}
         with gzip.open(folder / "tasks" / file[name], "rt") as lines:
-            references = [[line.split("\t")[0].strip()] for line, _ in zip(lines, range(rows))]
+            references = [[line.split("\t")[0].strip()] for line in islice(lines, rows)]
     said = [
         (row[-1], row[0][: len(row[0]) // 2], references[n - 1][0])[n % 3]
         for n, row in enumerate(references)
