@@ -50,7 +50,7 @@ class JoinedTable:
         listed, values = self.rows[key]
         return listed or split, Raw(raw.line, {**values, **raw.values})
 
-    def check_lines(self, source: Source, read: Mapping[Split | None, int]) -> None:
+    def check_lines(self, source: Source, read: Mapping[Any, int]) -> None:
         """Check that parallel text has as many lines on both sides.
 
         Args:
