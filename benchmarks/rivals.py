@@ -29,6 +29,9 @@ SETS = {
     "cluener2020": "entity_f1",
     "squad_v2_small": "f1",
     "cmrc2018": "cmrc_f1",
+    "multi30k_en_de": "bleu",
+    "scitldr": "rougeL",
+    "thucnews_titles_text": "exact_match",
 }
 
 
@@ -52,7 +55,7 @@ def _rows(rows: list[Row]) -> Rows:
 
 def main() -> None:
     """Print one line for each set."""
-    print(f"{'set':<16} {'metric':<10} {'rival':>6} {'most frequent':>14} {'seconds':>8}")
+    print(f"{'set':<20} {'metric':<11} {'rival':>6} {'most frequent':>14} {'seconds':>8}")
     for name, metric in SETS.items():
         kind, of = rows_of(name)
         markings = load_source(name, []).markings
@@ -65,7 +68,7 @@ def main() -> None:
             scores(find("answers", kind)(), test, each, [metric])[metric]
             for each in (said, [rival.majority] * len(test))
         )
-        print(f"{name:<16} {metric:<10} {ours:>6.3f} {most:>14.3f} {seconds:>8.1f}", flush=True)
+        print(f"{name:<20} {metric:<11} {ours:>6.3f} {most:>14.3f} {seconds:>8.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def answer_counts(kind: str, rows: Mapping[str, Sequence[Answered]]) -> dict[str
             split: Counter(n for row in some for n in row.names) for split, some in rows.items()
         }
         counts["labels"] = {split: dict(sorted(found.items())) for split, found in names.items()}
-    if kind in ("label_set", "spans", "extract"):
+    if kind in ("label_set", "spans", "extract", "text"):
         counts["answers"] = {
             split: {
                 "number": sum(row.num_answers for row in some),
@@ -99,12 +99,12 @@ def check_learnable(source: Source, train: Sequence[Answered]) -> None:
     """Check that the training rows have different answers; labels are left to the contract.
 
     Raises:
-        ContractViolation: All numbers are equal, or no row has a label, span or answer.
+        ContractViolation: All numbers or texts are equal, or no row has a label, span or answer.
     """
     kind = source.answers
-    if kind == "number" and len({row.answer for row in train}) == 1:
+    if kind in ("number", "text") and len({row.answer for row in train}) == 1:
         raise ContractViolation(
-            f"source {source.name}: all {len(train):,} training rows have the same number, so "
+            f"source {source.name}: all {len(train):,} training rows have the same {kind}, so "
             "there is nothing to learn; name the right column as 'label' in the source's 'fields'."
         )
     if kind in ("label_set", "spans", "extract") and not any(row.num_answers for row in train):

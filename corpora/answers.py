@@ -8,7 +8,8 @@ Equal answers are equal texts. The kinds are those of `data_contracts.sources.AN
 - ``spans``: a JSON array of ``[start, end, type]``, sorted, apart; offsets into the text;
 - ``extract``: a JSON array of ``[start, answer text]``, offsets into the second text; ``[]`` where
   the text has no answer;
-- ``choice``: the number, from 0, of the right choice.
+- ``choice``: the number, from 0, of the right choice;
+- ``text``: a JSON array of texts: one to write, or several references; the first is trained on.
 
 Any other kind is a project's own: its answers are kept, as JSON where they are no text. Offsets
 count characters from 0; an end is that of the character after the span.
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from corpora.cleaning import place_after
+from corpora.cleaning import clean, place_after
 from corpora.identity import normal_form
 from corpora.labels import why_no_name
 from corpora.tags import IllegalTagsError, joined, spans_of_tags
@@ -34,6 +35,8 @@ STRUCTURE = "structure"  # kind of a value that is a list or a mapping
 
 MOVED = "answer moved to the only place of its text"
 DROPPED = "answer left out: its text is neither at its offset nor once elsewhere"
+CLEANED = "invisible characters removed from a reference"
+LEFT_OUT = "reference left out: it is empty, or there twice"
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
@@ -94,6 +97,9 @@ def answer_of(
         assert pair is not None
         answers, mended = _extracted(value, pair)
         return Answer(_json(answers), kind, mended)
+    if kind == "text":
+        references, mended = _references(value, source)
+        return Answer(_json(references), kind, mended)
     match kind:
         case "number":
             found = json.dumps(number_of(value))
@@ -145,8 +151,13 @@ def names_in(kind: str, answer: str) -> tuple[str, ...]:
 
 
 def num_in(kind: str, answer: str) -> int:
-    """How many labels, spans or reference answers an answer has; 1 of the other kinds."""
-    return len(json.loads(answer)) if kind in ("label_set", "spans", "extract") else 1
+    """How many labels, spans or references an answer has; 1 of the other kinds."""
+    return len(json.loads(answer)) if kind in ("label_set", "spans", "extract", "text") else 1
+
+
+def texts_in(kind: str, answer: str) -> tuple[str, ...]:
+    """The texts of an answer that is one; none of the other kinds."""
+    return tuple(json.loads(answer)) if kind == "text" else ()
 
 
 def without_offsets(kind: str, answer: str, text: str) -> str:
@@ -174,7 +185,11 @@ def after_cleaning(kind: str, answer: str, before: str, after: str) -> str | Non
         before: The text that its offsets point into.
         after: The same, cleaned.
     """
-    if before == after or not answer.startswith(("[", "{")) or kind in ("label", "label_set"):
+    if (
+        before == after
+        or not answer.startswith(("[", "{"))
+        or kind in ("label", "label_set", "text")
+    ):
         return answer
     if kind not in ("spans", "extract"):
         return None
@@ -369,6 +384,27 @@ def _raw_answers(value: Any) -> Iterator[tuple[Any, Any]]:
             yield answer.get("answer_start"), answer["text"]
         else:
             raise UnusableError("answers of unknown shape")
+
+
+def _references(value: Any, source: Source) -> tuple[list[str], tuple[str, ...]]:
+    """The texts of an answer, cleaned; those that are empty or repeated are left out."""
+    found: list[str] = []
+    mended: list[str] = []
+    for part in value if isinstance(value, list) else [value]:
+        if source.label_names:
+            part = _name(part, source)
+        if not isinstance(part, str):
+            raise UnusableError("an answer that is neither a text nor a list of texts")
+        cleaned = clean(part)
+        if cleaned.removed:
+            mended.append(CLEANED)
+        if not cleaned.text or cleaned.text in found:
+            mended.append(LEFT_OUT)
+            continue
+        found.append(cleaned.text)
+    if not found:
+        raise UnusableError("an answer without text")
+    return found, tuple(mended)
 
 
 def _choice(value: Any, choices: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import pyarrow
 
 from corpora.answer_counts import answer_counts, check_learnable
-from corpora.answers import after_cleaning, names_in, num_in, without_offsets
+from corpora.answers import after_cleaning, names_in, num_in, texts_in, without_offsets
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
 from corpora.identity import marked_form, normal_form, text_digest
@@ -30,6 +30,7 @@ from corpora.reading import read_rows
 from corpora.rejections import Counts, RejectionLog, nothing_left
 from corpora.snapshot import Snapshot
 from corpora.splits import position
+from corpora.targets import measure_targets
 from data_contracts.records import SPLITS, Rejected, Row, Split
 from data_contracts.sources import Source
 from fourstage.digests import unfinished, write_atomically
@@ -59,8 +60,22 @@ ROWS = pyarrow.schema(_ROW_FIELDS)
 SPOOL = pyarrow.schema([*_ROW_FIELDS, pyarrow.field("measures", pyarrow.string())])
 
 
-def dataset_profile(measures: list[pyarrow.Field]) -> pyarrow.Schema:
-    """The columns of a dataset's profile: those of every profile, then its own."""
+_OF_TARGETS = [
+    pyarrow.field("target_chars", pyarrow.int64()),
+    pyarrow.field("target_words", pyarrow.int64()),
+    pyarrow.field("length_ratio", pyarrow.float64()),
+    pyarrow.field("copy_rate", pyarrow.float64()),
+    pyarrow.field("target_script_share", pyarrow.float64()),
+]
+
+
+def dataset_profile(measures: list[pyarrow.Field], answers: str = "label") -> pyarrow.Schema:
+    """The columns of a dataset's profile: those of every profile, then its own.
+
+    Args:
+        measures: Fields of every profile.
+        answers: Kind of answer.
+    """
     return pyarrow.schema(
         [
             *measures,
@@ -70,6 +85,7 @@ def dataset_profile(measures: list[pyarrow.Field]) -> pyarrow.Schema:
             pyarrow.field("text_pair_chars", pyarrow.int64()),
             pyarrow.field("duplicate_of_train", pyarrow.string()),
             pyarrow.field("contradictory", pyarrow.bool_()),
+            *(_OF_TARGETS if answers == "text" else ()),
         ]
     )
 
@@ -107,7 +123,7 @@ class DatasetWriter:
         self._source = source
         self._folder = folder
         self._overlap = overlap
-        self._profile_schema = dataset_profile(measures)
+        self._profile_schema = dataset_profile(measures, source.answers)
         self._rows: list[_Known] = []
         self._groups = DisjointSet()  # of the rows' keys
         self._kinds: Counter[str] = Counter()
@@ -250,6 +266,9 @@ class DatasetWriter:
                 row.id, row.location, "shorter than minimum_words", str(measures["num_words"])
             )
             return None
+        if targets := texts_in(self._source.answers, row.label):
+            language = self._source.answer_language or self._source.language
+            measures |= measure_targets(targets, cleaned.text, language)
         self._mended.update(row.mended)
         row = replace(row, text=cleaned.text, text_pair=pair, label=label, choices=choices)
         return row, measures

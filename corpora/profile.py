@@ -10,7 +10,8 @@ Further columns of datasets: ``label`` (of other answers their kind), ``num_answ
 or reference answers of the row), ``number`` (null unless the answer is one), ``text_pair_chars``
 (null without a pair),
 ``duplicate_of_train`` (for rows of the other splits, the id of a training row with the same text,
-or null) and ``contradictory`` (another row has the same text and another answer).
+or null) and ``contradictory`` (another row has the same text and another answer). Of rows whose
+answers are texts also those of `corpora.targets`.
 
 Only kept documents and rows are in it; what was removed or quarantined is in ``rejected.jsonl``
 and in the counts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -47,10 +48,12 @@ def _records(
         joined_table(source, join, states)
         for join, states in zip(source.join, snapshot.joined, strict=True)
     ]
+    read = Counter[Split | None]()
     for state in snapshot.files:
         for content in contents(state):
             for item in records(source, content):
                 split = state.split
+                read[split] += 1
                 for table in tables:
                     if isinstance(item, Raw):
                         split, item = table.added_to(item, content.name, split)
@@ -59,6 +62,8 @@ def _records(
                     reason = f"left out by 'where' ({column})"
                     item = Rejected(location, location, reason, "removed")
                 yield split, content, item
+    for table in tables:
+        table.check_lines(source, read)
 
 
 def _left_out(source: Source, values: Mapping[str, Any]) -> str:
@@ -133,10 +138,12 @@ def _choices(columns: str | Sequence[str], values: Mapping[str, Any]) -> tuple[s
 
 
 def _text(pattern: str, values: Mapping[str, Any]) -> str:
-    """The text of a column, or of a pattern of several columns."""
+    """The text of a column, or of a pattern of several columns; a list of sentences is one text."""
     if several := columns_in(pattern):
         return filled(pattern, {column: _text(column, values) for column in several})
     value = _value(pattern, values)
+    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        return "\n".join(filter(str.strip, value))
     if not isinstance(value, str):
         raise UnusableError(f"field {pattern!r} is not text", _kind(value))
     return value

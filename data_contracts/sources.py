@@ -42,7 +42,7 @@ class _Strict(BaseModel):
 
 
 # Kinds of answer; a project's own is a file `answers/NAME.py` in its folder.
-ANSWERS = ("label", "number", "label_set", "spans", "extract", "choice")
+ANSWERS = ("label", "number", "label_set", "spans", "extract", "choice", "text")
 
 _TAGS = "write the words (or the text) as 'text', the tags or spans as 'label', `answers: spans`"
 _QUESTION = (
@@ -223,9 +223,10 @@ class Source(_Strict):
             ``archive.zip!member.tsv`` selects members of an archive.
         fields: Role → column.
         answers: Kind of answer: ``label``, ``number``, ``label_set``, ``spans``, ``extract``,
-            ``choice``, or a project's own.
+            ``choice``, ``text``, or a project's own.
+        answer_language: Language of answers that are texts; by default the source's own.
         label_names: Name of each label in the files, as a mapping, or as a list of the names of
-            0, 1, 2…; for tags, the names with their prefixes.
+            0, 1, 2…; for tags, the names with their prefixes; for a ``text``, what to write.
         separator: Between the labels of a ``label_set`` that is one text.
         tag_scheme: Meaning of the prefixes of tags; by default ``iob2``.
         span_ends: ``inclusive``: the end of a span is its last character, not the one after it.
@@ -233,7 +234,8 @@ class Source(_Strict):
         where: Column → value, or list of values: other records are left out. Compared as text,
             regardless of case.
         contract: Name of the suite that the profile must fulfil, or several; empty for ``corpus``
-            (in Chinese ``corpus_zh``), ``dataset``, or ``answers`` if they are not labels.
+            (in Chinese ``corpus_zh``), ``dataset``, or ``answers`` if they are not labels, with
+            ``targets`` if they are texts.
         document: What counts as one document of a text file; empty for the reader's default.
         sentences: How text is split into sentences: by the ``rules`` of its language, or one per
             line with ``lines`` (utterances of a dialogue, verses, text that is already split).
@@ -257,6 +259,7 @@ class Source(_Strict):
     files: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, strict=False)
     fields: Fields = Field(default_factory=Fields)
     answers: str = "label"
+    answer_language: str | None = None
     label_names: Mapping[str, str] = Field(default_factory=dict)
     separator: str | None = None
     tag_scheme: Literal["iob1", "iob2", "bioes", "bilou"] | None = None
@@ -316,8 +319,9 @@ class Source(_Strict):
                 "name: expected letters, digits, '-' and '_' (it names files), "
                 f"got {self.name[:60]!r}{look_alikes(self.name)}"
             )
-        if not _LANGUAGE.fullmatch(self.language):
-            raise _wrong(f"language: expected a code such as en or zh, got {self.language[:60]!r}")
+        for key, code in (("language", self.language), ("answer_language", self.answer_language)):
+            if code is not None and not _LANGUAGE.fullmatch(code):
+                raise _wrong(f"{key}: expected a code such as en or zh, got {code[:60]!r}")
         if not self.licence.strip():
             raise _wrong(
                 "licence: expected an SPDX name or words such as 'not stated', got nothing"
@@ -374,7 +378,8 @@ class Source(_Strict):
         of = {
             "fields.choices": (bool(fields.choices), ("choice",)),
             "rows_per_label": (self.rows_per_label is not None, ("label",)),
-            "label_names": (bool(self.label_names), ("label", "label_set", "spans")),
+            "label_names": (bool(self.label_names), ("label", "label_set", "spans", "text")),
+            "answer_language": (self.answer_language is not None, ("text",)),
             "separator": (self.separator is not None, ("label_set",)),
             "tag_scheme": (self.tag_scheme is not None, ("spans",)),
             "span_ends": (self.span_ends is not None, ("spans",)),
@@ -403,6 +408,10 @@ class Source(_Strict):
                 )
             if "train" not in join.files:
                 raise _wrong("join.files: expected at least the split 'train'")
+        if self.format == "parallel":  # line n of a split belongs to line n of the same split
+            if any(set(join.files) != set(self.files) for join in self.join):
+                raise _wrong("join.files: expected the splits of 'files', for parallel text")
+            return
         if len(by_split) + (set(self.files) != {ALL}) > 1:
             raise _wrong("join.files: the splits are listed twice; list them in one place")
 
@@ -417,7 +426,8 @@ class Source(_Strict):
         if self.contract:
             return self.contract
         if self.is_dataset:
-            return ("dataset",) if self.answers == "label" else ("answers",)
+            of_texts = ("targets",) if self.answers == "text" else ()
+            return ("dataset",) if self.answers == "label" else ("answers", *of_texts)
         return ("corpus_zh",) if self.language == "zh" else ("corpus",)
 
     @property

@@ -20,7 +20,10 @@ LABELS = "smoke_labels"
 # Rows by their kind of answer. Those of a project's own kind are used as they are.
 ROWS = {
     "label": LABELS,
-    **{kind: f"smoke_{kind}" for kind in ("number", "label_set", "spans", "extract", "choice")},
+    **{
+        kind: f"smoke_{kind}"
+        for kind in ("number", "label_set", "spans", "extract", "choice", "text")
+    },
 }
 EMBEDDED = frozenset({GENERAL, DOMAIN, *ROWS.values()})
 

@@ -48,6 +48,7 @@ def prepare_dataset(step: Bound, folder: Path) -> Findings:
 
 
 def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:
+    from corpora.answers import texts_in
     from corpora.prepared import prepared_rows
 
     for role, dataset in sorted(inputs.items()):
@@ -55,6 +56,7 @@ def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:
             for row in prepared_rows(dataset.folder):
                 if row.split != "train":
                     yield row.whole
+                    yield from texts_in(dataset.facts["answers"], row.label)
 
 
 def _notes(step: Bound) -> dict[str, Any]:

@@ -29,6 +29,11 @@ SPANS = [Known(names=("person", "place", "person"), num_answers=3), Known(num_an
             {"person": "2", "place": "1", "all answers": "3", "rows without an answer": "1"},
         ),
         ("extract", SPANS, {"all answers": "3", "rows without an answer": "1"}),
+        (
+            "text",
+            [Known(num_answers=2), Known()],
+            {"all answers": "3", "rows without an answer": "0"},
+        ),
         ("label", [Known(names=("a",))] * 1200, {"a": "1,200"}),
         (
             "number",

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.answers import DROPPED, MOVED, UnusableError, after_cleaning, answer_of, tagged
+from corpora.answers import (
+    CLEANED,
+    DROPPED,
+    LEFT_OUT,
+    MOVED,
+    UnusableError,
+    after_cleaning,
+    answer_of,
+    tagged,
+    texts_in,
+)
 from corpora.cleaning import clean
 from data_contracts.sources import Source
 from tests.corpora.conftest import source_of
@@ -64,6 +74,8 @@ def answer(value: Any, source: Source) -> str:
         ("choice", 2, "2"),
         ("choice", " 0", "0"),
         ("choice", "B", "1"),
+        ("text", "a  text", '["a text"]'),
+        ("text", ["b", "a"], '["b", "a"]'),
         ("mine", "a text", "a text"),
         ("mine", {"b": 1, "a": [2]}, '{"a": [2], "b": 1}'),
     ],
@@ -105,6 +117,11 @@ def test_equal_answers_are_equal_texts(kind: str, value: Any, expected: str):
         ("extract", [{"text": "Eve", "answer_start": 0}], "answer text not at its offset"),
         ("extract", [{"text": "Bob", "answer_start": 9}], "answer text not at its offset"),
         ("extract", [{"text": "", "answer_start": 0}], "an answer without text"),
+        ("text", " ", "no label"),
+        ("text", [], "an answer without text"),
+        ("text", ["", "\u200b"], "an answer without text"),
+        ("text", 3, "an answer that is neither a text nor a list of texts"),
+        ("text", ["a", None], "an answer that is neither a text nor a list of texts"),
         ("choice", 3, "the right choice is not among the choices"),
         ("choice", "-1", "the right choice is not among the choices"),
         ("choice", "yes", "a choice that is neither a number nor a letter"),
@@ -133,6 +150,17 @@ def test_settings_say_how_a_value_is_read():
     assert answer("-1", of("label", label_names={"-1": "less", "1": "more"})) == "less"
     with pytest.raises(UnusableError, match="not among 'label_names'"):
         answer("2", names)
+
+
+def test_references_are_cleaned_and_what_was_left_out_is_told():
+    found = answer_of(["one\u200b", "two", "one", " "], of("text"), TEXT, None, None)
+    assert found.text == '["one", "two"]'
+    assert found.mended == (CLEANED, LEFT_OUT, LEFT_OUT)
+    assert texts_in("text", found.text) == ("one", "two")
+    assert texts_in("label_set", '["one"]') == ()
+    assert answer("1", of("text", label_names=["no", "yes"])) == '["yes"]'
+    with pytest.raises(UnusableError, match="not among 'label_names'"):
+        answer("2", of("text", label_names=["no", "yes"]))
 
 
 def test_words_with_tags_become_a_text_with_spans():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -11,12 +12,15 @@ import pytest
 
 from corpora.answers import DROPPED, MOVED, names_in, num_in
 from corpora.fetch import _is_there, downloads
+from corpora.identity import normal_form
 from corpora.preparation import prepare_corpus, prepare_dataset
 from corpora.reading import read_rows
 from corpora.rejections import Counts
 from corpora.snapshot import take_snapshot
+from data_contracts.check import check
 from data_contracts.records import Rejected, Row
 from data_contracts.sources import load_source, source_names
+from data_contracts.suite import load_suite
 
 pytestmark = pytest.mark.realdata
 
@@ -141,6 +145,9 @@ def read(name: str) -> Read:
         ("mcl_wic", {"train": 8000, "dev": 1000, "test": 1000}, {}),
         ("mcl_wic_zh", {None: 1000}, {}),
         ("thucnews_titles", {"train": 10_000, "test": 10_000}, {}),
+        ("thucnews_titles_text", {"train": 10_000, "test": 10_000}, {}),
+        ("multi30k_en_de", {"train": 29_000, "dev": 1014, "test": 1000}, {}),
+        ("scitldr", {"train": 1992, "dev": 619, "test": 618}, {}),
     ],
 )
 def test_every_row_is_read_or_its_fault_is_told(
@@ -208,6 +215,54 @@ def test_labels_have_the_names_that_the_source_gives():
     }
 
 
+def test_texts_to_write_have_the_references_of_their_files():
+    summaries = {split: Counter(read("scitldr").answers(split)) for split in ("train", "dev")}
+    assert summaries == {"train": {1: 1992}, "dev": {3: 267, 2: 237, 1: 94, 4: 21}}
+    assert Counter(read("scitldr").answers("test")) == {3: 339, 4: 196, 2: 83}
+    topics = Counter(row.label for row in read("thucnews_titles_text").rows["test"])
+    assert len(topics) == 10
+    assert topics['["财经"]'] == 1000
+    first = read("multi30k_en_de").rows["dev"][0]
+    assert first.text.startswith("A group of men are loading cotton")
+    assert first.label.startswith('["Eine Gruppe von Männern lädt Baumwolle')
+
+
+def test_two_captions_have_signs_for_a_translation_and_no_row_is_a_copy(tmp_path: Path):
+    """Lines 16,510 and 16,664 of Multi30k's German are ``@@``."""
+    import pandas
+
+    counts = prepared("multi30k_en_de", tmp_path)
+    assert counts.removed == {"its text is in dev too": 1}
+    profile = pandas.read_parquet(tmp_path / "profile.parquet").set_index("id")
+    empty = profile.index[profile["target_words"] == 0]
+    assert [name.rpartition(":")[2] for name in empty] == ["16510", "16664"]
+    assert profile["copy_rate"].max() == 0.6
+    report = check(profile.reset_index(), load_suite("targets"), subject="multi30k_en_de")
+    assert report.verdict == "green"
+    assert sorted(report.quarantined) == sorted(empty)
+
+
+def test_some_summaries_stand_in_their_abstract(tmp_path: Path):
+    import pandas
+    import pyarrow
+
+    counts = prepared("scitldr", tmp_path)
+    assert counts.removed == {"its text is in dev too": 1, "its text is in test too": 2}
+    assert counts.details["answers"]["test"] == {"number": 1967, "rows_without": 0}
+    profile = pandas.read_parquet(tmp_path / "profile.parquet")
+    with pyarrow.memory_map(str(tmp_path / "rows.arrow")) as mapped:
+        rows = pyarrow.ipc.open_file(mapped).read_all().to_pylist()
+    copied = [
+        any(f" {normal_form(t)} " in f" {normal_form(row['text'])} " for t in texts)
+        for row in rows
+        for texts in [json.loads(row["label"])]
+    ]
+    assert (profile["copy_rate"] == 1).tolist() == copied
+    assert sum(copied) == 116
+    assert profile["length_ratio"].max() < 1
+    assert check(profile, load_suite("targets"), subject="scitldr").verdict == "green"
+
+
 def test_chemprot_has_fewer_sentences_than_rows(tmp_path: Path):
     counts = prepared("chemprot", tmp_path)
     assert counts.details["distinct_texts"]["train"] == 1653
@@ -244,4 +299,4 @@ def test_published_digests_are_those_of_the_files_here(data: Path):
             here = data / str(download.target).split(f"/data/{name}/")[1]
             assert _is_there(type(download)(download.url, download.sha256, here)), here
             checked += 1
-    assert checked >= 46
+    assert checked >= 57

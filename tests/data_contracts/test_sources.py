@@ -118,6 +118,16 @@ def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, line: str, said: s
             {"answers": "spans", "fields": {"label": "l", "text": "{a} {b}"}},
             "the text that 'spans' point into must be one column",
         ),
+        ({"answer_language": "de"}, "answer_language: only with `answers: text`, got 'label'"),
+        ({"answers": "text", "answer_language": "German"}, "answer_language: expected a code such"),
+        (
+            {
+                "format": "parallel",
+                "join": {"by": "line", "files": "b.de"},
+                "files": {"train": "a"},
+            },
+            "join.files: expected the splits of 'files', for parallel text",
+        ),
         ({"tag_scheme": "iob1"}, "tag_scheme: only with `answers: spans`, got 'label'"),
         ({"answers": "spans", "tag_scheme": "iob3"}, "tag_scheme: expected 'iob1', 'iob2'"),
         ({"answers": "number", "rows_per_label": 3}, "rows_per_label: only with `answers: label`"),

@@ -94,6 +94,17 @@ def answers() -> pd.DataFrame:
     return dataset().assign(label="spans", num_answers=1)
 
 
+def targets() -> pd.DataFrame:
+    return answers().assign(
+        label="text",
+        target_chars=60,
+        target_words=12,
+        length_ratio=0.9,
+        copy_rate=0.1,
+        target_script_share=1.0,
+    )
+
+
 def tokens() -> pd.DataFrame:
     return corpus()[["id", "split"]].assign(num_tokens=120, unknown_share=0.0, pieces_per_word=1.3)
 
@@ -105,6 +116,7 @@ GOOD = {
     "dataset": dataset,
     "drift_corpus": corpus,
     "drift_dataset": dataset,
+    "targets": targets,
     "tokens": tokens,
 }
 
@@ -203,6 +215,18 @@ FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
         "label_shares_near": (fill("label", "pos", 120), fill("label", "pos", 136)),
         "label_shares_like": (fill("label", "pos", 360), put("label", "new")),
         "lengths_near": (fill("num_chars", 650), fill("num_chars", 651)),
+    },
+    "targets": {
+        "target_present": (put("target_words", 1), put("target_words", 0)),
+        "target_bounded": (put("target_chars", 100_000), put("target_chars", 100_001)),
+        "target_length_fits": (put("length_ratio", 20.0), put("length_ratio", 20.1)),
+        "target_script_right": (put("target_script_share", 0.3), put("target_script_share", 0.299)),
+        "target_script_right_overall": (
+            fill("target_script_share", 0.701),
+            fill("target_script_share", 0.699),
+        ),
+        "copies_few_overall": (fill("copy_rate", 0.499), fill("copy_rate", 0.501)),
+        "copies_none": (put("copy_rate", 0.99), put("copy_rate", 1.0)),
     },
     "tokens": {
         "documents_enough": (first(1), first(0)),
@@ -311,6 +335,7 @@ def test_a_preparation_writes_every_column_that_the_suites_read():
         "answers": set(dataset_profile(MEASURES).names),
         "drift_corpus": set(CORPUS_PROFILE.names),
         "drift_dataset": set(dataset_profile(MEASURES).names),
+        "targets": set(dataset_profile(MEASURES, "text").names),
     }
     for name, columns in written.items():
         computed = {column for column, of in DERIVED.items() if columns >= set(of)}
@@ -349,6 +374,7 @@ def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
         "answers": {"answers_some"} | of_rows,
         "drift_corpus": {"lengths_near", "scripts_near"},
         "drift_dataset": {"label_shares_near", "lengths_near"},
+        "targets": {"target_script_right_overall", "copies_few_overall", "copies_none"},
         "tokens": {"unknown_bounded", "unknown_rare_overall", "pieces_few_overall"},
     }
 

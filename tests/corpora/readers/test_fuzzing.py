@@ -100,6 +100,7 @@ GENUINE: dict[str, bytes] = {
             ]
         }
     ).encode(),
+    "parallel": "\n".join(row["text"] for row in ROWS).encode(),
     "text": "\n\n".join(f"= {row['id']} =\n{row['text']}" for row in ROWS).encode(),
     "python_docs": "".join(
         f'def {row["label"]}{n}():\n    """{row["text"]}"""\n' for n, row in enumerate(ROWS)

@@ -137,6 +137,34 @@ def test_there_is_no_answer_where_the_score_is_below_the_border_chosen_on_dev():
     assert [x == "[]" for x in said] == [False, True] * 3
 
 
+def texts(*each: str) -> list[str]:
+    return [json.dumps([text]) for text in each]
+
+
+def test_a_text_is_the_nearest_rows_or_the_beginning_of_its_own_as_the_dev_rows_choose():
+    train = Rows((["a red house", "two red dogs", "a dog"],), texts("rot", "Hunde da", "Hund da"))
+    asked = Rows((["the dogs are two", "one house on a hill"],), ["", ""])
+    for answers, way, said in (
+        (texts("Hunde da", "rot"), "nearest", texts("Hunde da", "rot")),
+        (texts("the dogs", "one house"), "beginning", texts("the dogs", "one house")),
+    ):
+        rival = fit("text", train, Rows(asked.columns, answers), metric="chrf")
+        assert rival.facts == {"way": way, "words": 2, "score": 1.0}
+        assert rival.answer(asked) == said
+    rival = fit("text", train, None, metric="bleu")
+    assert rival.answer(Rows((["a dog", ""],), ["", ""]))[0] == '["Hund da"]'
+    assert rival.answer(Rows(([],), [])) == []
+    again = Rows((["x", "y", "z"],), ['["b", "c"]', *texts("b", "a")])
+    assert fit("text", again, None, metric="bleu").majority == '["b"]'
+
+
+def test_without_words_the_beginning_is_empty():
+    train = Rows((["one two", "three"],), texts("one", "three"))
+    rival = fit("text", train, Rows((["one", ""],), texts("one", "")), metric="exact_match")
+    assert rival.facts["way"] == "beginning"
+    assert rival.answer(Rows((["", "four five"],), ["", ""])) == texts("", "four")
+
+
 @pytest.mark.realdata
 @pytest.mark.parametrize(
     ("source", "kind", "metric", "least"),
@@ -145,6 +173,7 @@ def test_there_is_no_answer_where_the_score_is_below_the_border_chosen_on_dev():
         ("bc5cdr_ner", "spans", "entity_f1", 0.5),
         ("codah", "choice", "accuracy", 0.28),
         ("squad_v2_small", "extract", "f1", 0.5),
+        ("thucnews_titles_text", "text", "exact_match", 0.6),
     ],
 )
 def test_on_published_rows_it_is_above_chance(
