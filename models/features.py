@@ -18,8 +18,10 @@ MASK_LABELS = "mask_labels"  # (B, M) int32, original tokens at these positions
 MASK_WEIGHTS = "mask_weights"  # (B, M) float32, loss weights: 0 for an unused slot
 NEXT_LABELS = "next_labels"  # (B, T - 1) int32, the token after each position
 NEXT_WEIGHTS = "next_weights"  # (B, T - 1) float32, loss weights: 0 before padding
-TARGET_IDS = "target_ids"  # (B, S) int32, what a decoder writes
+TARGET_IDS = "target_ids"  # (B, S) int32, the start token and what is written after it
 TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
+TARGET_LABELS = "target_labels"  # (B, S) int32, the token after each of these
+TARGET_WEIGHTS = "target_weights"  # (B, S) float32, loss weights
 LABELS = "labels"  # (B,) int32, label ids
 NUMBER_LABELS = "number_labels"  # (B,) float32, NaN for a row without a number
 CHOICE_MASK = "choice_mask"  # (B, C) int32, 1 = choice, 0 = only fills up the row
@@ -50,4 +52,6 @@ TAG_TRANSITIONS = "tag_transitions"  # (B, G + 2, G), from tag to tag; then star
 START_LOGITS = "start_logits"  # (B, T + 1), of each word and, first, of no answer
 END_LOGITS = "end_logits"  # (B, T + 1)
 NUMBERS = "numbers"  # (B,)
+WRITTEN_IDS = "written_ids"  # (B, S) int32, a text that was written; -1 after its end
+LOG_PROBABILITY = "log_probability"  # (B,) float32, nats, of that text
 PROBABILITIES = "probabilities"  # (B, N)

@@ -21,6 +21,7 @@ class Capability(StrEnum):
 
     BIDIRECTIONAL = "bidirectional"  # every position attends to every other
     CAUSAL = "causal"  # position t attends to 0..t
+    GENERATION = "generation"  # writes token by token and keeps what it has read
     ENCODER_DECODER = "encoder_decoder"
     MEMORY = "memory"
     REGIONS = "regions"
@@ -275,6 +276,8 @@ class Head(Objective, Protocol):
     targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction
 
     # If its kind of answer is served: `served() -> dict`, what a served model has to know of it.
+    # If it predicts otherwise than by one reading: `predicting(network, scorer)`, a function from a
+    # batch without targets to {name: (B, …) predictions}.
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]

@@ -2,7 +2,7 @@
 
 config.json                      configuration of network, objectives and head
 network.safetensors              weights of the network
-heads/<objective>.safetensors    weights of each objective or head that has some
+heads/<objective>.safetensors    weights of each objective or head, even if it has none
 heads/feature_based.safetensors  of what is between a frozen network and its head
 history.json, metrics.json       training history and metrics, until the step has recorded them
 tokenizer/                       tokenizer, in a standalone folder; the store keeps it separately

@@ -12,6 +12,7 @@ from typing import Any
 
 STEPS = 20
 SEQUENCE_LENGTH = 64
+TARGET_LENGTH = 32
 BATCH_SIZE = 8
 VOCABULARY_SIZE = 2000
 GENERAL = "smoke_general"
@@ -110,6 +111,8 @@ def _stage(stage: dict[str, Any], rows: str) -> dict[str, Any]:
         small["corpora"] = _corpora(small["corpora"], small["stage"], rows)
     if "dataset" in small:
         small["dataset"] = rows
+    if isinstance(small.get("head"), dict):
+        small["head"] = {name: _head(own) for name, own in small["head"].items()}
     steps = small.get("budget", {}).get("steps", STEPS)
     small["budget"] = {"steps": min(steps, STEPS)}
     small["batch_size"] = min(small.get("batch_size", BATCH_SIZE), BATCH_SIZE)
@@ -134,6 +137,13 @@ def _stage(stage: dict[str, Any], rows: str) -> dict[str, Any]:
     elif stage["stage"] == "general" or small.get("objectives"):
         small["sequence_length"] = SEQUENCE_LENGTH
     return small
+
+
+def _head(settings: Any) -> Any:
+    """A head's settings, with targets that fit in short rows."""
+    if isinstance(settings, dict) and isinstance(settings.get("target_length"), int):
+        return {**settings, "target_length": min(settings["target_length"], TARGET_LENGTH)}
+    return settings
 
 
 def _corpora(corpora: dict[str, float], kind: str, rows: str) -> dict[str, float]:

@@ -98,7 +98,7 @@ class Text:
         "chrf": _chrf,
         **{name: _share(number) for number, name in enumerate(_SHARES)},
     }
-    usual: ClassVar[tuple[str, ...]] = ("exact_match", "chrf")
+    usual: ClassVar[tuple[str, ...]] = ("chrf",)
     is_class: ClassVar[bool] = False
     is_served: ClassVar[bool] = False
 

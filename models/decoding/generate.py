@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fourstage.errors import ContractViolation
-from models.decoding.filters import log_softmax
+from models.decoding.filters import NEVER, log_softmax
 from models.decoding.search import Beams, Chain, Generated
 from models.decoding.settings import Generation
 from models.inputs.randomness import generator
@@ -42,6 +42,7 @@ def generate(
     settings: Generation,
     *,
     stops: Collection[int],
+    never: Collection[int] = (),
     pad_id: int,
     batch_size: int = 16,
 ) -> list[Generated]:
@@ -55,6 +56,7 @@ def generate(
         prompts: Ids of each, at least one.
         settings: How tokens are chosen.
         stops: Ids that end a text.
+        never: Ids that are never chosen.
         pad_id: Id of padding.
         batch_size: Prompts that are read at a time.
 
@@ -67,7 +69,7 @@ def generate(
     for first in range(0, len(order), batch_size):
         numbers = order[first : first + batch_size]
         searches = [_search(n, cut[n], stops, settings) for n in numbers]
-        _run(reader, [cut[n] for n in numbers], searches, pad_id)
+        _run(reader, [cut[n] for n in numbers], searches, pad_id, list(never))
         found |= {n: search.best for n, search in zip(numbers, searches, strict=True)}
     return [found[n] for n in range(len(cut))]
 
@@ -107,7 +109,11 @@ def _fitting(number: int, prompt: list[int], longest: int, settings: Generation)
 
 
 def _run(
-    reader: Reader, prompts: Sequence[list[int]], searches: Sequence[Any], pad_id: int
+    reader: Reader,
+    prompts: Sequence[list[int]],
+    searches: Sequence[Any],
+    pad_id: int,
+    never: list[int],
 ) -> None:
     """Let all searches of a batch end."""
     width = max(map(len, prompts))
@@ -119,6 +125,7 @@ def _run(
     log_p = log_softmax(reader.start(ids, mask))
     own = [slice(row, row + 1) for row in range(len(prompts))]  # rows of each search
     while True:
+        log_p[:, never] = NEVER
         rows: list[int] = []
         tokens: list[int] = []
         for number, search in enumerate(searches):

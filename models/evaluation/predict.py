@@ -28,6 +28,8 @@ class Predicting(TracedModel):
         super().__init__(name="predicting", dtype="float32", autocast=False)
         self.network = network
         self.scorer = scorer
+        self.ready()
+        self._traced = False
 
     def build(self, input_shape: Any = None) -> None:
         """Nothing to do: network and scorer are already built."""
@@ -39,6 +41,13 @@ class Predicting(TracedModel):
         features = where_read(self.network, [self.scorer], features)
         outputs = dict(self.network(features, training=training))
         return self.scorer(features, outputs, training=training)[1]
+
+    def predictions(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """As `call`, compiled for batches like the first one."""
+        if not self._traced:
+            self.trace_for(batch, lengths_vary=True)
+            self._traced = True
+        return self.predict_on_batch(batch)
 
 
 class RowPredictor:
@@ -60,9 +69,8 @@ class RowPredictor:
         self._rows = rows
         self._head = head
         self._feed = batches({"rows": (rows, 1.0)}, [head], context, BATCH_SIZE, 0, once=True)
-        self._model = Predicting(network, scorer)
-        self._model.ready()
-        self._traced = False
+        own = getattr(head, "predicting", None)
+        self._predict = own(network, scorer) if own else Predicting(network, scorer).predictions
 
     def answers(self, go_on: Callable[[], None] = lambda: None) -> list[Answer]:
         """One answer per row, in the rows' order.
@@ -85,10 +93,7 @@ class RowPredictor:
         for k, batch in enumerate(self._feed.iterate()):
             for name in self._head.targets:
                 batch.pop(name, None)
-            if not self._traced:
-                self._model.trace_for(batch, lengths_vary=True)
-                self._traced = True
-            predicted = self._model.predict_on_batch(batch)
+            predicted = self._predict(batch)
             for place, (_, example) in enumerate(self._feed.members(k)):
                 if example >= 0:
                     found[example] = {name: value[place] for name, value in predicted.items()}

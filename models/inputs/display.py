@@ -23,6 +23,7 @@ from models.protocols import Batch, Tokenizer
 WIDTH = 100  # columns per line
 # Targets that are tokens: of slots with positions; `next` stands at the position that predicts it.
 _SLOTS = ("mask", "chosen", "shuffled", "span", "next")
+_WRITTEN = "target"  # has tokens of its own, beside those of the row
 _SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level tokens contain whitespace
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
 
@@ -78,7 +79,13 @@ def shown(
         lines[name] = [text(targets[i]) if i in targets else "" for i in range(length)]
     for name, labels in _questions(batch, row):
         lines[name] = [str(labels[i]) if i in labels else "" for i in range(length)]
-    return "\n".join([*_wrapped(lines), *_labels(batch, row, meanings)])
+    blocks = [*_wrapped(lines)]
+    if keys.TARGET_IDS in clean:
+        length = int(clean[keys.TARGET_MASK][row].sum())
+        read, said = (clean[key][row, :length] for key in (keys.TARGET_IDS, keys.TARGET_LABELS))
+        written = {"reads": [text(i) for i in read], "writes": [text(i) for i in said]}
+        blocks += ["", *_wrapped(written)]
+    return "\n".join([*blocks, *_labels(batch, row, meanings)])
 
 
 def _labels(batch: Batch, row: int, meanings: Mapping[str, Sequence[Any]] | None) -> Iterator[str]:
@@ -94,7 +101,7 @@ def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
     for key in sorted(batch):
         name = key.removesuffix("_labels")
         weights = batch.get(f"{name}_weights")
-        if key != name and name not in _SLOTS and weights is not None:
+        if key != name and name not in (*_SLOTS, _WRITTEN) and weights is not None:
             yield name, {int(i): int(batch[key][row, i]) for i in np.flatnonzero(weights[row])}
 
 

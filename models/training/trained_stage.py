@@ -79,8 +79,8 @@ def write_weights(job: TrainingJob, folder: Path, network: Any, scorers: Mapping
     save_weights(network, folder / NETWORK)
     (folder / HEADS).mkdir(exist_ok=True)
     for name, scorer in scorers.items():
-        if scorer.weights:
-            save_weights(scorer, head_file(folder, name))
+        # A scorer without weights of its own has an empty file, which says that it was trained.
+        save_weights(scorer, head_file(folder, name))
     # Heads that this stage did not use are copied: a later stage may need them, and their loss
     # shows how much was forgotten.
     if job.initial is not None:

@@ -38,6 +38,7 @@ ANSWERS = {
     "choice": lambda i: str(i % 2),
     "label_set": lambda i: json.dumps([*"abc"][: i % 4]),
     "number": lambda i: json.dumps(3 + i / 4),
+    "text": lambda i: json.dumps([" ".join(str(5 + 7 * i % 90 + k) for k in range(1 + i % 4))]),
 }
 FAMILIES = catalogue.names("families")
 
@@ -137,7 +138,9 @@ def stage(
 
 def settings(objective: str, family: str) -> dict[str, Any]:
     """Settings without which an objective cannot be made."""
-    return {"teacher": str(teacher(family))} if objective == "distillation" else {}
+    if objective == "distillation":
+        return {"teacher": str(teacher(family))}
+    return {"target_length": 6} if objective == "sequence_to_sequence" else {}
 
 
 @cache

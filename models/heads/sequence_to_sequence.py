@@ -1,0 +1,246 @@
+"""Writing a text: a translation, a summary or a title of the row's text.
+
+A causal network reads both texts as one; each token of the second is predicted from those before
+it:
+
+    token_ids   [CLS]  the  cat  [SEP]  die  Katze
+    target                        die  Katze [SEP]
+
+Predictions are written token by token (`models.decoding`). The output matrix is the network's token
+embedding, without a bias.
+
+Reference:
+    Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", 3.6 and 3.7, for one
+    network that continues the text it has read; label smoothing: Vaswani et al. 2017,
+    arXiv 1706.03762, 5.4.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError
+from models import features as keys
+from models.answers.text import texts_of
+from models.decoding.reader import CausalReader
+from models.decoding.settings import Generation
+from models.decoding.writer import Writer
+from models.inputs.rows import check_answers, framed_texts, text_index
+from models.layers.loss import cross_entropy
+from models.layers.scorer import ScorerLayer
+from models.layers.token_prediction import tied_logits
+from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ("generation",)
+PROVIDES = ()
+CHOOSES = 2
+PREPARES = True
+ANSWERS = "text"
+
+
+class SequenceToSequence:
+    """Both halves of writing texts.
+
+    A row's text is cut to leave room for `target_length` tokens (`framed_texts`), and its target is
+    cut to them. The index's details count both. Of several references, the first is learnt from.
+
+    Args:
+        context: The stage's constants.
+        target_length: Most tokens of a target, [SEP] included, and of a text that is written.
+        label_smoothing: Share of the probability that is spread over the vocabulary, 0-1.
+        beams: Hypotheses kept at each step of writing; 1 for greedy search.
+        length_penalty: A hypothesis of n tokens scores Σ log p / n^length_penalty; only with beams.
+        no_repeat_ngram: Length of token sequences that appear at most once; 0 for no limit.
+        min_tokens: Tokens before which no text ends.
+
+    Raises:
+        RecipeError: A setting is out of range, or leaves no room for the row's text.
+        ContractViolation: The training rows' answers are not texts.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+    targets = (keys.TARGET_IDS, keys.TARGET_MASK, keys.TARGET_LABELS, keys.TARGET_WEIGHTS)
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        target_length: int = 32,
+        label_smoothing: float = 0.0,
+        beams: int = 1,
+        length_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+        min_tokens: int = 0,
+    ):
+        where = "head.sequence_to_sequence"
+        most = context.sequence_length - 5
+        if not 2 <= target_length <= most:
+            raise RecipeError(
+                f"{where}.target_length: expected 2 to {most} tokens, got {target_length}; the"
+                f" stage's rows have {context.sequence_length} tokens, text and target together"
+            )
+        if not 0.0 <= label_smoothing < 1.0:
+            raise RecipeError(
+                f"{where}.label_smoothing: expected a share from 0 to below 1, got"
+                f" {label_smoothing}"
+            )
+        self.context = context
+        self.target_length = target_length
+        self.label_smoothing = label_smoothing
+        self.generation = Generation(
+            max_new_tokens=target_length,
+            min_new_tokens=min_tokens,
+            beams=beams,
+            length_penalty=length_penalty,
+            no_repeat_ngram=no_repeat_ngram,
+        )
+        length = context.sequence_length - target_length
+        self._source = replace(context, sequence_length=length)
+        self._encoded: tuple[TokenisedRows, list[np.ndarray]] | None = None
+        if context.rows is not None:
+            right = [_first_text(answer) is not None for answer in context.rows.answers]
+            check_answers("sequence_to_sequence", context.rows, right, "a list of texts")
+
+    def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
+        """Every row once, in order."""
+        sources = text_index(map(corpus.texts, range(len(corpus))), self._source.sequence_length)
+        lengths = np.array([len(target) + 1 for target in self._targets(corpus)], np.int64)
+        return Index(
+            sources.entries,
+            sources.lengths + np.minimum(lengths, self.target_length),
+            by_length=True,
+            details={
+                **sources.details,
+                "truncated_targets": int((lengths > self.target_length).sum()),
+                "longest_target": int(lengths.max()),
+            },
+        )
+
+    def segments(
+        self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """Texts and targets; the targets of rows without answers have no weight."""
+        rows = entries.tolist()
+        batch = framed_texts([corpus.texts(row) for row in rows], self._source)
+        tokenizer, all_targets = self.context.tokenizer, self._targets(corpus)
+        targets = [all_targets[row][: self.target_length - 1] for row in rows]
+        width = 1 + max(map(len, targets))
+        width = min(-(-width // 8) * 8, self.target_length)  # few lengths, of which all are traced
+        ids = np.full((len(rows), width), tokenizer.pad_id, np.int32)
+        labels, mask = ids.copy(), np.zeros_like(ids)
+        weights = np.zeros(ids.shape, np.float32)
+        for row, target in enumerate(targets):
+            end = len(target)
+            ids[row, 0], ids[row, 1 : end + 1] = tokenizer.sep_id, target
+            labels[row, :end], labels[row, end] = target, tokenizer.sep_id
+            mask[row, : end + 1] = 1
+            weights[row, : end + 1] = bool(corpus.answers[rows[row]])
+        values = (ids, mask, labels, weights)
+        return batch | dict(zip(self.targets, values, strict=True))
+
+    def _targets(self, rows: TokenisedRows) -> list[np.ndarray]:
+        """Token ids of each row's first reference."""
+        if self._encoded is None or self._encoded[0] is not rows:
+            texts = [_first_text(answer) or "" for answer in rows.answers]
+            self._encoded = rows, self.context.tokenizer.encode(texts)
+        return self._encoded[1]
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Nothing to add."""
+        return batch
+
+    def attach(self, network: Any) -> _SequenceToSequenceScorer:
+        """A scorer without variables: the token embedding makes the predictions.
+
+        Raises:
+            RecipeError: The network is frozen features, which cannot write.
+        """
+        if not hasattr(network, "go_on"):
+            raise RecipeError("feature_based: not with head sequence_to_sequence; leave it out")
+        return _SequenceToSequenceScorer(network, self.label_smoothing)
+
+    def predicting(self, network: Any, scorer: Any) -> Callable[[Batch], dict[str, np.ndarray]]:
+        """What writes a text for each row of a batch."""
+        tokenizer = self.context.tokenizer
+        never = set(tokenizer.special_ids) - {tokenizer.sep_id}
+        reader = CausalReader(network, scorer.logits)
+        return Writer(reader, self.generation, tokenizer.sep_id, never, tokenizer.pad_id)
+
+    def answer(
+        self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
+    ) -> Answer:
+        """The text, as JSON; the probability is the whole text's."""
+        (entry,) = outputs
+        ids = [int(token) for token in entry[keys.WRITTEN_IDS] if token >= 0]
+        text = self.context.tokenizer.decode(ids).strip()
+        return Answer(json.dumps([text], ensure_ascii=False), math.exp(entry[keys.LOG_PROBABILITY]))
+
+
+def _first_text(answer: str) -> str | None:
+    """The text to learn, or None if the answer is no list of texts."""
+    try:
+        return texts_of(answer)[0]
+    except ValueError:
+        return None
+
+
+class _SequenceToSequenceScorer(ScorerLayer):
+    """Cross-entropy of the target's tokens; the mean is over all tokens of a batch."""
+
+    def __init__(self, network: Any, label_smoothing: float):
+        super().__init__(
+            name="sequence_to_sequence", dtype=network.dtype_policy.name, autocast=False
+        )
+        self.label_smoothing = label_smoothing
+        # Wrapped in a function, so that Keras does not track the network's embedding here.
+        self._table = lambda: network.token_embedding.embeddings
+        self.built = True
+
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits."""
+        return tied_logits(hidden, self._table(), None, self.compute_dtype)
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Text and target in one row: the target's [SEP] takes the place of the text's."""
+        if keys.TARGET_IDS not in batch:
+            return batch
+        mask = batch[keys.PADDING_MASK]
+        shorter = ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
+        joined = {
+            keys.TOKEN_IDS: ops.concatenate([batch[keys.TOKEN_IDS], batch[keys.TARGET_IDS]], 1),
+            keys.PADDING_MASK: ops.concatenate([shorter, batch[keys.TARGET_MASK]], axis=1),
+        }
+        return {name: value for name, value in batch.items() if name != keys.SEGMENT_IDS} | joined
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
+        # A causal network's output has the text's positions, too.
+        target = ops.shape(batch[keys.TARGET_IDS])[1]
+        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, -target:])
+        if keys.TARGET_LABELS not in batch:
+            return {}, {keys.TOKEN_LOGITS: logits}
+        labels, weights = batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS]
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        scores = cross_entropy(logits, labels, weights)
+        if training and self.label_smoothing:
+            nats, total = scores["loss"]
+            spread = -ops.sum(weights * ops.mean(ops.log_softmax(logits, axis=-1), axis=-1))
+            share = self.label_smoothing
+            scores["loss"] = ((1.0 - share) * nats + share * spread, total)
+        return scores, {keys.TOKEN_LOGITS: logits}

@@ -1,0 +1,159 @@
+"""Texts that are written: rows by hand, the loss in NumPy, and what training makes them be."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fourstage.errors import ContractViolation, RecipeError
+from models import features as keys
+from models.evaluation.predict import RowPredictor
+from models.families.gpt2 import Gpt2
+from models.heads.sequence_to_sequence import SequenceToSequence
+from models.inputs.batches import batches
+from models.protocols import Context
+from models.training.optimizer import make_optimizer
+from models.training.stage_model import StageModel
+from tests.models.memory_corpus import MemoryRows, PlainTokenizer
+from tests.models.training.memory import RULE
+
+ROWS = MemoryRows(
+    [
+        ([10, 11], '["20 21 22"]'),
+        ([12, 13, 14, 15, 16, 17, 18, 19], '["23", "not learnt from: 24"]'),
+        ([12], [13, 14], ""),
+    ]
+)
+CONTEXT = Context(PlainTokenizer(50), 12, (), ROWS)
+RNG = np.random.default_rng(0)
+
+
+def head(**settings) -> SequenceToSequence:
+    return SequenceToSequence(CONTEXT, **{"target_length": 5, **settings})
+
+
+def network(seed: int = 0) -> Gpt2:
+    import keras
+
+    keras.utils.set_random_seed(seed)
+    return Gpt2(
+        vocabulary_size=50,
+        num_layers=2,
+        hidden_dim=32,
+        num_heads=2,
+        intermediate_dim=64,
+        max_sequence_length=12,
+        dropout=0.0,
+    )
+
+
+def batch_of(made: SequenceToSequence, rows: MemoryRows = ROWS) -> dict[str, np.ndarray]:
+    return made.segments(rows, made.index(rows, RNG).entries, RNG)
+
+
+def test_rows_by_hand():
+    made = head()
+    index = made.index(ROWS, RNG)
+    # [CLS] 10 11 [SEP] and 20 21 22 [SEP]; a text of 5 tokens between [CLS] and [SEP]; no target.
+    assert index.lengths.tolist() == [8, 9, 7]
+    assert index.details["truncated_rows"] == 1
+    assert index.details["truncated_targets"] == 0
+    batch = batch_of(made)
+    assert batch[keys.TOKEN_IDS][:2, :7].tolist() == [
+        [2, 10, 11, 3, 0, 0, 0],
+        [2, 12, 13, 14, 15, 16, 3],
+    ]
+    assert batch[keys.TARGET_IDS].tolist() == [
+        [3, 20, 21, 22, 0],
+        [3, 23, 0, 0, 0],
+        [3, 0, 0, 0, 0],
+    ]
+    assert batch[keys.TARGET_LABELS].tolist() == [
+        [20, 21, 22, 3, 0],
+        [23, 3, 0, 0, 0],
+        [3, 0, 0, 0, 0],
+    ]
+    assert batch[keys.TARGET_MASK].sum(axis=1).tolist() == [4, 2, 1]
+    assert batch[keys.TARGET_WEIGHTS].sum(axis=1).tolist() == [4, 2, 0]  # nothing is known
+
+
+def test_a_causal_network_reads_text_and_target_as_one_row():
+    made = head()
+    scorer = made.attach(network())
+    joined = scorer.prepare(batch_of(made), False)
+    ids, mask = (np.asarray(joined[key]) for key in (keys.TOKEN_IDS, keys.PADDING_MASK))
+    assert ids[0][mask[0] == 1].tolist() == [2, 10, 11, 3, 20, 21, 22]
+    assert ids[1][mask[1] == 1].tolist() == [2, 12, 13, 14, 15, 16, 3, 23]
+
+
+def log_probabilities(made_network: Gpt2, ids: list[int]) -> np.ndarray:
+    """(T, V) of the next token, in NumPy, of a row without padding."""
+    hidden = np.asarray(made_network({"token_ids": np.array([ids])})["sequence_output"][0])
+    logits = hidden.astype(np.float64) @ np.asarray(made_network.token_embedding.embeddings).T
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_that_of_each_row_alone(smoothing):
+    made, read = head(label_smoothing=smoothing), network()
+    model = StageModel(read, {"s2s": made.attach(read)})
+    batch = batch_of(made) | {keys.ROW_WEIGHTS: np.ones(3, np.float32)}
+    scores, _ = model.outputs(batch, training=True)
+    nats = 0.0
+    for text, target in (([10, 11], [20, 21, 22]), ([12, 13, 14, 15, 16], [23])):
+        log_p = log_probabilities(read, [2, *text, 3, *target])[-len(target) - 1 :]
+        right = log_p[np.arange(len(target) + 1), [*target, 3]]
+        nats -= ((1 - smoothing) * right + smoothing * log_p.mean(axis=-1)).sum()
+    total, weight = scores["s2s"]["loss"]
+    assert float(weight) == 6
+    assert float(total) == pytest.approx(nats, rel=1e-6)
+    if smoothing:  # the measured loss is not smoothed
+        plain, _ = model.outputs(batch, training=False)
+        assert float(plain["s2s"]["loss"][0]) != pytest.approx(nats, rel=1e-4)
+
+
+def test_what_is_learnt_by_heart_is_written():
+    rng = np.random.default_rng(1)
+    pairs = [rng.integers(5, 50, (2, 3)).tolist() for _ in range(16)]
+    rows = MemoryRows([(text, json.dumps([" ".join(map(str, said))])) for text, said in pairs])
+    context = replace(CONTEXT, rows=rows)
+    made, read = SequenceToSequence(context, target_length=5), network()
+    scorer = made.attach(read)
+    model = StageModel(read, {"s2s": scorer})
+    batch = batches({"rows": (rows, 1.0)}, [made], context, 16, 0).batch(0)
+    rule = {**RULE, "peak_learning_rate": 1e-2, "warmup": 0, "decay": "constant"}
+    model.compile(optimizer=make_optimizer(rule, total_steps=200), jit_compile=False)
+    for _ in range(200):
+        model.train_on_batch(batch)
+    blind = MemoryRows([(text, "") for text, _ in pairs])
+    found = RowPredictor(read, made, scorer, blind, context).answers()
+    assert [each.text for each in found] == rows.answers
+    for (text, said), each in zip(pairs, found, strict=True):
+        log_p = log_probabilities(read, [2, *text, 3, *said])[-4:]
+        whole = log_p[np.arange(4), [*said, 3]].sum()
+        assert each.probability == pytest.approx(np.exp(whole), rel=1e-4)
+
+
+def test_no_special_token_is_written():
+    made, read = head(), network()
+    table = read.token_embedding.embeddings
+    table.assign(np.asarray(table) * (np.arange(50) < 5)[:, None] * 50)  # all others are unlikely
+    found = RowPredictor(read, made, made.attach(read), ROWS, CONTEXT).answers()
+    for each in found:
+        (text,) = json.loads(each.text)
+        assert all(int(token) >= 5 for token in text.split())
+
+
+def test_settings_out_of_range_are_told_with_the_numbers():
+    with pytest.raises(
+        RecipeError, match=r"target_length: expected 2 to 7 tokens, got 8.*12 token"
+    ):
+        head(target_length=8)
+    with pytest.raises(RecipeError, match=r"label_smoothing: .* got 1\.0"):
+        head(label_smoothing=1.0)
+    with pytest.raises(RecipeError, match="min_new_tokens: expected at most max_new_tokens, 5"):
+        head(min_tokens=6)
+    rows = MemoryRows([([10], "positive")])
+    with pytest.raises(ContractViolation, match=r"expected a list of texts as answer.*r0"):
+        SequenceToSequence(replace(CONTEXT, rows=rows), target_length=5)
