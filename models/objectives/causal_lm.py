@@ -89,12 +89,15 @@ class _CausalLMScorer(ScorerLayer):
         self._table = lambda: network.token_embedding.embeddings
         self.built = True
 
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits."""
+        return tied_logits(hidden, self._table(), None, self.compute_dtype)
+
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of the next token, and its logits (B, T - 1, V)."""
-        hidden = outputs[keys.SEQUENCE_OUTPUT][:, :-1]
-        logits = tied_logits(hidden, self._table(), None, self.compute_dtype)
+        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, :-1])
         if keys.NEXT_LABELS not in batch:
             return {}, {keys.TOKEN_LOGITS: logits}
         labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]

@@ -173,7 +173,7 @@ def test_without_a_finished_hypothesis_the_best_unfinished_one_is_given():
         ({"min_new_tokens": 9, "max_new_tokens": 4}, "expected at most max_new_tokens, 4, got 9"),
         ({"temperature": 0.0, "sample": True}, "temperature: expected a number above 0"),
         ({"top_p": 0.0, "sample": True}, r"top_p: expected a number in \(0, 1\]"),
-        ({"top_k": 5}, "set `sample: true`"),
+        ({"top_k": 5}, "set sample"),
         ({"sample": True, "beams": 2}, "expected 1 where tokens are sampled, got 2"),
         ({"too_long": "shorten"}, "expected one of error, cut_left, got 'shorten'"),
     ],

@@ -1,0 +1,67 @@
+"""``generate``: continues texts with a trained stage's network."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import fields
+
+from fourstage.command.options import add_json, add_recipe
+from fourstage.command.output import only_this_on_standard_output, print_line
+from fourstage.terminal import libraries_speak_to, new_log
+from models.decoding.settings import POLICIES, Generation
+
+HELP = "continue texts with the network of a trained stage"
+_SETTINGS = {
+    "max_new_tokens": "most tokens to write",
+    "min_new_tokens": "tokens before which no text ends",
+    "beams": "hypotheses kept at each step",
+    "length_penalty": "power of its length by which a hypothesis' score is divided",
+    "no_repeat_ngram": "length of token sequences that appear at most once; 0 for no limit",
+    "sample": "draw tokens instead of taking the likeliest",
+    "temperature": "logits are divided by it before drawing",
+    "top_k": "draw from that many tokens, the likeliest; 0 for all",
+    "top_p": "draw from the fewest likeliest tokens whose probabilities reach it",
+    "seed": "of the draws",
+    "too_long": "what to do with a text that leaves no room for new tokens",
+}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments."""
+    add_recipe(parser)
+    parser.add_argument("stage", metavar="STAGE", help="name of the stage, such as general")
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="texts to continue")
+    for field in fields(Generation):
+        option = "--" + field.name.replace("_", "-")
+        told = _SETTINGS[field.name]
+        if field.name == "sample":
+            parser.add_argument(option, action="store_true", help=told)
+            continue
+        parser.add_argument(
+            option,
+            type=type(field.default),
+            default=field.default,
+            choices=POLICIES if field.name == "too_long" else None,
+            metavar=None if field.name == "too_long" else "N",
+            help=f"{told}; by default {field.default}",
+        )
+    add_json(parser)
+
+
+def handle(options: Namespace) -> int:
+    """Print each text with what follows it, separated by blank lines."""
+    from tasks.planning.plan import plan_recipe
+
+    settings = Generation(**{name: getattr(options, name) for name in _SETTINGS})
+    plan = plan_recipe(options.recipe, options.overrides, options.smoke)
+    with (
+        only_this_on_standard_output(options.json) as print_object,
+        libraries_speak_to(new_log("generate")),
+    ):
+        from tasks.planning.continue_texts import continue_texts
+
+        found = continue_texts(plan, options.stage, options.text, settings)
+        print_object(found)
+    if not options.json:
+        print_line("\n\n".join(each["text"] + each["continuation"] for each in found))
+    return 0

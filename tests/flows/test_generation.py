@@ -1,0 +1,67 @@
+"""A network learns to write: the run's scores, examples of its rows, and texts that it continues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from tests.flows.person import Person
+
+RECIPE = {
+    "name": "writes",
+    "family": "gpt2",
+    "size": "tiny",
+    "stages": [
+        {
+            "stage": "general",
+            "corpora": {"smoke_general": 1.0},
+            "objectives": {"causal_lm": {}},
+            "budget": {"steps": 4},
+        },
+        {
+            "stage": "finetune",
+            "dataset": "smoke_text",
+            "head": {"sequence_to_sequence": {"target_length": 16, "beams": 2}},
+            "budget": {"steps": 4},
+        },
+    ],
+    "evaluate": {"metrics": ["chrf", "rougeL"]},
+}
+
+
+@pytest.fixture
+def writer(person: Callable[..., Person], tmp_path) -> Person:
+    (tmp_path / "writes.yaml").write_text(yaml.safe_dump(RECIPE), "utf-8")
+    return person(tmp_path)
+
+
+def test_a_network_learns_to_write_and_continues_texts(writer: Person):
+    answer = writer.types("run", "writes.yaml", "--smoke", "--json")
+    assert answer.code == 0, answer.told()
+    assert set(answer.json["metrics"]) == set(answer.json["baseline"]) == {"chrf", "rougeL"}
+    # Next tokens are predicted with the token table: the head has no weights, and is measured.
+    trained = [stage for stage in answer.json["stages"] if stage["status"] == "trained"]
+    assert [sorted(stage["heldout_loss"]) for stage in trained] == [
+        ["smoke_general", "smoke_text"]
+    ] * 2
+
+    shown = writer.types("show", "writes.yaml", "--smoke", "finetune")
+    assert (shown.code, shown.out.count("\nanswer: ")) == (0, 10), shown.told()
+    assert shown.out.count("\nreads ") >= shown.out.count("\nanswer: ")
+
+    asked = ("generate", "writes.yaml", "--smoke", "general", "The function", "It returns")
+    drawn = ("--max-new-tokens", "8", "--sample", "--top-k", "50")
+    found = [writer.types(*asked, *drawn, "--seed", seed, "--json") for seed in ("1", "1", "2")]
+    assert all(each.code == 0 for each in found), found[0].told()
+    first, again, other = (each.json for each in found)
+    assert first == again != other
+    assert [each["text"] for each in first] == ["The function", "It returns"]
+    assert all(each["log_probability"] < 0 for each in first)
+
+    refused = writer.types(*asked, "--max-new-tokens", "64")
+    assert refused.code == 3, refused.told()
+    assert "64 new ones are wanted; the network reads 64 tokens" in refused.err
+    refused = writer.types(*asked, "--top-k", "5")
+    assert (refused.code, "--sample" in refused.err) == (2, True), refused.told()
