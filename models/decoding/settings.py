@@ -72,8 +72,8 @@ class Generation:
             raise RecipeError(f"beams: expected 1 where tokens are sampled, got {self.beams}")
         if not self.sample and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
             raise RecipeError(
-                "temperature, top_k and top_p change what is drawn; set sample (`--sample`), or leave"
-                " them out"
+                "temperature, top_k and top_p change what is drawn; set sample (`--sample`), or"
+                " leave them out"
             )
         if self.too_long not in POLICIES:
             raise RecipeError(

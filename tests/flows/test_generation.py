@@ -1,4 +1,4 @@
-"""A network learns to write: the run's scores, examples of its rows, and texts that it continues."""
+"""A network learns to write: scores of a run, examples of rows, texts that it continues."""
 
 from __future__ import annotations
 
