@@ -77,13 +77,13 @@ def work(folder: Path, kind: str) -> None:
     import keras
 
     from models.decoding.generate import generate
-    from models.decoding.reader import CausalReader
+    from models.decoding.reader import causal_reader
     from models.decoding.settings import Generation
     from models.interchange.huggingface import load_network
 
     network = load_network(folder)
     table = keras.ops.transpose(network.token_embedding.embeddings)
-    reader = (Anew if kind == "anew" else CausalReader)(
+    reader = (Anew if kind == "anew" else causal_reader)(
         network, lambda x: keras.ops.matmul(x, table)
     )
     print("ready", flush=True)

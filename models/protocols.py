@@ -127,6 +127,10 @@ class Tokenizer(Protocol):
         """Write the tokenizer's files to `folder`, from which its class's ``load`` reads them."""
         ...
 
+    def served(self) -> dict[str, Any]:
+        """What a served model needs to turn ids into text (`models.served.texts`)."""
+        ...
+
     def module(self) -> Any:
         """A ``tf.Module`` with ``__call__((B,) string) -> RaggedTensor (B, n) int32``, or None."""
         ...

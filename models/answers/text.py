@@ -100,7 +100,7 @@ class Text:
     }
     usual: ClassVar[tuple[str, ...]] = ("chrf",)
     is_class: ClassVar[bool] = False
-    is_served: ClassVar[bool] = False
+    is_served: ClassVar[bool] = True
 
     @staticmethod
     def names(answers: Iterable[str]) -> tuple[str, ...]:

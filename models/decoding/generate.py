@@ -7,11 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fourstage.errors import ContractViolation
 from models.decoding.filters import NEVER, log_softmax
 from models.decoding.search import Beams, Chain, Generated
 from models.decoding.settings import Generation
-from models.inputs.randomness import generator
 
 
 class Reader(Protocol):
@@ -61,46 +59,42 @@ def generate(
         batch_size: Prompts that are read at a time.
 
     Raises:
-        ContractViolation: A prompt is empty, or too long and not to be cut. None has been read.
+        ValueError: A prompt is empty, or too long and not to be cut. None has been read.
     """
     cut = [_fitting(n, list(prompt), reader.longest, settings) for n, prompt in enumerate(prompts)]
     order = sorted(range(len(cut)), key=lambda i: len(cut[i]))
     found: dict[int, Generated] = {}
     for first in range(0, len(order), batch_size):
         numbers = order[first : first + batch_size]
-        searches = [_search(n, cut[n], stops, settings) for n in numbers]
+        searches = [_search(cut[n], stops, settings) for n in numbers]
         _run(reader, [cut[n] for n in numbers], searches, pad_id, list(never))
         found |= {n: search.best for n, search in zip(numbers, searches, strict=True)}
     return [found[n] for n in range(len(cut))]
 
 
-def _search(
-    number: int, prompt: list[int], stops: Collection[int], settings: Generation
-) -> Beams | Chain:
+def _search(prompt: list[int], stops: Collection[int], settings: Generation) -> Beams | Chain:
     if settings.beams > 1:
         return Beams(prompt, stops, settings)
-    return Chain(prompt, stops, settings, generator(settings.seed, "generation", number))
+    return Chain(prompt, stops, settings, np.random.default_rng([settings.seed, *prompt]))
 
 
 def _fitting(number: int, prompt: list[int], longest: int, settings: Generation) -> list[int]:
     """The prompt, cut if it is too long and may be.
 
     Raises:
-        ContractViolation: It is empty, or too long.
+        ValueError: It is empty, or too long.
     """
     # The last new token is never read.
     room = longest - settings.max_new_tokens + 1
     if not prompt:
-        raise ContractViolation(
-            f"prompt {number}: it is empty; give it a token at least, such as [CLS]"
-        )
+        raise ValueError(f"prompt {number}: it is empty; give it a token at least, such as [CLS]")
     if room < 1:
-        raise ContractViolation(
+        raise ValueError(
             f"max_new_tokens: {settings.max_new_tokens} leave no room for a prompt: the network"
             f" reads {longest} tokens; set at most {longest}"
         )
     if len(prompt) > room and settings.too_long == "error":
-        raise ContractViolation(
+        raise ValueError(
             f"prompt {number}: {len(prompt)} tokens, and {settings.max_new_tokens} new ones are"
             f" wanted; the network reads {longest} tokens in all. Shorten it, lower max_new_tokens,"
             " or set too_long: cut_left"

@@ -6,71 +6,80 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 
 from models import features as keys
+from models.decoding.cached import CachedReader
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
 
-class CausalReader:
-    """Reads prompts, then token by token (`models.decoding.generate.Reader`).
+def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
+    """A reader of a network with ``go_on`` (`models.layers.causal`).
 
     Args:
-        network: A network with ``go_on`` (`models.layers.causal`).
+        network: The network.
         logits: (…, D) last hidden states → (…, V) logits.
+    """
+    reading = Reading(network, logits)
+    functions = [reading.start, reading.step, reading.chosen]
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
 
-    Attributes:
-        longest: Tokens that the network can read.
+        functions = [
+            tf.function(getattr(reading, name), input_signature=signature).get_concrete_function()
+            for name, signature in reading.signatures().items()
+        ]
+    return CachedReader(network.max_sequence_length, *functions)
+
+
+class Reading:
+    """What a `CachedReader` is made of; keys and values follow layer by layer.
+
+    Args:
+        network: The network.
+        logits: (…, D) last hidden states → (…, V) logits.
     """
 
     def __init__(self, network: Any, logits: Callable[[Any], Any]):
-        self.longest = network.max_sequence_length
         self._network, self._logits = network, logits
-        self._past: Any = ()
-        self._mask = np.zeros((0, 0), np.int32)
-        self._first, self._next = self._read, self._read
-        if keras.backend.backend() == "tensorflow":
-            self._first, self._next = self._traced()
 
-    def start(self, token_ids: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
-        """Read prompts, (B, T) each; logits of the next token, (B, V)."""
-        self._mask = np.asarray(padding_mask, np.int32)
-        return self._answer(self._first, token_ids, ())
+    def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
+        """Read prompts, (B, T)."""
+        return self._read(token_ids, padding_mask, [])
 
-    def step(self, rows: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
-        """Read one more token, (B',), of the texts `rows`; logits of the one after it, (B', V)."""
-        past = self._past
-        if not np.array_equal(rows, np.arange(len(self._mask))):
-            past = [tuple(ops.take(each, rows, axis=0) for each in layer) for layer in past]
-        new = np.ones((len(rows), 1), np.int32)
-        self._mask = np.concatenate([self._mask[rows], new], axis=1)
-        return self._answer(self._next, token_ids[:, None], past)
+    def step(self, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
+        """Read one more token, (B, 1), of each text."""
+        layers = list(zip(kept[::2], kept[1::2], strict=True))
+        return self._read(token_ids, padding_mask, layers)
 
-    def _answer(self, read: Callable[..., Any], token_ids: np.ndarray, past: Any) -> np.ndarray:
-        ids = ops.convert_to_tensor(token_ids, "int32")
-        mask = ops.convert_to_tensor(self._mask, "int32")
-        logits, self._past = read(ids, mask, past)
-        return ops.convert_to_numpy(logits)
+    def chosen(self, rows: Any, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
+        """Read one more token, (B', 1), of the texts `rows`, (B',)."""
+        taken = [ops.take(each, ops.convert_to_tensor(rows), axis=0) for each in kept]
+        return self.step(token_ids, padding_mask, *taken)
 
-    def _read(self, token_ids: Any, padding_mask: Any, past: Any) -> tuple[Any, Any]:
-        batch = {keys.TOKEN_IDS: token_ids, keys.PADDING_MASK: padding_mask}
-        hidden, past = self._network.go_on(batch, past)
-        return self._logits(hidden[:, -1]), past
+    def _read(self, token_ids: Any, padding_mask: Any, layers: list[Any]) -> list[Any]:
+        batch = {
+            keys.TOKEN_IDS: ops.convert_to_tensor(token_ids, "int32"),
+            keys.PADDING_MASK: ops.convert_to_tensor(padding_mask, "int32"),
+        }
+        hidden, layers = self._network.go_on(batch, layers)
+        return [self._logits(hidden[:, -1]), *(each for layer in layers for each in layer)]
 
-    def _traced(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """Reading of a prompt and of one more token as graphs, once for all shapes."""
+    def signatures(self) -> dict[str, list[Any]]:
+        """TensorFlow's signatures of the three, for all shapes."""
         import tensorflow as tf
 
         network = self._network
         heads, width = network.num_heads, network.hidden_dim // network.num_heads
-        several = tf.TensorSpec((None, None), tf.int32)
-        layer = (
+        kept = [
             tf.TensorSpec((None, heads, width, None), network.compute_dtype),
             tf.TensorSpec((None, heads, None, width), network.compute_dtype),
-        )
-        one = tf.TensorSpec((None, 1), tf.int32)
-        first = tf.function(self._read, input_signature=[several, several, ()])
-        past = [layer] * network.num_layers
-        return first, tf.function(self._read, input_signature=[one, several, past])
+        ] * network.num_layers
+        ids = tf.TensorSpec((None, None), tf.int32)
+        one, rows = tf.TensorSpec((None, 1), tf.int32), tf.TensorSpec((None,), tf.int32)
+        return {
+            "start": [ids, ids],
+            "step": [one, ids, *kept],
+            "chosen": [rows, one, ids, *kept],
+        }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fourstage.errors import RecipeError
-
 POLICIES = ("error", "cut_left")
 
 
@@ -24,12 +22,12 @@ class Generation:
         temperature: Logits are divided by it before drawing, above 0.
         top_k: Tokens to draw from, the likeliest; 0 for all.
         top_p: Tokens to draw from: the fewest likeliest whose probabilities reach it, in (0, 1].
-        seed: Of the draws. Each is a function of the seed, the prompt's number and the step alone.
+        seed: Of the draws, from 0. Each is a function of the seed, the prompt and the step alone.
         too_long: A prompt that leaves no room for `max_new_tokens`: ``error``, or ``cut_left`` its
             beginning.
 
     Raises:
-        RecipeError: A value is out of range, or two do not go together.
+        ValueError: A value is out of range, or two do not go together.
 
     Reference:
         Nucleus: Holtzman et al. 2020, arXiv 1904.09751, eq. 2. Top-k: Fan et al. 2018,
@@ -55,27 +53,28 @@ class Generation:
             ("beams", 1),
             ("no_repeat_ngram", 0),
             ("top_k", 0),
+            ("seed", 0),
         ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise RecipeError(f"{name}: expected a whole number from {least}, got {value!r}")
+                raise ValueError(f"{name}: expected a whole number from {least}, got {value!r}")
         if self.min_new_tokens > self.max_new_tokens:
-            raise RecipeError(
+            raise ValueError(
                 f"min_new_tokens: expected at most max_new_tokens, {self.max_new_tokens}, got"
                 f" {self.min_new_tokens}"
             )
         if not self.temperature > 0:
-            raise RecipeError(f"temperature: expected a number above 0, got {self.temperature}")
+            raise ValueError(f"temperature: expected a number above 0, got {self.temperature}")
         if not 0 < self.top_p <= 1:
-            raise RecipeError(f"top_p: expected a number in (0, 1], got {self.top_p}")
+            raise ValueError(f"top_p: expected a number in (0, 1], got {self.top_p}")
         if self.sample and self.beams > 1:
-            raise RecipeError(f"beams: expected 1 where tokens are sampled, got {self.beams}")
+            raise ValueError(f"beams: expected 1 where tokens are sampled, got {self.beams}")
         if not self.sample and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
-            raise RecipeError(
+            raise ValueError(
                 "temperature, top_k and top_p change what is drawn; set sample (`--sample`), or"
                 " leave them out"
             )
         if self.too_long not in POLICIES:
-            raise RecipeError(
+            raise ValueError(
                 f"too_long: expected one of {', '.join(POLICIES)}, got {self.too_long!r}"
             )

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import keras
@@ -29,7 +29,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.answers.text import texts_of
-from models.decoding.reader import CausalReader
+from models.decoding.reader import causal_reader
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs.rows import check_answers, framed_texts, text_index
@@ -100,13 +100,16 @@ class SequenceToSequence:
         self.context = context
         self.target_length = target_length
         self.label_smoothing = label_smoothing
-        self.generation = Generation(
-            max_new_tokens=target_length,
-            min_new_tokens=min_tokens,
-            beams=beams,
-            length_penalty=length_penalty,
-            no_repeat_ngram=no_repeat_ngram,
-        )
+        try:
+            self.generation = Generation(
+                max_new_tokens=target_length,
+                min_new_tokens=min_tokens,
+                beams=beams,
+                length_penalty=length_penalty,
+                no_repeat_ngram=no_repeat_ngram,
+            )
+        except ValueError as error:
+            raise RecipeError(f"{where}: {error}") from None
         length = context.sequence_length - target_length
         self._source = replace(context, sequence_length=length)
         self._encoded: tuple[TokenisedRows, list[np.ndarray]] | None = None
@@ -176,8 +179,21 @@ class SequenceToSequence:
         """What writes a text for each row of a batch."""
         tokenizer = self.context.tokenizer
         never = set(tokenizer.special_ids) - {tokenizer.sep_id}
-        reader = CausalReader(network, scorer.logits)
+        reader = causal_reader(network, scorer.logits)
         return Writer(reader, self.generation, tokenizer.sep_id, never, tokenizer.pad_id)
+
+    def served(self) -> dict[str, Any]:
+        """What a served model has to know of the head."""
+        tokenizer = self.context.tokenizer
+        return {
+            "source_length": self._source.sequence_length,
+            "longest": self.context.sequence_length,
+            "generation": asdict(self.generation),
+            "stop": tokenizer.sep_id,
+            "never": sorted({*tokenizer.special_ids} - {tokenizer.sep_id}),
+            "pad": tokenizer.pad_id,
+            **tokenizer.served(),
+        }
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]

@@ -11,6 +11,11 @@ With a head that chooses, in place of ``serve``
 
     ``score((P,) text, (P,) choice)`` → (P,) logits, each of one choice with its text
 
+With a head that writes, in place of ``serve``
+
+    ``frame((B,) text)``, or of pairs ``frame((B,) text, (B,) second text)`` → token ids and mask
+    (B, T); ``start``, ``step`` and ``chosen`` as a `models.decoding.cached.CachedReader` reads
+
 With a head that reads words, texts are cut into words and windows outside (`models.served`):
 
     ``count((W,) words)`` → (W,) tokens of each word
@@ -35,12 +40,14 @@ import numpy as np
 
 from models import features as keys
 from models.catalogue import answers_name, literals
+from models.decoding.reader import Reading
 from models.protocols import Tokenizer
 from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
 from models.served.choices import predict_choices
 from models.served.parts import predict_parts
 from models.served.spans import predict_spans
+from models.served.texts import predict_texts
 from models.training.trained_stage import load_stage
 
 SAVED_MODEL = "saved_model"
@@ -128,6 +135,11 @@ def export_text_model(
         alone = {keys.CHOICE_MASK: features[keys.PADDING_MASK][:, :1]}
         return predictions(features | alone)[keys.LOGITS][:, 0]
 
+    def frame(*texts: Any) -> tuple[Any, Any]:
+        first, second = map(module, texts) if pairs else (module(texts[0]), None)
+        found = framed(tokenizer, first, second, settings["source_length"], marks)
+        return found[keys.TOKEN_IDS], found[keys.PADDING_MASK]
+
     def count(words: Any) -> Any:
         return tf.cast(module(words).row_lengths(), tf.int32)
 
@@ -149,6 +161,11 @@ def export_text_model(
             archive.add_endpoint("read", read_after, input_signature=[text, words])
         else:
             archive.add_endpoint("read", read, input_signature=[words])
+    elif settings["answers"] == "text":
+        archive.add_endpoint("frame", frame, input_signature=[text] * (1 + pairs))
+        reading = Reading(stage.under_head, scorer.logits)
+        for name, signature in reading.signatures().items():
+            archive.add_endpoint(name, getattr(reading, name), input_signature=signature)
     elif settings["answers"] == "choice":
         archive.add_endpoint("score", score, input_signature=[text, text])
     elif settings["embeds"]:
@@ -341,6 +358,8 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
         found = loaded.read(*map(tf.constant, texts))
         return {name: value.numpy() for name, value in found.items()}
 
+    if head["answers"] == "text":
+        return lambda *columns: predict_texts(columns, loaded, head)
     if head["answers"] == "choice":
         return lambda *columns: predict_choices(list(zip(*columns, strict=True)), score)
     if not head["reads_words"]:

@@ -31,6 +31,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models.sentencepiece_model import bpe_model
+from models.served.pieces import text_of_bytes
 
 KEEPS_CASE = True
 ADDS_WORDS = False
@@ -285,8 +286,11 @@ class ByteBPE:
 
     def decode(self, ids: Sequence[int] | np.ndarray) -> str:
         """The text of ids, without padding; U+FFFD for an incomplete character."""
-        data = b"".join(self._bytes[int(i)] for i in ids if int(i) != self.pad_id)
-        return data.decode("utf-8", "replace")
+        return text_of_bytes(self._bytes[int(i)] for i in ids if int(i) != self.pad_id)
+
+    def served(self) -> dict[str, Any]:
+        """What a served model needs to turn ids into text; the bytes are those of Latin-1."""
+        return {"pieces": [data.decode("latin-1") for data in self._bytes], "bytes": True}
 
     def unit_starts(self, ids: np.ndarray) -> np.ndarray:
         """(n,) bool: whether a token starts a unit (a word, or one CJK character).

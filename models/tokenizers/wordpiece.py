@@ -30,11 +30,11 @@ from typing import Any
 import numpy as np
 
 from fourstage.errors import ContractViolation
+from models.served.pieces import CONTINUATION, is_cjk, text_of_words
 
 KEEPS_CASE = False
 ADDS_WORDS = True  # words of a domain can be added to an existing vocabulary
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-CONTINUATION = "##"
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
 
 # Characters that are removed first: control characters except tab and line ends, U+FFFD, format
@@ -159,21 +159,6 @@ def _stands_alone(character: str) -> bool:
         unicodedata.category(character)[0] == "P"
         or character in "$+<=>^`|~"  # ASCII signs that BERT treats as punctuation
         or is_cjk(character)
-    )
-
-
-def is_cjk(character: str) -> bool:
-    """Whether a character is a CJK ideograph (BERT's list of blocks; no kana, no Hangul)."""
-    code = ord(character)
-    return (
-        0x4E00 <= code <= 0x9FFF
-        or 0x3400 <= code <= 0x4DBF
-        or 0xF900 <= code <= 0xFAFF
-        or 0x20000 <= code <= 0x2A6DF
-        or 0x2A700 <= code <= 0x2B73F
-        or 0x2B740 <= code <= 0x2B81F
-        or 0x2B820 <= code <= 0x2CEAF
-        or 0x2F800 <= code <= 0x2FA1F
     )
 
 
@@ -308,20 +293,11 @@ class WordPiece:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without padding; words are separated by spaces, except between CJK."""
-        words: list[str] = []
-        for i in ids:
-            piece = self.vocabulary[int(i)]
-            if int(i) == self.pad_id:
-                continue
-            if piece.startswith(CONTINUATION) and words:
-                words[-1] += piece.removeprefix(CONTINUATION)
-            else:
-                words.append(piece)
-        text = ""
-        for word in words:
-            joined = text and is_cjk(text[-1]) and is_cjk(word[0])
-            text += word if joined or not text else " " + word
-        return text
+        return text_of_words(self.vocabulary[int(i)] for i in ids if int(i) != self.pad_id)
+
+    def served(self) -> dict[str, Any]:
+        """What a served model needs to turn ids into text."""
+        return {"pieces": list(self.vocabulary), "bytes": False}
 
     def unit_starts(self, ids: np.ndarray) -> np.ndarray:
         """(n,) bool: whether a token starts a unit (a word, or one CJK character)."""

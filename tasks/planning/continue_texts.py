@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
+from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError, UnknownNameError
 from tasks.store.step_names import stage_step
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def continue_texts(
     """
     from fourstage.settings import home
     from models.decoding.generate import generate
-    from models.decoding.reader import CausalReader
+    from models.decoding.reader import causal_reader
     from models.evaluation.heldout import has_objective
     from models.training.trained_stage import load_stage
     from tasks.steps.tokens import load_tokenizer
@@ -69,16 +69,19 @@ def continue_texts(
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     scorer = stage.scorer(OBJECTIVE, stage.objective(OBJECTIVE, folders))
     read = [ids.tolist() for ids in tokenizer.encode(texts)]
-    reader = CausalReader(stage.network, scorer.logits)
+    reader = causal_reader(stage.network, scorer.logits)
     reader.longest = stage.context.sequence_length  # positions after it are not trained
-    found = generate(
-        reader,
-        [[tokenizer.cls_id, *ids] for ids in read],
-        settings,
-        stops={tokenizer.sep_id},
-        never=set(tokenizer.special_ids) - {tokenizer.sep_id},
-        pad_id=tokenizer.pad_id,
-    )
+    try:
+        found = generate(
+            reader,
+            [[tokenizer.cls_id, *ids] for ids in read],
+            settings,
+            stops={tokenizer.sep_id},
+            never=set(tokenizer.special_ids) - {tokenizer.sep_id},
+            pad_id=tokenizer.pad_id,
+        )
+    except ValueError as error:
+        raise ContractViolation(f"generate: {error}") from None
     return [
         {
             "text": text,

@@ -35,7 +35,7 @@ class Prediction(BaseModel):
         labels: A set of labels.
         probabilities: Probability of each label.
         label: The likeliest label.
-        text: The part of the passage that answers; None for none.
+        text: The part of the passage that answers, None for none; a text that was written.
         start: Its first character.
         end: The character after its last.
     """
@@ -71,6 +71,7 @@ class PairsModel(PythonModel):
 
         from models.served.parts import predict_parts
         from models.served.rows import row_answer
+        from models.served.texts import predict_texts
 
         if not model_input:
             return []
@@ -85,6 +86,8 @@ class PairsModel(PythonModel):
 
         if self.head["reads_words"]:
             return predict_parts(pairs, count, read, self.head)  # type: ignore[return-value]
+        if self.head["answers"] == "text":
+            return predict_texts(list(zip(*pairs, strict=True)), self.loaded, self.head)  # type: ignore[return-value]
         columns = [tensorflow.constant(list(column)) for column in zip(*pairs, strict=True)]
         values = self.loaded.serve(*columns).numpy()
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -39,10 +40,13 @@ MODEL_CODE = {
     "number": "rows_model.py",
     "label_set": "rows_model.py",
     "choice": "choices_model.py",
+    "text": "writing_model.py",
 }
 PAIRS_CODE = "pairs_model.py"
 EMBEDDING_CODE = "embedding_model.py"
 SERVED = REPOSITORY / "models" / "served"
+DECODING = REPOSITORY / "models" / "decoding"
+SEARCH = ("cached.py", "filters.py", "generate.py", "search.py", "settings.py")  # without Keras
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
 EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # not from any data
 
@@ -166,18 +170,20 @@ def save_text_model(
 
 
 def _taken_along(code: Path, place: Path) -> tuple[Path, Path]:
-    """Copies of a model's code and of `models.served` under a name that is theirs alone.
+    """Copies of a model's code, of `models.served` and the search under a name of their own.
 
     One process may load versions of different times, each with its own modules.
     """
-    files = {file.name: file.read_text("utf-8") for file in sorted(SERVED.glob("*.py"))}
+    taken = [*sorted(SERVED.glob("*.py")), *(DECODING / file for file in SEARCH)]
+    files = {file.name: file.read_text("utf-8") for file in taken}
     name = f"fourstage_served_{digest(files)[:12]}"
     served = place / name
     served.mkdir()
+    own = re.compile(r"\bmodels\.(served|decoding)\b")
     for file, text in files.items():
-        (served / file).write_text(text.replace("models.served", name), "utf-8")
+        (served / file).write_text(own.sub(name, text), "utf-8")
     copy = place / code.name
-    copy.write_text(code.read_text("utf-8").replace("models.served", name), "utf-8")
+    copy.write_text(own.sub(name, code.read_text("utf-8")), "utf-8")
     return copy, served
 
 

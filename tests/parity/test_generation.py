@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.decoding.generate import generate
-from models.decoding.reader import CausalReader
+from models.decoding.reader import causal_reader
 from models.decoding.settings import Generation
 from models.interchange.huggingface import read_checkpoint
 
@@ -30,7 +30,7 @@ def of(request):
     network = read_checkpoint(GENERATION / request.param).build()
     table = keras.ops.transpose(network.token_embedding.embeddings)
     with np.load(GENERATION / request.param / "generated.npz") as numbers:
-        return CausalReader(network, lambda hidden: keras.ops.matmul(hidden, table)), dict(numbers)
+        return causal_reader(network, lambda hidden: keras.ops.matmul(hidden, table)), dict(numbers)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line
+from fourstage.errors import RecipeError
 from fourstage.terminal import libraries_speak_to, new_log
 from models.decoding.settings import POLICIES, Generation
 
@@ -52,7 +53,10 @@ def handle(options: Namespace) -> int:
     """Print each text with what follows it, separated by blank lines."""
     from tasks.planning.plan import plan_recipe
 
-    settings = Generation(**{name: getattr(options, name) for name in _SETTINGS})
+    try:
+        settings = Generation(**{name: getattr(options, name) for name in _SETTINGS})
+    except ValueError as error:
+        raise RecipeError(f"generate: {error}") from None
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     with (
         only_this_on_standard_output(options.json) as print_object,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models import catalogue
-from models.decoding.reader import CausalReader
+from models.decoding.reader import causal_reader
 from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network
 
 CAUSAL = [f for f in FAMILIES if "causal" in catalogue.literals("families", f)["PROVIDES"]]
@@ -35,7 +35,7 @@ def whole(made, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
 def test_token_by_token_equals_one_reading_with_padding_on_the_left(made):
     ids, lengths = texts(3, 7), np.array([[7], [4], [1]])
     mask = (np.arange(7) >= 7 - lengths).astype("int32")
-    reader = CausalReader(made, lambda hidden: logits(made, hidden))
+    reader = causal_reader(made, lambda hidden: logits(made, hidden))
     found = reader.start(ids * mask, mask)
     np.testing.assert_allclose(found, whole(made, ids * mask, mask), atol=1e-5)
     for step in range(20):
@@ -48,7 +48,7 @@ def test_token_by_token_equals_one_reading_with_padding_on_the_left(made):
 
 def test_texts_may_be_dropped_doubled_and_turned(made):
     ids, rows = texts(3, 6), np.array([2, 0, 0, 2])
-    reader = CausalReader(made, lambda hidden: logits(made, hidden))
+    reader = causal_reader(made, lambda hidden: logits(made, hidden))
     reader.start(ids, np.ones_like(ids))
     new = texts(4, 1)[:, 0]
     found = reader.step(rows, new)
@@ -60,7 +60,7 @@ def test_texts_may_be_dropped_doubled_and_turned(made):
 
 
 def test_two_readings_share_nothing(made):
-    reader = CausalReader(made, lambda hidden: logits(made, hidden))
+    reader = causal_reader(made, lambda hidden: logits(made, hidden))
     one, other = texts(2, 5, seed=1), texts(4, 9, seed=2)
     first = reader.start(one, np.ones_like(one))
     reader.start(other, np.ones_like(other))

@@ -7,7 +7,6 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from fourstage.errors import ContractViolation, RecipeError
 from models.decoding.filters import NEVER, drawn_from, log_softmax, repeats
 from models.decoding.generate import generate
 from models.decoding.settings import Generation
@@ -94,9 +93,8 @@ def test_what_follows_a_prompt_depends_on_no_other(settings):
     reader = Table(2)
     prompts = [[1], [2, 3, 1], [3, 3], [1, 1, 1, 2, 3], [2]]
     together = found(reader, prompts, max_new_tokens=9, **settings)
-    if "sample" not in settings:
-        alone = [found(reader, [prompt], max_new_tokens=9, **settings)[0] for prompt in prompts]
-        assert together == alone
+    alone = [found(reader, [prompt], max_new_tokens=9, **settings)[0] for prompt in prompts]
+    assert together == alone
     few = generate(
         reader,
         prompts,
@@ -109,14 +107,15 @@ def test_what_follows_a_prompt_depends_on_no_other(settings):
 
 
 def test_draws_have_the_probabilities_of_the_table():
-    reader, count = Table(4), 4000
-    said = found(reader, [[1, 2]] * count, sample=True, max_new_tokens=1, seed=3)
+    reader, count = Table(4), 2000
+    said = [
+        found(reader, [[1, 2]], sample=True, max_new_tokens=1, seed=seed)[0]
+        for seed in range(count)
+    ]
     drawn = np.bincount([s.tokens[0] if s.tokens else STOP for s in said], minlength=SIZE) / count
     expected = np.exp(log_softmax(reader.logits([1, 2])))
     error = np.sqrt(expected * (1 - expected) / count)
     assert (np.abs(drawn - expected) < 4 * error).all()
-    other = found(reader, [[1, 2]] * count, sample=True, max_new_tokens=1, seed=4)
-    assert other != said
 
 
 def test_filters_by_hand():
@@ -179,17 +178,17 @@ def test_without_a_finished_hypothesis_the_best_unfinished_one_is_given():
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings, said):
-    with pytest.raises(RecipeError, match=said):
+    with pytest.raises(ValueError, match=said):
         Generation(**settings)
 
 
 def test_prompts_that_do_not_fit_are_refused_before_any_work_or_cut_on_request():
     reader = Table()
-    with pytest.raises(ContractViolation, match="prompt 1: it is empty"):
+    with pytest.raises(ValueError, match="prompt 1: it is empty"):
         found(reader, [[1], []], max_new_tokens=5)
-    with pytest.raises(ContractViolation, match="prompt 0: 38 tokens, and 5 new ones are"):
+    with pytest.raises(ValueError, match="prompt 0: 38 tokens, and 5 new ones are"):
         found(reader, [[1] * 38], max_new_tokens=5)
-    with pytest.raises(ContractViolation, match="leave no room for a prompt"):
+    with pytest.raises(ValueError, match="leave no room for a prompt"):
         found(reader, [[1]], max_new_tokens=41)
     assert not reader.texts
     found(reader, [[1] * 36], max_new_tokens=5)

@@ -1,0 +1,42 @@
+"""Tokens to text: the pieces of WordPiece, or bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+CONTINUATION = "##"  # before a piece that goes on with a word
+
+
+def is_cjk(character: str) -> bool:
+    """Whether a character is a CJK ideograph (BERT's list of blocks; no kana, no Hangul)."""
+    code = ord(character)
+    return (
+        0x4E00 <= code <= 0x9FFF
+        or 0x3400 <= code <= 0x4DBF
+        or 0xF900 <= code <= 0xFAFF
+        or 0x20000 <= code <= 0x2A6DF
+        or 0x2A700 <= code <= 0x2B73F
+        or 0x2B740 <= code <= 0x2B81F
+        or 0x2B820 <= code <= 0x2CEAF
+        or 0x2F800 <= code <= 0x2FA1F
+    )
+
+
+def text_of_words(pieces: Iterable[str]) -> str:
+    """The text of WordPiece's pieces; words are separated by spaces, except between CJK."""
+    words: list[str] = []
+    for piece in pieces:
+        if piece.startswith(CONTINUATION) and words:
+            words[-1] += piece.removeprefix(CONTINUATION)
+        else:
+            words.append(piece)
+    text = ""
+    for word in words:
+        joined = text and is_cjk(text[-1]) and is_cjk(word[0])
+        text += word if joined or not text else " " + word
+    return text
+
+
+def text_of_bytes(pieces: Iterable[bytes]) -> str:
+    """The text of byte-level pieces; U+FFFD for an incomplete character."""
+    return b"".join(pieces).decode("utf-8", "replace")

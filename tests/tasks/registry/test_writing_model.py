@@ -1,0 +1,128 @@
+"""Texts that are written: a fresh process without the project writes what `predict` does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.evaluation.predict import predict
+from models.interchange.saved_model import export_text_model, load_text_model
+from models.training.gradient import train
+from models.training.stage import Budget, Phase
+from tasks.registry.register_model import save_text_model
+from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
+
+PROGRAM = """
+import json, sys
+for room in ("fourstage", "flows", "tasks", "corpora", "models", "data_contracts", "tokenizers"):
+    sys.modules[room] = None
+import mlflow.pyfunc
+model = mlflow.pyfunc.load_model(sys.argv[1])
+rows = json.load(sys.stdin)
+print(json.dumps([model.predict(rows), model.predict(rows[3:4]), model.predict([])]))
+"""
+LONG = " ".join(WORDS * 5)
+HARD = [
+    "",
+    " ",
+    "[MASK] waa\u0000 WAB",
+    "nothing, known: 你好",
+    "waa\nwab\u200bwac",
+    "x" * 900,
+    LONG,
+]
+
+
+class Rows:
+    """Texts and what to write for them."""
+
+    def __init__(self, texts: list[Any], answers: list[str] | None = None, made: Any = None):
+        self.answers = answers or [""] * len(texts)
+        self.ids = [str(i) for i in range(len(texts))]
+        self._ids = [tuple(made.encode([row] if isinstance(row, str) else row)) for row in texts]
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
+        return self._ids[i]
+
+
+def words(seed: int, count: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, rng.integers(1, 9))) for _ in range(count)]
+
+
+def byte_bpe() -> Any:
+    from models.tokenizers.byte_bpe import learn
+
+    return learn([*words(5, 50), "naïve 是我的书"], vocabulary_size=320)
+
+
+CASES = {
+    "greedy": (tokenizer, {}, False),
+    "beams-of-bytes": (byte_bpe, {"beams": 3, "no_repeat_ngram": 2}, False),
+    "pairs": (tokenizer, {"min_tokens": 2}, True),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, bool]:
+    """A stage, its package and the model that MLflow loads; its tokenizer; whether of pairs."""
+    folder = tmp_path_factory.mktemp("writes")
+    make, settings, pairs = CASES[request.param]
+    made, texts = make(), words(1, 64)
+    learnt: list[Any] = list(zip(texts, texts[::-1], strict=True)) if pairs else texts
+    targets = [json.dumps([" ".join(reversed(text.split()[:3]))]) for text in texts]
+    job = finetuning(
+        family="gpt2",
+        network=NETWORK,
+        tokenizer=made,
+        head="sequence_to_sequence",
+        head_settings={"target_length": 10, **settings},
+        rows={"train": Rows(learnt, targets, made)},
+        phases=[Phase(32)],
+        budget=Budget("steps", 60),
+        optimizer=Optimizer("adamw", {**RULE, "peak_learning_rate": 1e-2}),
+        select=None,
+    )
+    train(job, folder / "stage")
+    made.save(folder / "tokenizer")
+    export_text_model(folder / "stage", folder / "tokenizer", folder / "package", pairs=pairs)
+    save_text_model(folder / "package", folder / "model")
+    return folder, made, pairs
+
+
+def test_a_fresh_process_without_the_project_writes_what_predict_does(written, tmp_path):
+    folder, made, pairs = written
+    asked = [*words(7, 40), *HARD]  # more than are read at once
+    columns = [asked, asked[::-1]][: 1 + pairs]
+    rows = [
+        dict(zip(("text", "text_pair"), row, strict=False)) for row in zip(*columns, strict=True)
+    ]
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM, str(folder / "model")],
+        input=json.dumps(rows if pairs else asked),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    found, alone, nothing = json.loads(ran.stdout.splitlines()[-1])
+    listed: list[Any] = list(zip(*columns, strict=True)) if pairs else asked
+    expected = predict(folder / "stage", made, Rows(listed, None, made))
+    assert [each["answer"] for each in found] == [each.text for each in expected]
+    assert [json.loads(each["answer"]) for each in found] == [[each["text"]] for each in found]
+    scores = [each.probability for each in expected]
+    np.testing.assert_allclose([each["score"] for each in found], scores, rtol=1e-4)
+    assert (alone[0]["answer"], nothing) == (found[3]["answer"], [])
+    assert len({each["text"] for each in found}) > 5
+
+    loaded = load_text_model(folder / "package")
+    assert [each["text"] for each in loaded(*columns)] == [each["text"] for each in found]
