@@ -236,7 +236,13 @@ class ByteBPE:
         """
         import tensorflow as tf
 
-        _ = self._pieces  # built once, before the threads start
+        try:  # built once, before the threads start
+            self._pieces.tokenize("")
+        except (
+            tf.errors.NotFoundError
+        ):  # a new seed clears TensorFlow's kernels, and this with them
+            del self.__dict__["_pieces"]
+            self._pieces.tokenize("")
 
         def run(chunk: list[str]) -> list[np.ndarray]:
             # Lone surrogates can't be encoded as UTF-8 and have no meaning: drop them.

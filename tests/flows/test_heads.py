@@ -19,12 +19,14 @@ TEXT = "The create_commit function returns a CommitInfo."
 
 def recipe(head: str) -> dict[str, Any]:
     kind = catalogue.answers_name(head)
+    writes = "generation" in catalogue.literals("heads", head)["NEEDS"]
+    family, objective = ("gpt2", "causal_lm") if writes else ("bert", "masked_lm")
     stages = [
-        {"stage": "general", "corpora": {"smoke_general": 1.0}, "objectives": {"masked_lm": {}}},
+        {"stage": "general", "corpora": {"smoke_general": 1.0}, "objectives": {objective: {}}},
         {"stage": "finetune", "dataset": ROWS[kind], "head": {head: {}}},
     ]
     name = head.replace("_", "-")
-    return {"name": name, "family": "bert", "stages": stages, "promote": {"model": name}}
+    return {"name": name, "family": family, "stages": stages, "promote": {"model": name}}
 
 
 def asked(person: Person, model: str, kind: str) -> Answer:

@@ -194,3 +194,11 @@ def test_the_blank_before_a_word_is_not_in_its_place():
     assert [normal[a:b] for a, b in zip(starts, ends, strict=True)] == [
         *("s", "o", "low", "\n", "low", "", "是", "是", "是")
     ]
+
+
+def test_a_new_seed_which_clears_tensorflows_kernels_leaves_it_as_it_is(tokenizer):
+    import keras
+
+    before = tokenizer.encode(["the cat sat"])[0].tolist()
+    keras.utils.set_random_seed(3)
+    assert tokenizer.encode(["the cat sat"])[0].tolist() == before

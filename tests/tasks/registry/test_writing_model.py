@@ -66,7 +66,7 @@ def byte_bpe() -> Any:
 
 
 CASES = {
-    "greedy": (tokenizer, {}, False),
+    "greedy": (tokenizer, {"min_tokens": 3}, False),
     "beams-of-bytes": (byte_bpe, {"beams": 3, "no_repeat_ngram": 2}, False),
     "pairs": (tokenizer, {"min_tokens": 2}, True),
 }
@@ -88,8 +88,8 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, An
         head_settings={"target_length": 10, **settings},
         rows={"train": Rows(learnt, targets, made)},
         phases=[Phase(32)],
-        budget=Budget("steps", 60),
-        optimizer=Optimizer("adamw", {**RULE, "peak_learning_rate": 1e-2}),
+        budget=Budget("steps", 150),
+        optimizer={"adamw": {"peak_learning_rate": 1e-2, "warmup": 0.1}},
         select=None,
     )
     train(job, folder / "stage")
@@ -122,7 +122,7 @@ def test_a_fresh_process_without_the_project_writes_what_predict_does(written, t
     scores = [each.probability for each in expected]
     np.testing.assert_allclose([each["score"] for each in found], scores, rtol=1e-4)
     assert (alone[0]["answer"], nothing) == (found[3]["answer"], [])
-    assert len({each["text"] for each in found}) > 5
+    assert len({each["text"] for each in found}) > 3
 
     loaded = load_text_model(folder / "package")
     assert [each["text"] for each in loaded(*columns)] == [each["text"] for each in found]
