@@ -33,6 +33,7 @@ from models.decoding.reader import causal_reader
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs.rows import check_answers, framed_texts, text_index
+from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import tied_logits
@@ -260,3 +261,8 @@ class _SequenceToSequenceScorer(ScorerLayer):
             share = self.label_smoothing
             scores["loss"] = ((1.0 - share) * nats + share * spread, total)
         return scores, {keys.TOKEN_LOGITS: logits}
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Symmetric divergence of the next token's distributions."""
+        weights = batch[keys.TARGET_WEIGHTS] * batch[keys.ROW_WEIGHTS][:, None]
+        return symmetric_kl(first[keys.TOKEN_LOGITS], second[keys.TOKEN_LOGITS], weights)

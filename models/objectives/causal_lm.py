@@ -97,10 +97,12 @@ class _CausalLMScorer(ScorerLayer):
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of the next token, and its logits (B, T - 1, V)."""
-        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, :-1])
+        hidden = outputs[keys.SEQUENCE_OUTPUT]
         if keys.NEXT_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
+            return {}, {keys.TOKEN_LOGITS: self.logits(hidden[:, :-1])}
         labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]
+        # After a row's text a head that writes reads its target, which it scores itself.
+        logits = self.logits(hidden[:, : ops.shape(labels)[-1]])
         if keys.ROW_WEIGHTS in batch:
             rows = batch[keys.ROW_WEIGHTS]
             weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from models import catalogue
 from models.weights import load_weights, named_weights
-from tests.conformance.parts import Stage, stage
+from tests.conformance.parts import Stage, family_of, stage
 
 
 def run(steps: int) -> dict:
@@ -34,7 +34,7 @@ def run(steps: int) -> dict:
 
 
 def _first_loss(head: str) -> float:
-    made = stage("bert", (), head, dropout=0.0)
+    made = stage(family_of(head), (), head, dropout=0.0)
     _start(made)
     total, weight = made.scores()[0][head]["loss"]
     return float(total) / float(weight)

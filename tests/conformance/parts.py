@@ -69,6 +69,16 @@ def compatible(family: str, objectives: tuple[str, ...], head: str | None) -> bo
     return True
 
 
+def heads_of(family: str) -> list[str]:
+    """The heads that a family can carry."""
+    return [head for head in catalogue.names("heads") if compatible(family, (), head)]
+
+
+def family_of(head: str) -> str:
+    """bert, or gpt2 for a head that bert cannot carry."""
+    return "bert" if compatible("bert", (), head) else "gpt2"
+
+
 def network(family: str, seed: int = 0, **changes: Any) -> Any:
     """The family's ``tiny`` with a small vocabulary."""
     keras.utils.set_random_seed(seed)

@@ -17,12 +17,12 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.stage_model import StageModel
 from models.weights import named_weights
-from tests.conformance.parts import FAMILIES, LENGTH, VOCABULARY_SIZE, network, stage
+from tests.conformance.parts import FAMILIES, LENGTH, VOCABULARY_SIZE, heads_of, network, stage
 from tests.models.training.memory import Recorder, finetuning, pretraining
 from tests.models.training.test_gradient import Killed, KillingAt, weights
 
 READER: dict[str, Any] = {"hidden_dim": 12, "num_layers": 2, "dropout": 0.2}
-HEADS = catalogue.names("heads")
+HEADS = heads_of("bert")
 RNG = np.random.default_rng(0)
 
 

@@ -15,7 +15,7 @@ from models.layers.low_rank import LowRankUpdate, add_low_rank
 from models.layers.projection import ActivatedProjection, projection
 from models.training.gradient import train
 from models.training.stage import Budget
-from tests.conformance.parts import network, stage
+from tests.conformance.parts import family_of, network, stage
 from tests.models.training.memory import finetuning, pretraining
 from tests.models.training.test_gradient import Killed, KillingAt, weights
 
@@ -68,7 +68,7 @@ def test_dropout_is_for_training():
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("head", catalogue.names("heads"))
 def test_merged_predicts_as_unmerged_under_every_head(head, dtype):
-    made = stage("bert", (), head, dropout=0.0, dtype=dtype)
+    made = stage(family_of(head), (), head, dropout=0.0, dtype=dtype)
     updates = add_low_rank("finetune", made.network, **LORA)
     assert {v.path.split("/")[-1] for u in updates for v in u.trainable_variables} == {"a", "b"}
     assert not made.network.trainable_variables

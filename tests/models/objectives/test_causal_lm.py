@@ -16,7 +16,7 @@ from models.inputs.display import shown
 from models.objectives.causal_lm import CausalLM
 from models.protocols import Context
 from models.training.stage_model import StageModel
-from tests.conformance.parts import CONTEXT, answered, network
+from tests.conformance.parts import CONTEXT, answered, network, settings
 from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer, random_corpus
 
 CLS, SEP = 2, 3
@@ -111,7 +111,7 @@ def test_beside_a_head_it_scores_the_rows_the_head_reads(head):
     )
     parts = {
         "causal_lm": CausalLM(context),
-        head: catalogue.find("heads", head)(context),
+        head: catalogue.find("heads", head)(context, **settings(head, "gpt")),
     }
     scorers = {name: part.attach(made) for name, part in parts.items()}
     batch = batches({"rows": (data, 1.0)}, list(parts.values()), context, 6, 5).batch(0)

@@ -14,7 +14,7 @@ from models.inputs.batches import batches
 from models.training.gradient import train
 from models.training.stage import Budget
 from models.training.stage_model import StageModel
-from tests.conformance.parts import CONTEXT, answered, network
+from tests.conformance.parts import CONTEXT, answered, heads_of, network
 from tests.models.training.memory import Recorder, Rows, finetuning
 from tests.models.training.test_gradient import STILL, weights
 
@@ -50,7 +50,7 @@ def gradient(model: StageModel, batch: dict[str, np.ndarray], variables: list) -
     return [tf.convert_to_tensor(each).numpy() for each in found]
 
 
-@pytest.mark.parametrize("head", catalogue.names("heads"))
+@pytest.mark.parametrize("head", heads_of("bert"))
 def test_its_gradient_is_the_sum_of_both(head):
     scorers, batch, both = made(head, dropout=0.0)
     variables = both.trainable_variables
@@ -79,7 +79,7 @@ def test_the_head_reads_whole_rows_and_the_copy_hides_words_of_the_same(head):
     np.testing.assert_array_equal(copy["padding_mask"], batch["padding_mask"])
 
 
-@pytest.mark.parametrize("head", catalogue.names("heads"))
+@pytest.mark.parametrize("head", heads_of("bert"))
 def test_in_bfloat16_the_loss_is_about_the_same(head):
     losses = []
     for dtype in ("float32", "mixed_bfloat16"):
