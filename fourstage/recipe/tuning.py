@@ -7,6 +7,8 @@ from typing import Any
 
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.schema import Part, Stage
+from models import catalogue
+from models.protocols import Capability
 
 LORA = {"rank": 8, "alpha": 16.0, "targets": ["query", "value"], "dropout": 0.0}
 FEATURE_BASED = {"hidden_dim": 128, "num_layers": 1, "dropout": 0.1}
@@ -63,6 +65,13 @@ def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | No
         ledger.fault(
             f"{at}.feature_based", f"stage {stage.stage} has no 'feature_based'; finetune has"
         )
+    head = next(iter(stage.head or {}), None)
+    if head in catalogue.names("heads", ledger.folders):
+        needs = catalogue.literals("heads", head, ledger.folders).get("NEEDS", ())
+        if Capability.GENERATION in needs:
+            ledger.fault(
+                f"{at}.feature_based", f"head {head} writes with the network itself; leave it out"
+            )
     for key in ("freeze", "gradual_unfreezing", "lora", "fgm", "objectives"):
         if getattr(stage, key) is not None:
             ledger.fault(
