@@ -111,6 +111,8 @@ class SequenceToSequence:
             )
         except ValueError as error:
             raise RecipeError(f"{where}: {error}") from None
+        tokenizer = context.tokenizer
+        self._never = sorted({*tokenizer.special_ids} - {tokenizer.sep_id})
         length = context.sequence_length - target_length
         self._source = replace(context, sequence_length=length)
         self._encoded: tuple[TokenisedRows, list[np.ndarray]] | None = None
@@ -167,21 +169,14 @@ class SequenceToSequence:
         return batch
 
     def attach(self, network: Any) -> _SequenceToSequenceScorer:
-        """A scorer without variables: the token embedding makes the predictions.
-
-        Raises:
-            RecipeError: The network is frozen features, which cannot write.
-        """
-        if not hasattr(network, "go_on"):
-            raise RecipeError("feature_based: not with head sequence_to_sequence; leave it out")
+        """A scorer without variables: the token embedding makes the predictions."""
         return _SequenceToSequenceScorer(network, self.label_smoothing)
 
     def predicting(self, network: Any, scorer: Any) -> Callable[[Batch], dict[str, np.ndarray]]:
         """What writes a text for each row of a batch."""
         tokenizer = self.context.tokenizer
-        never = set(tokenizer.special_ids) - {tokenizer.sep_id}
         reader = causal_reader(network, scorer.logits)
-        return Writer(reader, self.generation, tokenizer.sep_id, never, tokenizer.pad_id)
+        return Writer(reader, self.generation, tokenizer.sep_id, self._never, tokenizer.pad_id)
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -191,7 +186,7 @@ class SequenceToSequence:
             "longest": self.context.sequence_length,
             "generation": asdict(self.generation),
             "stop": tokenizer.sep_id,
-            "never": sorted({*tokenizer.special_ids} - {tokenizer.sep_id}),
+            "never": self._never,
             "pad": tokenizer.pad_id,
             **tokenizer.served(),
         }

@@ -40,7 +40,7 @@ MODEL_CODE = {
     "number": "rows_model.py",
     "label_set": "rows_model.py",
     "choice": "choices_model.py",
-    "text": "writing_model.py",
+    "text": "rows_model.py",
 }
 PAIRS_CODE = "pairs_model.py"
 EMBEDDING_CODE = "embedding_model.py"

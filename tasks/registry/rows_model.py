@@ -1,7 +1,7 @@
-"""The model people get for numbers and sets of labels: raw text in, an answer for each text out.
+"""The model people get for numbers, sets of labels and written texts: raw text in, answers out.
 
-MLflow copies this file and `models/served`, under another name, beside the model and runs them
-there, so it may import nothing else of this project.
+MLflow copies this file, `models/served` and its search, under another name, beside the model and runs
+them there, so it may import nothing else of this project.
 """
 
 import json
@@ -21,6 +21,7 @@ class Prediction(BaseModel):
         number: A number.
         labels: A set of labels.
         probabilities: Probability of each label.
+        text: A text that was written.
     """
 
     score: float | None = None
@@ -28,6 +29,7 @@ class Prediction(BaseModel):
     number: float | None = None
     labels: list[str] | None = None
     probabilities: dict[str, float] | None = None
+    text: str | None = None
 
 
 class RowsModel(PythonModel):
@@ -49,9 +51,12 @@ class RowsModel(PythonModel):
         import tensorflow
 
         from models.served.rows import row_answer
+        from models.served.texts import predict_texts
 
         if not model_input:
             return []
+        if self.head["answers"] == "text":
+            return predict_texts([model_input], self.loaded, self.head)  # type: ignore[return-value]
         values = self.loaded.serve(tensorflow.constant(model_input)).numpy()
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]
 

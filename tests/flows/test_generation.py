@@ -60,6 +60,10 @@ def test_a_network_learns_to_write_and_continues_texts(writer: Person):
     assert [each["text"] for each in first] == ["The function", "It returns"]
     assert all(each["log_probability"] < 0 for each in first)
 
+    frozen = ("--set", "stages.finetune.feature_based={}")
+    refused = writer.types("plan", "writes.yaml", *frozen)
+    assert refused.code == 2, refused.told()
+    assert "feature_based: head sequence_to_sequence writes with the network itself" in refused.err
     refused = writer.types(*asked, "--max-new-tokens", "64")
     assert refused.code == 3, refused.told()
     assert "64 new ones are wanted; the network reads 64 tokens" in refused.err

@@ -78,6 +78,17 @@ def test_rows_by_hand():
     assert batch[keys.TARGET_WEIGHTS].sum(axis=1).tolist() == [4, 2, 0]  # nothing is known
 
 
+def test_a_target_that_is_too_long_is_cut_and_counted():
+    made = head(target_length=3)
+    index = made.index(ROWS, RNG)
+    assert index.details["truncated_targets"] == 1
+    assert index.details["longest_target"] == 4
+    assert index.lengths.tolist() == [4 + 3, 9 + 2, 6 + 1]  # the texts have more room
+    batch = made.segments(ROWS, index.entries, RNG)
+    assert batch[keys.TARGET_IDS][0].tolist() == [3, 20, 21]
+    assert batch[keys.TARGET_LABELS][0].tolist() == [20, 21, 3]
+
+
 def test_a_causal_network_reads_text_and_target_as_one_row():
     made = head()
     scorer = made.attach(network())
