@@ -1,7 +1,7 @@
 """The model people get for numbers, sets of labels and written texts: raw text in, answers out.
 
-MLflow copies this file and `models/served` with its search, under another name, beside the model and
-runs them there, so it may import nothing else of this project.
+MLflow copies this file and `models/served` with its search, under another name, beside the model
+and runs them there, so it may import nothing else of this project.
 """
 
 import json
