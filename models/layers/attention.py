@@ -44,6 +44,21 @@ def causal_bias(length: Any, before: Any = 0) -> Any:
     return (later * NOT_SEEN)[None, None]
 
 
+def banded_bias(asking: Any, seen: Any, width: int) -> Any:
+    """Additive attention bias that hides what is far before.
+
+    Args:
+        asking: (B, T) positions that attend.
+        seen: (B, S) positions that are attended to.
+        width: Positions that each one sees of those up to itself, itself included, from 1.
+
+    Returns:
+        (B, 1, T, S) float32: `NOT_SEEN` where a position is `width` or more before, else 0.
+    """
+    far = asking[:, :, None] - seen[:, None, :] >= width
+    return (ops.cast(far, "float32") * NOT_SEEN)[:, None]
+
+
 class MultiHeadAttention(keras.layers.Layer):
     """Multi-head attention, from a sequence to itself or to a memory.
 

@@ -55,15 +55,15 @@ class CausalTransformer(TextTransformer):
         x = self.embeddings(
             features[keys.TOKEN_IDS], position_ids=positions_of_tokens(mask)[:, before:]
         )
-        bias = ops.minimum(causal_bias(new, before), bias_from_padding(mask))
         seen = []
-        for number, block in enumerate(self.blocks):
-            x, kept = block.go_on(x, past[number] if past else None, bias=bias)
+        for number, bias in enumerate(self.attention_biases(features)):
+            x, kept = self.blocks[number].go_on(x, past[number] if past else None, bias=bias)
             seen.append(kept)
         return (x if self.final_norm is None else self.final_norm(x)), seen
 
     def attention_bias(self, features: Mapping[str, Any]) -> Any:
-        """Hides later tokens and padding, (B or 1, 1, T, T)."""
-        causal = causal_bias(ops.shape(features[keys.TOKEN_IDS])[1])
-        padding = super().attention_bias(features)
-        return causal if padding is None else ops.minimum(causal, padding)
+        """Hides later tokens and padding, (B or 1, 1, N, S + N) where S tokens came before."""
+        new, mask = ops.shape(features[keys.TOKEN_IDS])[1], features.get(keys.PADDING_MASK)
+        if mask is None:
+            return causal_bias(new)
+        return ops.minimum(causal_bias(new, ops.shape(mask)[1] - new), bias_from_padding(mask))

@@ -173,6 +173,10 @@ class TextTransformer(keras.Model):
         mask = features.get(keys.PADDING_MASK)
         return None if mask is None else bias_from_padding(mask)  # (B, 1, 1, T)
 
+    def attention_biases(self, features: Mapping[str, Any]) -> list[Any]:
+        """`attention_bias` of each layer, for families whose layers do not all see the same."""
+        return [self.attention_bias(features)] * len(self.order)
+
     def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
         """What enters the first block, (B, T, D) float32."""
         x = self.embeddings(
@@ -194,8 +198,8 @@ class TextTransformer(keras.Model):
     def hidden_states(self, features: Mapping[str, Any], training: bool | None = None) -> list[Any]:
         """What enters the first block, and what each layer gives: L + 1 of (B, T, D) float32."""
         states = [self.embed(features, training=training)]
-        bias = self.attention_bias(features)
-        for number in self.order:
+        biases = self.attention_biases(features)
+        for number, bias in zip(self.order, biases, strict=True):
             states.append(self.blocks[number](states[-1], bias=bias, training=training))
         if self.final_norm is not None:
             states[-1] = self.final_norm(states[-1])
@@ -204,10 +208,10 @@ class TextTransformer(keras.Model):
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
         """Encode; other keys of `features` are ignored."""
         x = self.embed(features, training=training)
-        bias = self.attention_bias(features)
         *before, last = self.order
-        for number in before:
-            x = self.blocks[number](x, bias=bias, training=training)
+        *biases, bias = self.attention_biases(features)
+        for number, own in zip(before, biases, strict=True):
+            x = self.blocks[number](x, bias=own, training=training)
         at = features.get(keys.READ_POSITIONS)
         if at is not None and bias is not None and bias.shape[2] != 1:
             everywhere = ops.broadcast_to(bias[:, 0], (ops.shape(at)[0], *ops.shape(bias)[2:]))

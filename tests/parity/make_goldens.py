@@ -24,6 +24,7 @@ import transformers as hf
 
 FOLDER = Path(__file__).with_name("golden")
 GENERATION = Path(__file__).with_name("generation")
+BANDED = Path(__file__).with_name("banded") / "gpt_neo.npz"
 DRAWS = {"large": 0.3, "small": 0.02}
 ACTIVATIONS = ("gelu", "gelu_new")
 SIZE = {
@@ -88,6 +89,19 @@ CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "gpt2": ("GPT2LMHeadModel", GPT | {"n_inner": 64}, "", ""),
 }
 CAUSAL = ("gpt", "gpt2")
+NEO: dict[str, Any] = {
+    "vocab_size": 97,
+    "hidden_size": 32,
+    "num_layers": 4,
+    "num_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 40,
+    "attention_types": [[["global", "local"], 2]],
+    "window_size": 5,
+    "activation_function": "gelu_new",
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+}
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {},
     "beams": {"num_beams": 4},
@@ -216,8 +230,63 @@ def generated(model: Any) -> dict[str, np.ndarray]:
     return found
 
 
+def banded() -> dict[str, np.ndarray]:
+    """GPT-Neo with alternating dense and banded layers, its weights under the names of our gpt3.
+
+    It does not divide scores by the root of a head's width and has no bias of query, key and value:
+    here query kernels are that much larger, and the biases 0.
+    """
+    model = hf.GPTNeoForCausalLM(hf.GPTNeoConfig(**NEO, attn_implementation="eager")).eval()
+    generator = torch.Generator().manual_seed(11)
+    with torch.no_grad():
+        for _, parameter in model.named_parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * DRAWS["large"])
+    theirs = {name: value.detach().numpy() for name, value in model.named_parameters()}
+    width = NEO["hidden_size"]
+    found = {
+        "embeddings/token/embeddings": theirs["transformer.wte.weight"],
+        "embeddings/position/embeddings": theirs["transformer.wpe.weight"],
+        "final_norm/gamma": theirs["transformer.ln_f.weight"],
+        "final_norm/beta": theirs["transformer.ln_f.bias"],
+    }
+    root = np.float32((width // NEO["num_heads"]) ** 0.5)
+    for number in range(NEO["num_layers"]):
+        here, block = f"transformer.h.{number}.", f"block_{number}/"
+        for own, name in (("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj")):
+            kernel = theirs[f"{here}attn.attention.{name}.weight"].T
+            found[f"{block}attention/{own}/kernel"] = kernel * (root if own == "query" else 1)
+            found[f"{block}attention/{own}/bias"] = np.zeros(width, np.float32)
+        for own, name in (
+            ("attention/output", "attn.attention.out_proj"),
+            ("intermediate", "mlp.c_fc"),
+            ("output", "mlp.c_proj"),
+        ):
+            found[f"{block}{own}/kernel"] = theirs[f"{here}{name}.weight"].T
+            found[f"{block}{own}/bias"] = theirs[f"{here}{name}.bias"]
+        for own, name in (("attention_norm", "ln_1"), ("output_norm", "ln_2")):
+            found[f"{block}{own}/gamma"] = theirs[f"{here}{name}.weight"]
+            found[f"{block}{own}/beta"] = theirs[f"{here}{name}.bias"]
+    arrays = {f"weights/{name}": value for name, value in found.items()}
+    batch = inputs(LENGTHS[1], 0)
+    counted = np.cumsum(batch["padding_mask"], axis=1) - 1
+    with torch.no_grad():
+        result = model(
+            input_ids=torch.tensor(batch["token_ids"]),
+            attention_mask=torch.tensor(batch["padding_mask"]),
+            position_ids=torch.tensor(np.maximum(counted, 0) * batch["padding_mask"]),
+            output_hidden_states=True,
+        )
+    arrays |= {key: batch[key] for key in ("token_ids", "padding_mask")}
+    arrays |= {f"hidden_{n}": state.numpy() for n, state in enumerate(result.hidden_states)}
+    arrays["logits"] = result.logits.numpy()
+    arrays["versions"] = np.array([torch.__version__.split("+")[0], hf.__version__])
+    return arrays
+
+
 def main() -> None:
     """Write every folder anew."""
+    BANDED.parent.mkdir(exist_ok=True)
+    np.savez_compressed(BANDED, **banded())
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.rmtree(GENERATION, ignore_errors=True)
     for name in CAUSAL:
