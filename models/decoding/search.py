@@ -140,15 +140,19 @@ class Beams:
         self._going = going or self._going
         full = len(self._finished) == k
         worst = self._finished[-1][0] if full else NEVER
-        best = going[0][0] / (new + 1) ** self._settings.length_penalty if going else NEVER
+        best = self._score(going[0][0], new + 1) if going else NEVER
         self.done = not going or (full and best <= worst)
         return [] if self.done else chosen
 
     def _finish(self, score: float, found: Generated, length: int) -> None:
         """Keep a finished hypothesis if it is among the best k."""
-        self._finished.append((score / length**self._settings.length_penalty, found))
+        self._finished.append((self._score(score, length), found))
         self._finished.sort(key=lambda each: -each[0])
         del self._finished[self._settings.beams :]
+
+    def _score(self, log_p: float, length: int) -> float:
+        settings = self._settings
+        return log_p / (length + settings.length_offset) ** settings.length_penalty
 
     @property
     def best(self) -> Generated:

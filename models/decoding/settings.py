@@ -15,7 +15,10 @@ class Generation:
         max_new_tokens: Most tokens after the prompt, from 1; the last may be a stop token.
         min_new_tokens: Tokens before which no stop token is chosen, from 0.
         beams: Hypotheses kept at each step; 1 for greedy search or sampling.
-        length_penalty: A finished hypothesis of n tokens scores Σ log p / n^length_penalty.
+        length_penalty: A finished hypothesis of n tokens scores
+            Σ log p / (n + length_offset)^length_penalty.
+        length_offset: Tokens added to its length: 0 as in transformers; 5 as in Wu et al. 2016,
+            arXiv 1609.08144, eq. 14, up to a factor that is the same for all.
         no_repeat_ngram: Length of token sequences that appear at most once, prompt included; 0 for
             no such limit.
         sample: Whether tokens are drawn instead of taking the likeliest; not with beams.
@@ -38,6 +41,7 @@ class Generation:
     min_new_tokens: int = 0
     beams: int = 1
     length_penalty: float = 1.0
+    length_offset: int = 0
     no_repeat_ngram: int = 0
     sample: bool = False
     temperature: float = 1.0
@@ -51,6 +55,7 @@ class Generation:
             ("max_new_tokens", 1),
             ("min_new_tokens", 0),
             ("beams", 1),
+            ("length_offset", 0),
             ("no_repeat_ngram", 0),
             ("top_k", 0),
             ("seed", 0),
