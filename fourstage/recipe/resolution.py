@@ -9,6 +9,7 @@ from typing import Any
 
 from fourstage.errors import UnknownNameError
 from fourstage.recipe import defaults, gate_rules
+from fourstage.recipe.few_shot import resolve_few_shot
 from fourstage.recipe.init_setting import resolve_start
 from fourstage.recipe.ledger import Ledger, SourceFacts
 from fourstage.recipe.messages import raise_all
@@ -82,6 +83,7 @@ class _Resolution:
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         probes = self._probes()
+        few_shot = resolve_few_shot(self.ledger, stages, start.heads if start else ())
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
@@ -107,6 +109,7 @@ class _Resolution:
             slices=slices,
             forgetting_on=forgetting_on,
             probes=probes,
+            few_shot=few_shot,
             search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,
@@ -266,7 +269,8 @@ class _Resolution:
         self, finetune: ResolvedStage | None
     ) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
         said = self.ledger.recipe.evaluate
-        needs_labels = ["metrics", "slices", *([] if said and said.probes else ["split"])]
+        scored = said is not None and (said.probes or said.few_shot)
+        needs_labels = ["metrics", "slices", *([] if scored else ["split"])]
         for key in needs_labels if said and finetune is None else ():
             if getattr(said, key) is not None:
                 self.ledger.fault(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,7 @@ class ResolvedRecipe:
         slices: Groups of rows with a score of their own.
         forgetting_on: Corpora measured after every stage.
         probes: Metric by dataset of the linear probes on the pre-trained network.
+        few_shot: By dataset, how the pre-trained network answers it from its prompt.
         search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
@@ -171,6 +172,7 @@ class ResolvedRecipe:
     probes: Mapping[str, str] = field(default_factory=dict)
     measured_by: str | None = None
     search: ResolvedSearch | None = None
+    few_shot: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -180,14 +182,17 @@ class ResolvedRecipe:
     @property
     def last_network(self) -> tuple[ResolvedStage, ...]:
         """The stages that trained the last one's network, in order; no teacher is among them."""
-        start = max((stage.index for stage in self.stages if stage.starts_network), default=0)
-        return self.stages[start:]
+        return of_last_network(self.stages)
+
+    @property
+    def pretraining(self) -> tuple[ResolvedStage, ...]:
+        """The stages of the last network before the labels, in order."""
+        return tuple(stage for stage in self.last_network if stage.kind != "finetune")
 
     @property
     def pretrained(self) -> ResolvedStage | None:
         """The last network's last stage before the labels, where there is one."""
-        before = [stage for stage in self.last_network if stage.kind != "finetune"]
-        return before[-1] if before else None
+        return self.pretraining[-1] if self.pretraining else None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -195,7 +200,7 @@ class ResolvedRecipe:
         names: list[str] = list(self.tokenizer.learn_from)
         for stage in self.stages:
             names += [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
-        names += [*self.probes, *self.forgetting_on, *self.decontaminate]
+        names += [*self.probes, *self.few_shot, *self.forgetting_on, *self.decontaminate]
         return tuple(dict.fromkeys(names))
 
     def origin(self, path: str) -> str:
@@ -209,6 +214,12 @@ class ResolvedRecipe:
     def rows(self) -> list[tuple[str, Any, str]]:
         """(path, value, origin) of every single value, in the order of the schema."""
         return [(path, value, self.origin(path)) for path, value in _leaves(as_recipe(self), "")]
+
+
+def of_last_network(stages: Sequence[ResolvedStage]) -> tuple[ResolvedStage, ...]:
+    """The stages that trained the last one's network, in order."""
+    start = max((stage.index for stage in stages if stage.starts_network), default=0)
+    return tuple(stages[start:])
 
 
 def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
@@ -245,6 +256,11 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         "slices": list(resolved.slices),
         "forgetting_on": list(resolved.forgetting_on),
         **({"probes": dict(resolved.probes)} if resolved.probes else {}),
+        **(
+            {"few_shot": {name: dict(said) for name, said in resolved.few_shot.items()}}
+            if resolved.few_shot
+            else {}
+        ),
     }
     if search := resolved.search:
         recipe["search"] = {

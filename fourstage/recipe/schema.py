@@ -456,6 +456,53 @@ class Limits(Part):
     """Gigabytes (10⁹ bytes) that the results of one run may take in the store."""
 
 
+class FewShot(Part):
+    """How the pre-trained network answers a dataset's rows from examples in its prompt."""
+
+    a_key_of = "few_shot"
+
+    answers: Literal["label", "choice", "text"] | None = None
+    """What the dataset's rows are answered by; default ``label``."""
+    metric: str | None = None
+    """Default: the first of such answers, ``accuracy`` for labels and choices."""
+    shots: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=0, le=1000)], ...],
+            Field(strict=False, min_length=1, max_length=50),
+        ]
+        | None
+    ) = None
+    """Numbers of examples, each asked for by itself; default ``[0, 1, 4, 16]``."""
+    template: str | None = None
+    """A row as text, with the fields ``{text}``, ``{text_pair}`` and, at its end, ``{answer}``."""
+    instruction: str | None = None
+    """A text before the examples; default none."""
+    separator: str | None = None
+    """Between examples; default an empty line."""
+    verbalisers: dict[str, str] | None = None
+    """Words for labels: ``{pos: great, neg: terrible}``; by default labels as they are."""
+    score: Literal["per_token", "over_neutral", "free_form"] | None = None
+    """What decides: the mean log probability of an answer's tokens; P(answer | prompt) /
+    P(answer | `neutral`); or the text that beam search writes, the default for texts."""
+    neutral: str | None = None
+    """The prompt that says nothing, of ``over_neutral``; default ``Answer:`` and a blank."""
+    balanced: bool | None = None
+    """Whether examples are drawn from the labels in turn; by default any row is as likely."""
+    rows: Count | None = None
+    """Most rows that are asked, drawn by the seed; by default all."""
+    too_long: Literal["refuse", "fewer"] | None = None
+    """A prompt that is too long: refused, or with the examples that fit; default ``refuse``."""
+    beams: Count | None = None
+    """Of ``free_form``; default 4."""
+    length_penalty: Annotated[float, Field(ge=0)] | None = None
+    """Of ``free_form``: exponent of (5 + length); default 0.6."""
+    answer_length: Count | None = None
+    """Of ``free_form``: most tokens of an answer; default 32."""
+    overlap_words: Count | None = None
+    """Consecutive words in common with the pre-training text that make a row count as seen before;
+    default 13."""
+
+
 class Evaluate(Part):
     """What is measured on the last stage and along the way."""
 
@@ -471,6 +518,8 @@ class Evaluate(Part):
     probes: Annotated[dict[str, str], Field(min_length=1)] | None = None
     """Datasets on which a linear probe measures what the network knows after pre-training, each
     with its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
+    few_shot: Annotated[dict[str, FewShot], Field(min_length=1)] | None = None
+    """Datasets whose rows the network answers after pre-training, from examples in its prompt."""
 
 
 class Search(Part):
@@ -599,6 +648,7 @@ class Recipe(Part):
         names += (self.tokenizer and self.tokenizer.learn_from) or ()
         names += (self.evaluate and self.evaluate.forgetting_on) or ()
         names += (self.evaluate and self.evaluate.probes) or ()
+        names += (self.evaluate and self.evaluate.few_shot) or ()
         for stage in self.stages:
             names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
         return tuple(dict.fromkeys(names))

@@ -13,6 +13,7 @@ from typing import Any
 STEPS = 20
 SEQUENCE_LENGTH = 64
 TARGET_LENGTH = 32
+SHOT_ROWS = 20
 BATCH_SIZE = 8
 VOCABULARY_SIZE = 2000
 GENERAL = "smoke_general"
@@ -63,6 +64,12 @@ def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
         # All non-embedded datasets map to the same one; the metric of the first counts.
         embedded = {n if n in EMBEDDED else LABELS: m for n, m in reversed(probes.items())}
         small["evaluate"]["probes"] = embedded
+    if asked := small.get("evaluate", {}).get("few_shot"):
+        # As with probes, of several datasets with such answers the settings of the first count.
+        embedded = {
+            _asked_rows(name, said): _asked(name, said) for name, said in reversed(asked.items())
+        }
+        small["evaluate"]["few_shot"] = embedded
     if "search" in small:
         small["search"] = _search(small["search"])
     if "promote" in small:
@@ -70,6 +77,24 @@ def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
         small["promote"]["require"] = {}
         for rule in ("require_slices", "approve"):
             small["promote"].pop(rule, None)
+    return small
+
+
+def _asked_rows(name: str, said: dict[str, Any]) -> str:
+    """Embedded rows with the same kind of answers."""
+    return name if name in EMBEDDED else ROWS[said.get("answers", "label")]
+
+
+def _asked(name: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Settings for a few rows and examples, as many as fit in short prompts."""
+    small = {**said, "shots": said.get("shots", [0, 1])[:2], "too_long": "fewer"}
+    small["rows"] = min(said.get("rows", SHOT_ROWS), SHOT_ROWS)
+    if "answer_length" in said:
+        small["answer_length"] = min(said["answer_length"], TARGET_LENGTH)
+    if name not in EMBEDDED:  # embedded rows have other labels, and one text
+        small.pop("verbalisers", None)
+        if "text_pair" in said.get("template", ""):
+            small.pop("template")
     return small
 
 

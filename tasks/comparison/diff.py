@@ -25,8 +25,14 @@ from tasks.tracking.tags import KIND
 
 SECTIONS = ("settings", "data", "code", "scores")
 TEXTS = ("corpus", "dataset")
-OWN = ("stage ", "tokenizer", "evaluation", "probe ")  # steps with settings of the recipe
-DECIDING = ("contract", "tokenizer", "tokens", "rows", "stage", "evaluation", "probe")
+OWN = (
+    "stage ",
+    "tokenizer",
+    "evaluation",
+    "probe ",
+    "few_shot ",
+)  # steps with settings of the recipe
+DECIDING = ("contract", "tokenizer", "tokens", "rows", "stage", "evaluation", "probe", "few_shot")
 COUNTS = ("read", "kept", "quarantined", "removed")
 VERSION = re.compile(r"models:/.+|[^/@]+@[^/@]+|[^/@]+/[1-9]\d*")
 RUN = re.compile(r"[0-9a-f]{32}")

@@ -20,6 +20,7 @@ from tasks.store.step_names import (
     contract_step,
     corpus_step,
     dataset_step,
+    few_shot_step,
     measurement_step,
     probe_step,
     stage_step,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from data_contracts.suite import Suite
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
+OBJECTIVE = "causal_lm"  # by which a network answers in context
 HELDOUT_SHARE = 0.02  # share of a corpus's documents for held-out loss
 
 
@@ -121,6 +123,8 @@ class Layout:
         if self.recipe.pretrained is not None:
             for name in self.recipe.probes:
                 self._probe(self.recipe.pretrained, name)
+            for name in self.recipe.few_shot:
+                self._few_shot(self.recipe.pretrained, name)
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps
@@ -145,11 +149,16 @@ class Layout:
         if finetune is not None and trained_on:
             overlap = finetune.overlap
         else:
-            overlap = "drop_from_train" if name in self.recipe.probes else "report"
+            scored = name in self.recipe.probes or name in self.recipe.few_shot
+            overlap = "drop_from_train" if scored else "report"
         settings = {**self._source(name), "overlap": overlap}
         self._add(dataset_step(name), "dataset", settings, **self._reading(name))
         allowed = overlap == "report"
-        classes = name in self.recipe.probes or (trained_on and self._kind_of_answer() == "label")
+        classes = (
+            name in self.recipe.probes
+            or self.recipe.few_shot.get(name, {}).get("answers") == "label"
+            or (trained_on and self._kind_of_answer() == "label")
+        )
         self._contract(name, dataset_step(name), classes, overlap_free=0.0 if allowed else 1.0)
 
     def _corpus(self, name: str, datasets: Sequence[str]) -> None:
@@ -409,6 +418,40 @@ class Layout:
             parts=self._parts(stage),
             given={"folders": self.folders},
         )
+
+    def _few_shot(self, stage: ResolvedStage, name: str) -> None:
+        """Add the answers of the pre-trained network to a dataset's rows, from its prompt."""
+        read = {n: None for each in self.recipe.pretraining for n in each.corpora}
+        inputs = {
+            "stage": stage_step(stage.name),
+            "tokenizer": "tokenizer",
+            "dataset": dataset_step(name),
+            "contract": contract_step(name),
+        }
+        for text in read:
+            inputs |= {f"text {text}": self._data(text), f"contract of {text}": contract_step(text)}
+        self._add(
+            few_shot_step(name),
+            "few_shot",
+            {
+                **self.recipe.few_shot[name],
+                "split": self.recipe.evaluation_split,
+                "seed": stage.seed,
+                "markings": list(self.sources[name].markings),
+                # Nobody here knows what a network from elsewhere has read.
+                "from_elsewhere": any(each.init for each in self.recipe.pretraining),
+                **arithmetic("float32"),
+            },
+            inputs,
+            parts=(*self._parts(stage, [OBJECTIVE]), self._answers_named(name)),
+            given={"folders": self.folders},
+        )
+
+    def _answers_named(self, name: str) -> Path:
+        """File of the kind of answer of a dataset that is asked in context."""
+        from models.catalogue import file_of
+
+        return file_of("answers", self.recipe.few_shot[name]["answers"], self.folders)
 
     def _baseline(self, name: str) -> str:
         """Add the baselines of a dataset. The only recipe setting they need is the metric."""

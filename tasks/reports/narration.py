@@ -15,6 +15,7 @@ from fourstage.terminal import at_terminal, columns, say, terminal
 from fourstage.text_width import padded, width, wrapped
 from models.evaluation.rivals import names
 from tasks.reports.cards import left_out
+from tasks.reports.few_shot_table import asked, curve, seen_before
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
 from tasks.store.ancestry import made_as
@@ -36,6 +37,7 @@ DOING = {
     "package": "packing the model",
     "evaluation": "predicting the test rows",
     "probe": "fitting a linear probe",
+    "few_shot": "answering from prompts",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -147,6 +149,9 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             f" [bold]{value:.4f}[/]  ({cheap} {probe['baseline'][metric]:.4f},"
             f" {majority} {probe['majority'][metric]:.4f})"
         )
+    for dataset, facts in summary["few_shot"].items():
+        console.print(f"\n{asked(dataset, facts)}: {curve(facts)}", highlight=False, markup=False)
+        console.print(seen_before(facts), highlight=False, markup=False, style="dim")
     gate, model = summary["gate"], summary["model"]
     if gate and model:
         version = f"{model['name']} version {model['version']}"
@@ -231,6 +236,8 @@ def _result(artifact: Artifact) -> str:
         case "probe":
             ((metric, score),) = facts["metrics"].items()
             return f"{metric} {score:.4f} ({names('label')[0]} {facts['baseline'][metric]:.4f})"
+        case "few_shot":
+            return f"{facts['metric']} {curve(facts)}"
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

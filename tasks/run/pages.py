@@ -9,6 +9,7 @@ from fourstage.terminal import say
 from models.evaluation.rivals import names
 from tasks.registry.gate import baseline_ahead
 from tasks.reports.cards import contract_card, left_out
+from tasks.reports.few_shot_table import few_shot_card
 from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
 from tasks.run.recipe_run import RecipeRun, as_yaml
@@ -100,3 +101,11 @@ def show_probes(run: RecipeRun) -> None:
     head = ("dataset", "rows", "metric", "linear probe", *names("label"))
     about = "What the network knows after pre-training"
     run.post("probes", f"## {about}\n\n{markdown_table(head, rows)}", about)
+
+
+def show_few_shot(run: RecipeRun) -> None:
+    """Post the scores of the pre-trained network's answers from its prompt."""
+    steps = run.plan.of_kind("few_shot")
+    cards = [few_shot_card(subject_of(s.name), run.made[s.name].facts) for s in steps]
+    about = "What the network answers from examples in its prompt"
+    run.post("few-shot", "\n\n".join([f"## {about}", *cards]), about)

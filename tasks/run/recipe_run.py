@@ -29,6 +29,7 @@ from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe
 from tasks.reports.narration import doing, tell_step
 from tasks.run.contract_trend import record_contract
+from tasks.steps.ask_in_context import ask_in_context
 from tasks.steps.durable import perform
 from tasks.steps.evaluate_model import evaluate_model
 from tasks.steps.fit_baseline import fit_baseline
@@ -63,6 +64,7 @@ TASKS: Mapping[str, Task] = {
     "measurement": measure_stage,
     "evaluation": evaluate_model,
     "probe": probe_network,
+    "few_shot": ask_in_context,
     "package": package_model,
 }
 

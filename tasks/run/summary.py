@@ -56,11 +56,8 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "slices": facts.get("slices", {}),
         "forgetting": facts.get("forgetting", {}),
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
-        "probes": {
-            subject_of(name): dict(artifact.facts)
-            for name, artifact in run.made.items()
-            if artifact.kind == "probe"
-        },
+        "probes": _facts_of(run, "probe"),
+        "few_shot": _facts_of(run, "few_shot"),
         "contracts": {
             name: artifact.facts["verdict"]
             for name, artifact in run.made.items()
@@ -71,6 +68,15 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "model": run.told.get("model"),
         "notes": [] if run.plan.smoke else _of_pretraining(run, stages),
         "lifecycle_run": run.lifecycle_run,
+    }
+
+
+def _facts_of(run: RecipeRun, kind: str) -> dict[str, dict[str, Any]]:
+    """Facts of each artifact of a kind, by its subject."""
+    return {
+        subject_of(name): dict(artifact.facts)
+        for name, artifact in run.made.items()
+        if artifact.kind == kind
     }
 
 

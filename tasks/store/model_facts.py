@@ -24,6 +24,7 @@ class ModelFacts:
         measurements: Measurement of each stage, by the stage's key.
         evaluation: Its evaluation; None if there are no labels.
         probes: Linear probes of the network on each dataset, before fine-tuning.
+        few_shot: The network's answers to each dataset from its prompt, before fine-tuning.
     """
 
     ancestry: Ancestry
@@ -31,6 +32,7 @@ class ModelFacts:
     measurements: Mapping[str, Manifest]
     evaluation: Manifest | None
     probes: tuple[Manifest, ...] = ()
+    few_shot: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:
@@ -43,7 +45,7 @@ class ModelFacts:
         return self.dataset_of(self.evaluation) if self.evaluation else None
 
     def dataset_of(self, scores: Manifest) -> Manifest | None:
-        """The dataset of an evaluation or a probe."""
+        """The dataset of an evaluation, a probe or answers from a prompt."""
         return self._input(scores, "dataset")
 
     @property
@@ -116,5 +118,5 @@ def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")
     evaluation = evaluations[-1] if evaluations else None
-    probes = tuple(ancestry.of_kind("probe"))
-    return ModelFacts(ancestry, tuple(stages), measurements, evaluation, probes)
+    before = (tuple(ancestry.of_kind(kind)) for kind in ("probe", "few_shot"))
+    return ModelFacts(ancestry, tuple(stages), measurements, evaluation, *before)

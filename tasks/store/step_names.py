@@ -48,6 +48,11 @@ def probe_step(source: str) -> str:
     return f"probe {source}"
 
 
+def few_shot_step(source: str) -> str:
+    """A dataset's rows answered by the pre-trained network from its prompt."""
+    return f"few_shot {source}"
+
+
 def fold_step(step: str, number: int, folds: int) -> str:
     """Tokenised rows whose dev rows are one of several parts of the training rows."""
     return f"{step} fold {number} of {folds}"

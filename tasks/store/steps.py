@@ -39,6 +39,7 @@ VERSIONS = {
     "measurement": (*TENSOR, "scikit-learn"),
     "evaluation": (*TENSOR, "scikit-learn"),
     "probe": (*TENSOR, "scikit-learn"),
+    "few_shot": (*TENSOR, "pyarrow"),
     "package": TENSOR,
 }
 LOADING = "models.saved_tokenizer"  # loads a step's input tokenizer
@@ -85,6 +86,16 @@ CODE = {
         "tasks.steps.probe_network",
         "tasks.steps.answers",
         "models.evaluation.probe",
+        LOADING,
+    ),
+    "few_shot": (
+        "tasks.steps.ask_in_context",
+        "tasks.steps.answers",
+        "tasks.store.kept",
+        "tasks.store.predictions",
+        "models.evaluation.few_shot.protocol",
+        "models.evaluation.resampling",
+        "corpora.contamination",
         LOADING,
     ),
     "package": ("tasks.steps.package_model", "models.interchange.saved_model"),

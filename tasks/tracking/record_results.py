@@ -73,20 +73,33 @@ def record_results(
         client.log_inputs(run_id, datasets=[dataset_input(facts.dataset, "evaluation")])
         if facts.scores["baseline"] and facts.scores["answers"] == "label":
             _log_pictures(tracking, run_id, made["evaluation"])
+    _log_curves(tracking, run_id, facts)
     return facts
 
 
 def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
     """Facts of the last measured stage, with its evaluation if there is one."""
     measured = [artifact for artifact in made.values() if artifact.kind == "measurement"]
-    probes = [artifact for artifact in made.values() if artifact.kind == "probe"]
+    before = [artifact for artifact in made.values() if artifact.kind in ("probe", "few_shot")]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]
     if not last:
         return None
     whole = gather(store().root, last[0])
-    for artifact in [*measured, *probes]:
+    for artifact in [*measured, *before]:
         whole = join(whole, gather(store().root, artifact))
     return facts_of(whole)
+
+
+def _log_curves(tracking: Tracking, run_id: str, facts: ModelFacts) -> None:
+    """Scores over the number of examples, a picture for each dataset."""
+    from tasks.reports.few_shot_table import few_shot_plot
+
+    with tempfile.TemporaryDirectory() as temporary:
+        for asked in facts.few_shot:
+            name = f"{asked.name.replace(' ', '_')}.png"
+            (Path(temporary) / name).write_bytes(few_shot_plot(asked.facts))
+        if facts.few_shot:
+            tracking.client.log_artifacts(run_id, temporary, PLACE)
 
 
 def _log_pictures(tracking: Tracking, run_id: str, evaluation: Artifact) -> None:

@@ -2,7 +2,8 @@
 
 A score of the evaluation has its plain name (``accuracy``), for searching and sorting. Related
 scores have a prefix (``baseline/accuracy``). A figure measured after every stage is one metric with
-a step per stage (``heldout_loss/CORPUS``); step 0 is the unigram loss.
+a step per stage (``heldout_loss/CORPUS``); step 0 is the unigram loss. Scores of answers from a
+prompt (``few_shot/DATASET/METRIC``) have a step per number of examples.
 """
 
 from __future__ import annotations
@@ -91,12 +92,33 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
         for place, table in (("probe", "metrics"), ("baseline", "baseline")):
             for metric, value in probe.facts[table].items():
                 yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
+    yield from _few_shot(facts)
     for corpus, rise in found.get("forgetting", {}).items():
         yield Figure(f"forgetting/{corpus}", rise)
     for percentile, milliseconds in found.get("latency_ms", {}).items():
         yield Figure(f"latency_ms/{percentile}", milliseconds)
     if (size := found.get("size_mb")) is not None:
         yield Figure("size_mb", size)
+
+
+def _few_shot(facts: ModelFacts) -> Iterator[Figure]:
+    """Scores of answers from a prompt; the step is the number of examples."""
+    for asked in facts.few_shot:
+        place, text = f"few_shot/{subject_of(asked.name)}", facts.dataset_of(asked)
+        metric = asked.facts["metric"]
+        for point in asked.facts["curve"]:
+            for name, value in (
+                (metric, point["score"]),
+                (f"{metric}_low", point["low"]),
+                (f"{metric}_high", point["high"]),
+                (f"clean/{metric}", point["clean"]),
+                ("examples", point["examples"]),
+            ):
+                if value is not None:
+                    yield Figure(f"{place}/{name}", value, point["shots"], text)
+        for name in ("chance", "majority", "seen_before"):
+            if (value := asked.facts[name]) is not None:
+                yield Figure(f"{place}/{name}", value, text=text)
 
 
 @answered

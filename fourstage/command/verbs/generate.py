@@ -17,6 +17,7 @@ _SETTINGS = {
     "min_new_tokens": "tokens before which no text ends",
     "beams": "hypotheses kept at each step",
     "length_penalty": "power of its length by which a hypothesis' score is divided",
+    "length_offset": "tokens added to that length; 5 as in GNMT",
     "no_repeat_ngram": "length of token sequences that appear at most once; 0 for no limit",
     "sample": "draw tokens instead of taking the likeliest",
     "temperature": "logits are divided by it before drawing",

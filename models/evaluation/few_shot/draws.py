@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fourstage.errors import ContractViolation
 from models.inputs.randomness import generator
 
 
@@ -28,11 +29,12 @@ def drawn(
         Places in the pool.
 
     Raises:
-        ValueError: The pool has fewer rows.
+        ContractViolation: The pool has fewer rows.
     """
     if count > len(labels):
-        raise ValueError(
-            f"expected at most {len(labels):,} examples, the rows there are, got {count:,}"
+        raise ContractViolation(
+            f"expected at most {len(labels):,} examples, the training rows with another text than"
+            f" the rows that are asked, got {count:,}; lower `shots`"
         )
     order = generator(seed, "few-shot examples", row).permutation(len(labels))
     if not balanced:

@@ -106,8 +106,7 @@ class Asker:
             k: Examples in each prompt.
 
         Raises:
-            ValueError: The pool has fewer rows.
-            ContractViolation: A prompt is too long.
+            ContractViolation: The pool has fewer rows, or a prompt is too long.
         """
         protocol = self._protocol
         labels = [row.label for row in pool]

@@ -167,9 +167,38 @@ FROZEN = {
     "head": {"sequence_classification": {"class_weights": "balanced"}},
     "feature_based": {"hidden_dim": 64, "num_layers": 2, "dropout": 0.2},
 }
+ASKED = {"answers": "label", "metric": "accuracy", "shots": [0, 4], "rows": 50}
+LOOKS = {
+    "template": "{text} is {answer}",
+    "instruction": "What is it?",
+    "separator": " ",
+    "verbalisers": {"pos": "good"},
+    "balanced": True,
+    "too_long": "fewer",
+    "overlap_words": 8,
+}
+IN_CONTEXT = {
+    **UNLABELLED,
+    "family": "gpt2",
+    "stages": [{**PLAIN, "objectives": {"causal_lm": {"across_documents": False}}}],
+}
 READ = {
     "whole": WHOLE,
     "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
+    "answers from a prompt": {
+        **IN_CONTEXT,
+        "evaluate": {
+            "few_shot": {
+                "rows": {**ASKED, **LOOKS, "score": "over_neutral", "neutral": "It is "},
+                "more": {
+                    "score": "free_form",
+                    "beams": 2,
+                    "length_penalty": 1.0,
+                    "answer_length": 8,
+                },
+            }
+        },
+    },
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -204,6 +233,7 @@ TEXTS = (
     *("other", "more", "zzz", "roberta", "mini", "second", "papers/roberta"),
     *("cosine", "linear", "bfloat16", "float32", "continue", "never", "report", "error"),
     *("macro_f1", "heldout", "dev", "test", "byte_bpe", "domain", "task"),
+    "choice",
 )
 READ_ALL_THE_SAME = {
     "decontaminate": "read with all sources that a recipe names, by the recipe itself",
@@ -320,7 +350,13 @@ def stage_with(stage: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, A
     return {**UNLABELLED, "stages": [{**stage, **said}]}
 
 
-NAMES = {"require": 1, "require_slices": 2, "probes": 1}  # levels of names below a key
+NAMES = {
+    "require": 1,
+    "require_slices": 2,
+    "probes": 1,
+    "few_shot": 1,
+    "verbalisers": 1,
+}  # levels of names below a key
 
 
 def keys_of(path: tuple[Any, ...]) -> tuple[str, ...]:

@@ -299,17 +299,27 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
         general={"objectives": {"masked_lm": {}, "next_sentence": {}}, "budget": {"steps": 2}}
     )
     evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
-    path = project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate))
-    done = subprocess.run(
-        [sys.executable, "-c", CALLS, str(path)],
-        cwd=project.folder,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "FOURSTAGE_HOME": str(tmp_path / "home")},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    asks = {**general, "objectives": {"causal_lm": {}}}
+    shots = {"rows": {"shots": [0, 1], "too_long": "fewer"}}
+    paths = [
+        project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate)),
+        project.recipe(recipe("asks", family="gpt2", stages=[asks], evaluate={"few_shot": shots})),
+    ]
+    told = [each for path in paths for each in calls(project, path, tmp_path / "home")]
     assert {kind for kind, *_ in told} == set(steps.CODE)
     for _, name, ran, lost in told:
         assert ran >= 5, name
         assert [item for item in lost if not item.startswith(DECIDES_NOTHING)] == [], name
+
+
+def calls(project: Project, path: Path, home: Path) -> list[list]:
+    """[kind, name, functions that were called, those that the digest leaves out] of each step."""
+    done = subprocess.run(
+        [sys.executable, "-c", CALLS, str(path)],
+        cwd=project.folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "FOURSTAGE_HOME": str(home)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
