@@ -303,7 +303,9 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
     shots = {"rows": {"shots": [0, 1], "too_long": "fewer"}}
     paths = [
         project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate)),
-        project.recipe(recipe("asks", family="gpt2", stages=[asks], evaluate={"few_shot": shots})),
+        project.recipe(
+            recipe("asks", family="gpt2", stages=[asks], evaluate={"few_shot": shots}, promote=None)
+        ),
     ]
     told = [each for path in paths for each in calls(project, path, tmp_path / "home")]
     assert {kind for kind, *_ in told} == set(steps.CODE)
