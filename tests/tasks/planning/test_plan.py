@@ -152,6 +152,28 @@ def test_a_probe_changes_no_other_step(project: Project, probed: Plan):
             assert key(plain, name, {}) == key(probed, name, {})
 
 
+def test_rows_are_asked_of_the_network_before_it_sees_labels(project: Project):
+    project.dataset("asked", train=map(row, range(500, 540)), test=map(row, range(540, 560)))
+    causal = {"objectives": {"causal_lm": {}}}
+    few_shot = {"asked": {"shots": [0, 2], "template": "{text} is {answer}"}}
+    changes = {"family": "gpt2", "stages": stages(general=causal)}
+    evaluate = {"metrics": ["accuracy"], "few_shot": few_shot}
+    planned = plan_recipe(str(project.recipe(recipe("asks", evaluate=evaluate, **changes))))
+    (step,) = planned.of_kind("few_shot")
+    assert (step.name, step.inputs["stage"]) == ("few_shot asked", "stage task")
+    read = {name for role, name in step.inputs.items() if role.startswith("text ")}
+    assert read == {"corpus notes", "corpus letters", "dataset rows"}
+    assert step.inputs["contract of rows"] == "contract rows"
+    assert (step.settings["seed"], step.settings["from_elsewhere"]) == (17, False)
+    assert planned.steps["dataset asked"].settings["overlap"] == "drop_from_train"
+    assert planned.steps["contract asked"].settings["classes"]
+    assert "dataset asked" in planned.steps["corpus notes"].inputs.values()
+    del evaluate["few_shot"]
+    plain = plan_recipe(str(project.recipe(recipe("asks", evaluate=evaluate, **changes))))
+    for name in set(plain.steps) - {"corpus notes", "corpus letters"}:
+        assert key(plain, name, {}) == key(planned, name, {})
+
+
 def test_without_pretraining_there_is_nothing_to_probe(project: Project):
     evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
     said = recipe("unread", stages=stages(finetune={"sequence_length": 32})[3:], evaluate=evaluate)
