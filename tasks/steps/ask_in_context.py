@@ -42,13 +42,13 @@ def ask_in_context(step: Bound, folder: Path) -> Findings:
     settings, folders = step.step.settings, step.step.given["folders"]
     kept = [row for row in kept_rows(step.inputs["dataset"], step.inputs["contract"]) if row.label]
     split = [row for row in kept if row.split == settings["split"]]
-    texts = {row.text for row in split}
-    pool = [row for row in kept if row.split == "train" and row.text not in texts]
+    texts = {row.whole for row in split}
+    pool = [row for row in kept if row.split == "train" and row.whole not in texts]
     numbers = _asked(len(split), settings["rows"] if "rows" in settings else None, settings["seed"])
     rows = [split[number] for number in numbers]
     answers: Answers = find("answers", settings["answers"], folders)()
     with located(f"evaluate.few_shot.{subject_of(step.step.name)}"):
-        wording = _wording(settings, answers, pool)
+        wording = _wording(settings, answers, kept)
         found = _ask(step, wording, rows, numbers, pool)
     seen = _seen_before(step, rows)
     true = np.array([row.label for row in rows], object)
@@ -98,11 +98,11 @@ def _asked(count: int, most: int | None, seed: int) -> list[int]:
     return sorted(drawn.tolist())
 
 
-def _wording(settings: Any, answers: Answers, pool: Sequence[PreparedRow]) -> Wording:
+def _wording(settings: Any, answers: Answers, rows: Sequence[PreparedRow]) -> Wording:
     from fourstage.errors import RecipeError
     from models.evaluation.few_shot.wording import Wording
 
-    names = answers.names(row.label for row in pool) if settings["answers"] == "label" else ()
+    names = answers.names(row.label for row in rows) if settings["answers"] == "label" else ()
     try:
         return Wording(settings["answers"], names, settings.get("verbalisers", {}))
     except ValueError as error:

@@ -96,6 +96,40 @@ def test_random_weights_answer_no_better_for_any_examples():
     assert max(found) < 0.6
 
 
+def in_numpy(made: Any, pairs: list[tuple[str, str]]) -> list[np.ndarray]:
+    """Log probabilities of the tokens of answers after prompts, all read at once."""
+    encoded = [[TOKENIZER.encode([text])[0] for text in pair] for pair in pairs]
+    ids = np.zeros((len(pairs), 1 + max(len(a) + len(b) for a, b in encoded)), np.int32)
+    for row, (before, answer) in zip(ids, encoded, strict=True):
+        row[: 1 + len(before) + len(answer)] = [TOKENIZER.cls_id, *before, *answer]
+    given = {"token_ids": ids, "padding_mask": (ids > 0).astype(np.int32)}
+    hidden = keras.ops.convert_to_numpy(made(given)["sequence_output"]).astype(np.float64)
+    logits = hidden @ keras.ops.convert_to_numpy(made.token_embedding.embeddings).T
+    p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+    return [
+        np.log([p[row, len(before) + n, token] for n, token in enumerate(answer)])
+        for row, (before, answer) in enumerate(encoded)
+    ]
+
+
+def test_the_choice_is_that_of_the_equations_in_numpy():
+    made = network("gpt3", seed=3, vocabulary_size=SIZE)
+    labels, words = [row.label for row in POOL], list(WORDS.values())
+    prompts = []
+    for number, row in enumerate(ASKED):
+        shown = [f"{POOL[p].text} {WORDS[POOL[p].label]}" for p in drawn(4, number, 3, labels)]
+        prompts.append(SEPARATOR.join([*shown, row.text]))
+    found = in_numpy(made, [*product(prompts, words), *product(["50"], words)])
+    means = np.array([log_p.mean() for log_p in found]).reshape(-1, 4)
+    sums = np.array([log_p.sum() for log_p in found]).reshape(-1, 4)
+    best = {"per_token": means[:-1], "over_neutral": sums[:-1] - sums[-1]}
+    for score, of in best.items():
+        expected = [LABELS[number] for number in of.argmax(1)]
+        said = asker(made, score=score).answers(ASKED, range(len(ASKED)), POOL, 3).said
+        assert said == expected
+        assert len(set(expected)) > 1
+
+
 def test_choices_and_texts_are_asked_alike():
     made = rigged(SIZE, LENGTH)
     choices = ("30", "31", "32", "33 34")
