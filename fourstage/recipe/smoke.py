@@ -66,9 +66,9 @@ def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
         small["evaluate"]["probes"] = embedded
     if asked := small.get("evaluate", {}).get("few_shot"):
         # As with probes, of several datasets with such answers the settings of the first count.
-        embedded = {
-            _asked_rows(name, said): _asked(name, said) for name, said in reversed(asked.items())
-        }
+        embedded = {}
+        for name, said in asked.items():
+            embedded.setdefault(_asked_rows(name, said), _asked(name, said))
         small["evaluate"]["few_shot"] = embedded
     if "search" in small:
         small["search"] = _search(small["search"])

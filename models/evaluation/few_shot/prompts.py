@@ -98,7 +98,7 @@ def tokenised(
         answers = tuple(ids[shared:] for ids in whole)
         if not all(answers):
             raise ContractViolation(
-                f"row {number}: expected a token or more in each answer, got none in answer"
+                f"prompt {number}: expected a token or more in each answer, got none in answer"
                 f" {[bool(ids) for ids in answers].index(False)} of {len(answers)}; give it other"
                 " words"
             )

@@ -130,7 +130,7 @@ def test_a_smoke_run_asks_few_embedded_rows_of_the_same_kind():
         "evaluate.few_shot.codah={answers: choice, rows: 7}",
     ]
     small = resolve(load_recipe("papers/gpt3-few-shot", said, smoke=True))
-    assert list(small.few_shot) == ["smoke_choice", "smoke_labels"]
+    assert list(small.few_shot) == ["smoke_labels", "smoke_choice"]
     labels, choices = small.few_shot["smoke_labels"], small.few_shot["smoke_choice"]
     assert (labels["shots"], labels["rows"], labels["too_long"]) == ([0, 1], 20, "fewer")
     assert labels["template"] == "{text}\nLibrary: {answer}"

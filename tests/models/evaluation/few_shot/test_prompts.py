@@ -109,7 +109,9 @@ def test_a_text_to_be_written_has_no_blank_before_it(tokenizer):
 
 
 def test_an_answer_without_a_token_is_refused(tokenizer):
-    with pytest.raises(ContractViolation, match="row 0: expected a token or more in each answer"):
+    with pytest.raises(
+        ContractViolation, match="prompt 0: expected a token or more in each answer"
+    ):
         tokenised(tokenizer, [("Library:", [" plt", ""])], [0])
 
 
