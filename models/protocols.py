@@ -26,6 +26,7 @@ class Capability(StrEnum):
     MEMORY = "memory"
     REGIONS = "regions"
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
+    MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)
     POOLED_OUTPUT = "pooled_output"  # one vector per row
     TOKEN_LOGITS = "token_logits"  # an objective's predictions over the vocabulary
 
