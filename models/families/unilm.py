@@ -55,6 +55,8 @@ class _Config(TransformerConfig):
 class Unilm(TextTransformer):
     """The network of Dong et al. with its pooler; heads bring their own variables.
 
+    Positions count real tokens, so padding may stand anywhere.
+
     Shape:
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), modes? (B,)} →
         {sequence_output (B, T, D) float32, pooled_output (B, D) float32}
@@ -67,6 +69,10 @@ class Unilm(TextTransformer):
     config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooled = True
+
+    def position_ids(self, features: Mapping[str, Any]) -> Any:
+        """Number of real tokens before each one; 0 for padding."""
+        return positions_of_tokens(features.get(keys.PADDING_MASK))
 
     def attention_bias(self, features: Mapping[str, Any]) -> Any:
         """Hides what a row's mode hides, and padding, (B, 1, 1 or T, T)."""

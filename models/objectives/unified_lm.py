@@ -154,7 +154,9 @@ class UnifiedLM:
             entries[name] = pairs[name]
         entries["mode"] = self._modes(pairs["relation"] == Relation.RANDOM, rng)
         alone = np.isin(entries["mode"], ONE_WAY)
-        lengths = np.where(alone, self._ends(pairs) - pairs["first"]["start"] + 2, lengths_of(pairs))
+        lengths = np.where(
+            alone, self._ends(pairs) - pairs["first"]["start"] + 2, lengths_of(pairs)
+        )
         shares = np.bincount(entries["mode"], minlength=len(Mode)) / len(entries)
         details = {f"{mode.name.lower()}_rows": float(shares[mode]) for mode in Mode}
         padding = 1.0 - float(lengths.mean()) / length
