@@ -107,7 +107,9 @@ def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
     for key in sorted(batch):
         name = key.removesuffix("_labels")
         weights = batch.get(f"{name}_weights")
-        if key != name and name not in (*_SLOTS, _WRITTEN) and weights is not None:
+        if weights is None or weights.ndim == 1:  # none, or of whole rows
+            continue
+        if key != name and name not in (*_SLOTS, _WRITTEN):
             yield name, {int(i): int(batch[key][row, i]) for i in np.flatnonzero(weights[row])}
 
 

@@ -36,10 +36,10 @@ def as_unilm(bert: PretrainedNetwork) -> PretrainedNetwork:
         )
     network = dict(bert.network)
     if given != rows and SEGMENTS in network:
-        # Row of the mode's table: segment, so that {0: 0, 1: 1, 2: 0, 3: 0, 4: 0, 5: 1}.
-        source = {
-            row: segment for pair in SEGMENT_ROWS for segment, row in reversed([*enumerate(pair)])
-        }
+        source: dict[int, int] = {}
+        for pair in SEGMENT_ROWS:
+            for segment, row in enumerate(pair):
+                source.setdefault(row, segment)
         network[SEGMENTS] = network[SEGMENTS][[source[row] for row in range(rows)]]
     heads = dict(bert.heads)
     if {"masked_lm", "next_sentence"} <= heads.keys():

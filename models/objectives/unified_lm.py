@@ -38,7 +38,7 @@ from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 ops: Any = keras.ops
 
 NEEDS = ("modes", "segments", "pooled_output")
-PROVIDES = ("token_logits",)
+PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 # As masked_lm is measured; held-out text may be a single document, which has no pairs to tell.

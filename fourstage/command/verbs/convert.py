@@ -75,6 +75,8 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
     address = source.startswith(("hf:", "folder:"))
     folder = published_folder(source) if address else Path(source)
     notes: tuple[str, ...] = ()
+    if unilm and (not folder.is_dir() or is_stage(folder)):
+        raise RecipeError(f"--as-unilm: expected a Hugging Face folder of a BERT, got {source}")
     if folder.is_dir() and is_stage(folder):
         found = read_stage(folder, _tokenizer_in_store(folder))
         notes = write_checkpoint(found, target)
