@@ -100,6 +100,11 @@ def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = ""
     return found
 
 
+def provided(family: str, folders: Sequence[Path] = ()) -> frozenset[str]:
+    """Names of the capabilities that a family provides. Does not import Keras."""
+    return frozenset(literals("families", family, folders).get("PROVIDES", ()))
+
+
 def answers_of(head: str, folders: Sequence[Path] = ()) -> Answers:
     """A head's kind of answer, with its metrics. Does not import Keras."""
     return find("answers", answers_name(head, folders), folders)()

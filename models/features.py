@@ -11,6 +11,7 @@ Masks are 1 at positions that are kept.
 TOKEN_IDS = "token_ids"  # (B, T) int32
 SEGMENT_IDS = "segment_ids"  # (B, T) int32
 TASK_IDS = "task_ids"  # (B,) int32, pre-training task of each row (ERNIE 2.0)
+MODES = "modes"  # (B,) int32, which tokens of each row see which (`models.modes.Mode`)
 PADDING_MASK = "padding_mask"  # (B, T) int32, 1 = token, 0 = padding
 READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read; summary first
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict

@@ -26,6 +26,7 @@ class Capability(StrEnum):
     MEMORY = "memory"
     REGIONS = "regions"
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
+    MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)
     POOLED_OUTPUT = "pooled_output"  # one vector per row
     TOKEN_LOGITS = "token_logits"  # an objective's predictions over the vocabulary
 
@@ -148,6 +149,7 @@ class Context:
         folders: Project folders, searched before the built-in parts.
         marks: Token ids of each marker string in the rows' texts, such as ``<<`` before an entity.
             A row that is too long is cut away from its markers.
+        network: Names of the capabilities of the stage's network, where it is known.
     """
 
     tokenizer: Tokenizer
@@ -156,6 +158,7 @@ class Context:
     rows: TokenisedRows | None = None
     folders: tuple[Path, ...] = ()
     marks: tuple[tuple[int, ...], ...] = ()
+    network: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -281,7 +284,8 @@ class Head(Objective, Protocol):
 
     # If its kind of answer is served: `served() -> dict`, what a served model has to know of it.
     # If it predicts otherwise than by one reading: `predicting(network, scorer)`, a function from a
-    # batch without targets to {name: (B, …) predictions}.
+    # batch without targets to {name: (B, …) predictions}; and `reading(network, scorer)`, how a
+    # served model reads (`models.decoding.reader.Reading`).
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
@@ -353,6 +357,9 @@ class Scorer(Protocol):
     A scorer that reads the network's output at a few positions only has the attribute ``reads``:
     the batch keys of these positions, ``()`` if it reads only the row summary
     (`models.layers.summary`).
+
+    A scorer that goes on with another's weights has ``starts_as``: {objective of a previous stage:
+    the part of its weights' names before those of this scorer}, the first that is there.
 
     A head's scorer may have ``divergence(batch, first, second)``: how far two predictions for the
     same batch are apart, as (sum, weight). Without it the head can't be trained with R-Drop.

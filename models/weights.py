@@ -76,6 +76,15 @@ def load_weights(layer: Any, source: Path | Mapping[str, np.ndarray]) -> None:
         variable.assign(arrays[name])
 
 
+def part_of_weights(path: Path, part: str) -> dict[str, np.ndarray]:
+    """Those of a safetensors file whose names begin with `part`, under the rest of their names."""
+    return {
+        name.removeprefix(part): array
+        for name, array in load_file(path).items()
+        if name.startswith(part)
+    }
+
+
 def _numpy(variable: Any) -> np.ndarray:
     """A variable's value on the host."""
     return np.asarray(variable.numpy() if hasattr(variable, "numpy") else variable)

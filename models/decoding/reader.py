@@ -21,7 +21,11 @@ def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
         network: The network.
         logits: (…, D) last hidden states → (…, V) logits.
     """
-    reading = Reading(network, logits)
+    return cached_reader(Reading(network, logits))
+
+
+def cached_reader(reading: Reading) -> CachedReader:
+    """A reader by the three functions of `reading`, which are compiled once for all shapes."""
     functions = [reading.start, reading.step, reading.chosen]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
@@ -30,7 +34,7 @@ def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
             tf.function(getattr(reading, name), input_signature=signature).get_concrete_function()
             for name, signature in reading.signatures().items()
         ]
-    return CachedReader(network.max_sequence_length, *functions)
+    return CachedReader(reading.longest, *functions)
 
 
 class Reading:
@@ -39,10 +43,17 @@ class Reading:
     Args:
         network: The network.
         logits: (…, D) last hidden states → (…, V) logits.
+        blank: Id of [MASK], for a network that fills in a blank after what it has read
+            (`models.families.unilm`); None for one that predicts from the last token.
+
+    Attributes:
+        longest: Tokens that the network can read, a blank not counted.
     """
 
-    def __init__(self, network: Any, logits: Callable[[Any], Any]):
+    def __init__(self, network: Any, logits: Callable[[Any], Any], blank: int | None = None):
         self._network, self._logits = network, logits
+        self._more = {} if blank is None else {"blank": blank}
+        self.longest = network.max_sequence_length - len(self._more)
 
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
         """Read prompts, (B, T)."""
@@ -63,7 +74,7 @@ class Reading:
             keys.TOKEN_IDS: ops.convert_to_tensor(token_ids, "int32"),
             keys.PADDING_MASK: ops.convert_to_tensor(padding_mask, "int32"),
         }
-        hidden, layers = self._network.go_on(batch, layers)
+        hidden, layers = self._network.go_on(batch, layers, **self._more)
         return [self._logits(hidden[:, -1]), *(each for layer in layers for each in layer)]
 
     def signatures(self) -> dict[str, list[Any]]:

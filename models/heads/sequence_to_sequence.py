@@ -9,10 +9,19 @@ it:
 Predictions are written token by token (`models.decoding`). The output matrix is the network's token
 embedding, without a bias.
 
+A network with modes (UniLM) fills in blanks: the target's tokens see the text and the tokens before
+them; some are hidden, and predicted at their own positions by the head that was pre-trained with
+masked tokens:
+
+    token_ids   [CLS]  the  cat  [SEP]  die  [MASK]  [MASK]
+    target                                   Katze   [SEP]
+
+It writes into one [MASK] after another.
+
 Reference:
     Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", 3.6 and 3.7, for one
     network that continues the text it has read; label smoothing: Vaswani et al. 2017,
-    arXiv 1706.03762, 5.4.
+    arXiv 1706.03762, 5.4. Blanks: Dong et al. 2019, arXiv 1905.03197, 2.5 and 3.1.
 """
 
 from __future__ import annotations
@@ -21,7 +30,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -29,14 +38,16 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.answers.text import texts_of
-from models.decoding.reader import causal_reader
+from models.decoding.reader import Reading, cached_reader
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
+from models.inputs import noise
 from models.inputs.rows import check_answers, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_prediction import TokenPrediction, tied_logits
+from models.modes import Mode
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -47,6 +58,8 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = True
 ANSWERS = "text"
+
+MASK_RATE = 0.7  # as in the paper, but for dialogue
 
 
 class SequenceToSequence:
@@ -59,6 +72,8 @@ class SequenceToSequence:
         context: The stage's constants.
         target_length: Most tokens of a target, [SEP] included, and of a text that is written.
         label_smoothing: Share of the probability that is spread over the vocabulary, 0-1.
+        mask_rate: Share of a target's tokens that is hidden in training, 0-1, [SEP] among them; for
+            a network with modes only, where it is 0.7 by default.
         beams: Hypotheses kept at each step of writing; 1 for greedy search.
         length_penalty: A hypothesis of n tokens scores Σ log p / n^length_penalty; only with beams.
         no_repeat_ngram: Length of token sequences that appear at most once; 0 for no limit.
@@ -81,6 +96,7 @@ class SequenceToSequence:
         *,
         target_length: int = 32,
         label_smoothing: float = 0.0,
+        mask_rate: float | None = None,
         beams: int = 1,
         length_penalty: float = 1.0,
         no_repeat_ngram: int = 0,
@@ -98,6 +114,15 @@ class SequenceToSequence:
                 f"{where}.label_smoothing: expected a share from 0 to below 1, got"
                 f" {label_smoothing}"
             )
+        self.fills_blanks = Capability.MODES in context.network
+        if mask_rate is not None and not self.fills_blanks:
+            raise RecipeError(
+                f"{where}.mask_rate: only a network with modes, such as unilm, fills in blanks;"
+                " leave it out"
+            )
+        self.mask_rate = MASK_RATE if mask_rate is None else mask_rate
+        if not 0.0 < self.mask_rate <= 1.0:
+            raise RecipeError(f"{where}.mask_rate: expected a number in (0, 1], got {mask_rate}")
         self.context = context
         self.target_length = target_length
         self.label_smoothing = label_smoothing
@@ -165,18 +190,39 @@ class SequenceToSequence:
         return self._encoded[1]
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Nothing to add."""
-        return batch
+        """Blanks, for a network that fills them in.
+
+        80 % of the hidden tokens become [MASK], 10 % a random one, as in pre-training and the
+        authors' code; the others have no weight.
+        """
+        if not self.fills_blanks:
+            return batch
+        tokenizer, labels = self.context.tokenizer, batch[keys.TARGET_LABELS]
+        there = batch[keys.TARGET_MASK] > 0
+        chosen = noise.choose_tokens(
+            there, noise.budget(there, self.mask_rate, labels.shape[1]), rng
+        )
+        ordinary = noise.ordinary_ids(tokenizer.vocabulary_size, tokenizer.special_ids)
+        return batch | {
+            keys.TARGET_IDS: noise.replace(labels, chosen, tokenizer.mask_id, ordinary, rng),
+            keys.TARGET_WEIGHTS: batch[keys.TARGET_WEIGHTS] * chosen,
+        }
 
     def attach(self, network: Any) -> _SequenceToSequenceScorer:
-        """A scorer without variables: the token embedding makes the predictions."""
-        return _SequenceToSequenceScorer(network, self.label_smoothing)
+        """A scorer; that of a causal network has no variables, as the token embedding predicts."""
+        kind = _BlankScorer if self.fills_blanks else _CausalScorer
+        return kind(network, self.label_smoothing)
 
     def predicting(self, network: Any, scorer: Any) -> Callable[[Batch], dict[str, np.ndarray]]:
         """What writes a text for each row of a batch."""
         tokenizer = self.context.tokenizer
-        reader = causal_reader(network, scorer.logits)
+        reader = cached_reader(self.reading(network, scorer))
         return Writer(reader, self.generation, tokenizer.sep_id, self._never, tokenizer.pad_id)
+
+    def reading(self, network: Any, scorer: Any) -> Reading:
+        """How the network reads what it has written."""
+        blank = self.context.tokenizer.mask_id if self.fills_blanks else None
+        return Reading(network, scorer.logits, blank)
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -212,6 +258,41 @@ def _first_text(answer: str) -> str | None:
 class _SequenceToSequenceScorer(ScorerLayer):
     """Cross-entropy of the target's tokens; the mean is over all tokens of a batch."""
 
+    label_smoothing: float
+
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits."""
+        raise NotImplementedError
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
+        # The network's output has the text's positions, too.
+        target = ops.shape(batch[keys.TARGET_IDS])[1]
+        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, -target:])
+        if keys.TARGET_LABELS not in batch:
+            return {}, {keys.TOKEN_LOGITS: logits}
+        labels, weights = batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS]
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        scores = cross_entropy(logits, labels, weights)
+        if training and self.label_smoothing:
+            nats, total = scores["loss"]
+            spread = -ops.sum(weights * ops.mean(ops.log_softmax(logits, axis=-1), axis=-1))
+            share = self.label_smoothing
+            scores["loss"] = ((1.0 - share) * nats + share * spread, total)
+        return scores, {keys.TOKEN_LOGITS: logits}
+
+    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
+        """Symmetric divergence of the next token's distributions."""
+        weights = batch[keys.TARGET_WEIGHTS] * batch[keys.ROW_WEIGHTS][:, None]
+        return symmetric_kl(first[keys.TOKEN_LOGITS], second[keys.TOKEN_LOGITS], weights)
+
+
+class _CausalScorer(_SequenceToSequenceScorer):
+    """Each token of the target is predicted where the one before it is read."""
+
     def __init__(self, network: Any, label_smoothing: float):
         super().__init__(
             name="sequence_to_sequence", dtype=network.dtype_policy.name, autocast=False
@@ -237,27 +318,26 @@ class _SequenceToSequenceScorer(ScorerLayer):
         }
         return {name: value for name, value in batch.items() if name != keys.SEGMENT_IDS} | joined
 
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
-        # A causal network's output has the text's positions, too.
-        target = ops.shape(batch[keys.TARGET_IDS])[1]
-        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, -target:])
-        if keys.TARGET_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
-        labels, weights = batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        scores = cross_entropy(logits, labels, weights)
-        if training and self.label_smoothing:
-            nats, total = scores["loss"]
-            spread = -ops.sum(weights * ops.mean(ops.log_softmax(logits, axis=-1), axis=-1))
-            share = self.label_smoothing
-            scores["loss"] = ((1.0 - share) * nats + share * spread, total)
-        return scores, {keys.TOKEN_LOGITS: logits}
 
-    def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
-        """Symmetric divergence of the next token's distributions."""
-        weights = batch[keys.TARGET_WEIGHTS] * batch[keys.ROW_WEIGHTS][:, None]
-        return symmetric_kl(first[keys.TOKEN_LOGITS], second[keys.TOKEN_LOGITS], weights)
+class _BlankScorer(TokenPrediction, _SequenceToSequenceScorer):
+    """Hidden tokens of the target are predicted at their own positions, as masked ones are."""
+
+    starts_as: ClassVar[Mapping[str, str]] = {"unified_lm": "tokens/", "masked_lm": ""}
+
+    def __init__(self, network: Any, label_smoothing: float):
+        super().__init__(network, name="sequence_to_sequence")
+        self.label_smoothing = label_smoothing
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Text and target in one row, the target as its second text."""
+        if keys.TARGET_IDS not in batch:
+            return batch
+        text, target = batch[keys.TOKEN_IDS], batch[keys.TARGET_IDS]
+        parts = {
+            keys.TOKEN_IDS: [text, target],
+            keys.SEGMENT_IDS: [ops.zeros_like(text), ops.ones_like(target)],
+            keys.PADDING_MASK: [batch[keys.PADDING_MASK], batch[keys.TARGET_MASK]],
+        }
+        joined = {name: ops.concatenate(both, axis=1) for name, both in parts.items()}
+        modes = ops.zeros_like(text[:, 0]) + int(Mode.SEQUENCE_TO_SEQUENCE)
+        return {**batch, **joined, keys.MODES: modes}

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
+from models.modes import Mode
 from models.protocols import Batch, Tokenizer
 
 WIDTH = 100  # columns per line
@@ -82,16 +83,21 @@ def shown(
     blocks = [*_wrapped(lines)]
     if keys.TARGET_IDS in clean:
         length = int(clean[keys.TARGET_MASK][row].sum())
-        read, said = (clean[key][row, :length] for key in (keys.TARGET_IDS, keys.TARGET_LABELS))
+        read, said = (batch[key][row, :length] for key in (keys.TARGET_IDS, keys.TARGET_LABELS))
         written = {"reads": [text(i) for i in read], "writes": [text(i) for i in said]}
         blocks += ["", *_wrapped(written)]
     return "\n".join([*blocks, *_labels(batch, row, meanings)])
 
 
 def _labels(batch: Batch, row: int, meanings: Mapping[str, Sequence[Any]] | None) -> Iterator[str]:
-    """The row's labels, in words where `meanings` has them."""
+    """The row's mode of reading and labels, in words where `meanings` has them."""
+    if keys.MODES in batch:
+        yield f"mode: {Mode(batch[keys.MODES][row]).name.lower()}"
     for key, value in sorted(batch.items()):
         if key.endswith("labels") and value.ndim == 1:
+            weights = batch.get(f"{key.removesuffix('labels')}weights")
+            if weights is not None and not weights[row]:
+                continue  # not asked of this row
             meaning = f" = {meanings[key][row]}" if meanings and key in meanings else ""
             yield f"{key}: {value[row]!s}{meaning}"
 
@@ -101,7 +107,9 @@ def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
     for key in sorted(batch):
         name = key.removesuffix("_labels")
         weights = batch.get(f"{name}_weights")
-        if key != name and name not in (*_SLOTS, _WRITTEN) and weights is not None:
+        if weights is None or weights.ndim == 1:  # none, or of whole rows
+            continue
+        if key != name and name not in (*_SLOTS, _WRITTEN):
             yield name, {int(i): int(batch[key][row, i]) for i in np.flatnonzero(weights[row])}
 
 

@@ -145,6 +145,7 @@ def choose_ngrams(
     unit_starts: np.ndarray,
     num_chosen: np.ndarray,
     rng: np.random.Generator,
+    lengths: np.ndarray = NGRAM_LENGTHS,
 ) -> np.ndarray:
     """Choose runs of one to three whole words, up to `num_chosen` tokens per row.
 
@@ -159,6 +160,7 @@ def choose_ngrams(
         unit_starts: (B, T), non-zero where a word starts.
         num_chosen: (B,) budget of tokens per row.
         rng: Random generator.
+        lengths: Probabilities of 1, 2, 3 … words.
 
     Returns:
         (B, T) bool with at most `num_chosen` True per row.
@@ -169,12 +171,12 @@ def choose_ngrams(
     """
     num_rows, length = may_choose.shape
     rows, places = np.arange(num_rows), np.arange(length)
-    words = _Words(may_choose, unit_starts, len(NGRAM_LENGTHS))
+    words = _Words(may_choose, unit_starts, len(lengths))
     anchors = may_choose & (words.first[rows[:, None], np.maximum(words.unit, 0)] == places)
     # All rows at once: step `rank` tries the word at that place of each row's random order.
     order = np.argsort(np.where(anchors, rng.random(may_choose.shape), 2.0), axis=1)
     chance = rng.random(may_choose.shape)
-    shares = NGRAM_LENGTHS.cumsum()
+    shares = lengths.cumsum()
     counts = np.arange(len(shares))
     left = num_chosen.astype(np.int64).copy()
     chosen = np.zeros((num_rows, length), bool)

@@ -315,7 +315,15 @@ class _Run:
         job = self.job
         marks = mark_ids(job.tokenizer, job.markings)
         rows = job.rows.get("train")
-        return Context(job.tokenizer, sequence_length, job.label_names, rows, job.folders, marks)
+        return Context(
+            job.tokenizer,
+            sequence_length,
+            job.label_names,
+            rows,
+            job.folders,
+            marks,
+            catalogue.provided(self.stage.family, job.folders),
+        )
 
     def _build(self, feed: TaskSchedule) -> None:
         """Build on symbolic tensors: a real batch would draw from the random generators."""

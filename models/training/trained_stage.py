@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from models.stage_format import (
 )
 from models.training.assembly import build_network, build_objectives
 from models.training.job import TrainingJob
-from models.weights import load_weights, save_weights
+from models.weights import load_weights, part_of_weights, save_weights
 
 
 def config_of(folder: Path) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
         job: The job, with the folder of the previous stage.
         network: A built network.
         scorers: {objective: its scorer}. A scorer that the previous stage does not have, or has
-            with other shapes, keeps its weights.
+            with other shapes, keeps its weights, unless it starts as another one of that stage.
 
     Raises:
         RecipeError: The previous stage's network has other shapes.
@@ -59,12 +60,13 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
     except ValueError as error:
         raise RecipeError(f"{job.stage.kind}: the previous stage does not fit: {error}") from error
     for name, scorer in scorers.items():
-        path = head_file(job.initial, name)
-        if path.exists():
-            try:
-                load_weights(scorer, path)
-            except ValueError:
-                continue  # other shapes, such as another number of labels: keeps its new weights
+        for source, part in {name: "", **getattr(scorer, "starts_as", {})}.items():
+            path = head_file(job.initial, source)
+            if path.exists():
+                # Other shapes, such as another number of labels: keeps its new weights.
+                with suppress(ValueError):
+                    load_weights(scorer, part_of_weights(path, part) if part else path)
+                break
 
 
 def write_weights(job: TrainingJob, folder: Path, network: Any, scorers: Mapping[str, Any]) -> None:
@@ -226,6 +228,7 @@ def load_stage(
         config["sequence_length"],
         tuple(config["label_names"]),
         marks=mark_ids(tokenizer, config.get("markings", ())),
+        network=network.provides,
     )
     under_head = network
     if settings := config.get(FEATURE_BASED):

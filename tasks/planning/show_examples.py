@@ -27,7 +27,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
         EnvironmentFault: Its text is not tokenised yet.
     """
     from fourstage.settings import home
-    from models.catalogue import answers_of, turns
+    from models.catalogue import answers_of, provided, turns
     from models.evaluation.predict import rows_of
     from models.inputs.display import shown
     from models.inputs.randomness import generator
@@ -65,6 +65,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
         stage.sequence_length,
         answers_of(stage.head, plan.folders).names(data.answers) if stage.head else (),
         marks=mark_ids(tokenizer, tokens.facts.get("markings", ())),
+        network=provided(stage.family, plan.folders),
     )
     head = {stage.head: stage.head_settings} if stage.head else None
     made_objectives = build_objectives(stage.objectives, head, context, plan.folders)

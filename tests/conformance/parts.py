@@ -133,12 +133,13 @@ def stage(
     """Network, scorers and one batch."""
     made_network = network(family, seed, **changes)
     named = {name: catalogue.find("objectives", name) for name in objectives}
-    context, data = CONTEXT, random_corpus(40, VOCABULARY_SIZE, seed=3)
+    context = replace(CONTEXT, network=made_network.provides)
+    data = random_corpus(40, VOCABULARY_SIZE, seed=3)
     if head is not None:
         named[head] = catalogue.find("heads", head)
         data = answered(head)
         names = catalogue.answers_of(head).names(data.answers)
-        context = replace(CONTEXT, label_names=names, rows=data)
+        context = replace(context, label_names=names, rows=data)
     made = {name: found(context, **settings(name, family)) for name, found in named.items()}
     scorers = {name: objective.attach(made_network) for name, objective in made.items()}
     fed = batches({"data": (data, 1.0)}, list(made.values()), context, BATCH_SIZE, seed=5)

@@ -30,13 +30,15 @@ TOGETHER = {
     ("distilbert", "distillation"),
     ("electra", "replaced_token_detection"),
     ("ernie", "sentence_reordering"),
+    ("unilm", "unified_lm"),
+    ("unilm", "sequence_to_sequence"),
 }
 
 
 def marked(case: tuple) -> Any:
     family, objectives, head = case
     usual = family == "bert" or (head is None and objectives == ("masked_lm",))
-    usual = usual or any((family, name) in TOGETHER for name in objectives)
+    usual = usual or any((family, name) in TOGETHER for name in (*objectives, head))
     return pytest.param(case, id=name_of(case), marks=() if usual else pytest.mark.slow)
 
 

@@ -10,6 +10,8 @@ and, for both GELUs, hidden states, logits, the loss and its gradient on the tab
 Everything is random, LayerNorm gains and biases and the padding row too: what starts at 0 or 1
 would hide a swapped or a missing term. N(0, 0.3) is large enough to tell the two GELUs apart,
 N(0, 0.02) small enough to tell two epsilons apart.
+
+``unilm/`` is their BERT under UniLM's masks, given as four-dimensional ones, with its segments.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import transformers as hf
 FOLDER = Path(__file__).with_name("golden")
 GENERATION = Path(__file__).with_name("generation")
 BANDED = Path(__file__).with_name("banded") / "gpt_neo.npz"
+UNILM = Path(__file__).with_name("unilm")
 DRAWS = {"large": 0.3, "small": 0.02}
 ACTIVATIONS = ("gelu", "gelu_new")
 SIZE = {
@@ -281,12 +284,74 @@ def banded() -> dict[str, np.ndarray]:
     arrays["logits"] = result.logits.numpy()
     arrays["versions"] = np.array([torch.__version__.split("+")[0], hf.__version__])
     return arrays
+# Each mode's rows of the table of segments, and whether a token of segment `one` at place i sees a
+# token of segment `other` at place j.
+MODES: dict[str, tuple[tuple[int, int], Any]] = {
+    "bidirectional": ((0, 1), lambda i, j, one, other: np.True_),
+    "left_to_right": ((2, 2), lambda i, j, one, other: j <= i),
+    "right_to_left": ((3, 3), lambda i, j, one, other: j >= i),
+    "sequence_to_sequence": ((4, 5), lambda i, j, one, other: not other or (one and j <= i)),
+}
+
+
+def under_mask(model: Any, mode: str, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What their BERT computes where each token sees what the mode shows it."""
+    rows, sees = MODES[mode]
+    segments, real = batch["segment_ids"], batch["padding_mask"]
+    size, length = real.shape
+    mask = np.full((size, 1, length, length), np.finfo(np.float32).min, np.float32)
+    for row, i, j in np.ndindex(size, length, length):
+        if real[row, j] and sees(i, j, segments[row, i], segments[row, j]):
+            mask[row, 0, i, j] = 0.0
+    positions = np.maximum(np.cumsum(real, axis=1) - 1, 0) * real
+    given = {
+        "input_ids": batch["token_ids"],
+        "attention_mask": mask,
+        "token_type_ids": np.array(rows)[segments],
+        "position_ids": positions,
+        "labels": labels(batch),
+    }
+    model.zero_grad()
+    result = model(
+        **{key: torch.tensor(value) for key, value in given.items()}, output_hidden_states=True
+    )
+    result.loss.backward()
+    logits = result.logits.detach().numpy()
+    states = {f"hidden_{i}": x.detach().numpy() for i, x in enumerate(result.hidden_states)}
+    return states | {
+        "loss": result.loss.detach().numpy(),
+        "table_gradient": model.get_input_embeddings().weight.grad.numpy().copy(),
+        "token_logits": np.take_along_axis(logits, batch["mask_positions"][:, :, None], axis=1),
+    }
+
+
+def write_unilm() -> None:
+    """Write ``unilm/`` anew."""
+    shutil.rmtree(UNILM, ignore_errors=True)
+    for draw, deviation in DRAWS.items():
+        config = hf.BertConfig(**SIZE, type_vocab_size=6, attn_implementation="eager")
+        model = hf.BertForMaskedLM(config).eval()
+        generator = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for _, parameter in model.named_parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * deviation)
+        model.save_pretrained(UNILM / draw)
+        arrays: dict[str, np.ndarray] = {}
+        for length in LENGTHS:
+            batch = inputs(length, 0)
+            arrays |= {f"{length}/{key}": value for key, value in batch.items()}
+            for mode in MODES:
+                found = under_mask(model, mode, batch)
+                arrays |= {f"{length}/{mode}/{key}": value for key, value in found.items()}
+        arrays["versions"] = np.array([torch.__version__.split("+")[0], hf.__version__])
+        np.savez_compressed(UNILM / draw / "numbers.npz", **arrays)
 
 
 def main() -> None:
     """Write every folder anew."""
     BANDED.parent.mkdir(exist_ok=True)
     np.savez_compressed(BANDED, **banded())
+    write_unilm()
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.rmtree(GENERATION, ignore_errors=True)
     for name in CAUSAL:

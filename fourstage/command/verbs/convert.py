@@ -28,13 +28,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=Path,
         help="a new folder: a stage's if SOURCE is Hugging Face's, else Hugging Face's",
     )
+    parser.add_argument(
+        "--as-unilm",
+        action="store_true",
+        help="write a Hugging Face BERT as a stage of family unilm, which a recipe can start from",
+    )
     add_json(parser)
 
 
 def handle(options: Namespace) -> int:
     """Convert in the direction given by the source."""
     with only_this_on_standard_output(options.json) as say:
-        told = convert(options.source, options.target)
+        told = convert(options.source, options.target, options.as_unilm)
         say(told)
     if not options.json:
         print_line(f"{told['family']}, {told['parameters']:,} parameters → {told['target']}")
@@ -45,8 +50,13 @@ def handle(options: Namespace) -> int:
     return 0
 
 
-def convert(source: str, target: Path) -> dict[str, Any]:
+def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
     """Convert a network.
+
+    Args:
+        source: Its folder or address.
+        target: A new folder.
+        unilm: Whether a Hugging Face BERT is written as a network of family ``unilm``.
 
     Returns:
         What was done, as plain JSON.
@@ -65,12 +75,18 @@ def convert(source: str, target: Path) -> dict[str, Any]:
     address = source.startswith(("hf:", "folder:"))
     folder = published_folder(source) if address else Path(source)
     notes: tuple[str, ...] = ()
+    if unilm and (not folder.is_dir() or is_stage(folder)):
+        raise RecipeError(f"--as-unilm: expected a Hugging Face folder of a BERT, got {source}")
     if folder.is_dir() and is_stage(folder):
         found = read_stage(folder, _tokenizer_in_store(folder))
         notes = write_checkpoint(found, target)
         _write_card_of_stage(folder.resolve(), target)
     elif folder.is_dir():
         found = read_checkpoint(folder)
+        if unilm:
+            from models.interchange.bert_as_unilm import as_unilm
+
+            found = as_unilm(found)
         write_stage(found, target)
     elif source.startswith("models:/") or ("@" in source and "/" not in source):
         from tasks.registry.stage_files import stage_files

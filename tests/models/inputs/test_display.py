@@ -45,6 +45,21 @@ def test_english_by_hand():
     ]
 
 
+def test_a_row_says_how_it_is_read_and_what_it_is_not_asked_is_left_out():
+    clean = batch("[CLS] un news from [SEP]".split()) | {
+        "modes": np.array([1], np.int32),
+        "next_sentence_labels": np.array([0], np.int32),
+    }
+    del clean["unit_starts"]
+    asked = clean | {"next_sentence_weights": np.array([1.0], np.float32)}
+    assert shown(clean, asked, 0, TOKENIZER).split("\n")[2:] == [
+        "mode: left_to_right",
+        "next_sentence_labels: 0",
+    ]
+    other = clean | {"next_sentence_weights": np.array([0.0], np.float32)}
+    assert shown(clean, other, 0, TOKENIZER).split("\n")[2:] == ["mode: left_to_right"]
+
+
 def test_a_chinese_character_takes_two_places():
     clean = batch(["[CLS]", *"我爱北京", "[SEP]"])
     clean["unit_starts"][0, 3:5] = 3, 0

@@ -1,0 +1,137 @@
+"""UniLM: BERT's network, in which each row of a batch says which of its tokens see which.
+
+    token_ids, segment_ids, padding_mask, modes
+      → token + position + segment vectors, segments of their own for each mode → LayerNorm
+      → num_layers × [attention, as the row's mode allows → +, LayerNorm → feed-forward → +, …]
+      → sequence_output (B, T, D)
+      → first position → dense → tanh → pooled_output (B, D)
+
+Without modes it is a bidirectional encoder. It writes by filling in one [MASK] after another.
+
+Parameters with BERT's cased vocabulary of 28,996 and the pooler: base 108,313,344, large
+333,583,360.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from models import features as keys
+from models.layers.attention import bias_from_padding, causal_bias
+from models.layers.block import Past
+from models.layers.embedding import positions_of_tokens
+from models.layers.modes import mode_bias, segment_rows
+from models.layers.transformer import TextTransformer, TransformerConfig
+from models.modes import Mode
+from models.protocols import Capability
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+PROVIDES = ("bidirectional", "segments", "pooled_output", "modes", "generation")
+SIZES = {
+    "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},
+    "base": {"num_layers": 12, "hidden_dim": 768, "num_heads": 12, "intermediate_dim": 3072},
+    "large": {"num_layers": 24, "hidden_dim": 1024, "num_heads": 16, "intermediate_dim": 4096},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Config(TransformerConfig):
+    """What it has beside every encoder's arguments.
+
+    Attributes:
+        num_segments: Rows of the segment table (`models.modes.SEGMENT_ROWS`).
+    """
+
+    num_segments: int = 6
+    activation: str = "gelu_tanh"
+
+
+class Unilm(TextTransformer):
+    """The network of Dong et al. with its pooler; heads bring their own variables.
+
+    Positions count real tokens, so padding may stand anywhere.
+
+    Shape:
+        {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), modes? (B,)} →
+        {sequence_output (B, T, D) float32, pooled_output (B, D) float32}
+
+    Reference:
+        Dong et al. 2019, arXiv 1905.03197, 2.1 and 2.2. The rows of the segment table are those of
+        microsoft/unilm.
+    """
+
+    config_class = _Config
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    pooled = True
+
+    def position_ids(self, features: Mapping[str, Any]) -> Any:
+        """Number of real tokens before each one; 0 for padding."""
+        return positions_of_tokens(features.get(keys.PADDING_MASK))
+
+    def attention_bias(self, features: Mapping[str, Any]) -> Any:
+        """Hides what a row's mode hides, and padding, (B, 1, 1 or T, T)."""
+        padding = super().attention_bias(features)
+        if keys.MODES not in features:
+            return padding
+        hidden = mode_bias(features[keys.MODES], _segments(features))
+        return hidden if padding is None else ops.minimum(hidden, padding)
+
+    def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
+        """What enters the first block, (B, T, D) float32."""
+        if keys.MODES in features:
+            rows = segment_rows(features[keys.MODES], _segments(features))
+            features = {**features, keys.SEGMENT_IDS: rows}
+        return super().embed(features, training=training)
+
+    def go_on(
+        self, features: Mapping[str, Any], past: Sequence[Past] = (), *, blank: int
+    ) -> tuple[Any, list[Past]]:
+        """Read a text or tokens that follow it, and fill in the [MASK] after them.
+
+        The first reading is the text, whose tokens all see each other; all later tokens are of the
+        second text in mode sequence-to-sequence. The [MASK] is not remembered.
+
+        Args:
+            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) of all tokens.
+            past: Keys and values of the S tokens before them, by layer; empty for none.
+            blank: Id of [MASK].
+
+        Returns:
+            sequence_output of the new tokens and of the [MASK] (B, N + 1, D) float32, and keys and
+            values of all tokens but the [MASK]. Both equal those of one reading of all tokens up to
+            rounding.
+        """
+        one = ops.ones_like(features[keys.TOKEN_IDS][:, :1])
+        ids = ops.concatenate([features[keys.TOKEN_IDS], one * blank], axis=1)
+        mask = ops.concatenate([features[keys.PADDING_MASK], one], axis=1)
+        new = ops.shape(ids)[1]
+        before = ops.shape(mask)[1] - new
+        second = ops.ones_like(ids)
+        if not past:
+            second = ops.concatenate([ops.zeros_like(ids[:, 1:]), one], axis=1)
+        modes = one[:, 0] * int(Mode.SEQUENCE_TO_SEQUENCE)
+        x = self.embeddings(
+            ids,
+            segment_rows(modes, second),
+            position_ids=positions_of_tokens(mask)[:, before:],
+        )
+        hidden = causal_bias(new, before) if past else mode_bias(modes, second)
+        bias = ops.minimum(hidden, bias_from_padding(mask))
+        kept = []
+        for number, block in enumerate(self.blocks):
+            x, (key, value) = block.go_on(x, past[number] if past else None, bias=bias)
+            kept.append((key[..., :-1], value[..., :-1, :]))
+        return x, kept
+
+
+def _segments(features: Mapping[str, Any]) -> Any:
+    """segment_ids (B, T), all 0 where a batch has none."""
+    if keys.SEGMENT_IDS in features:
+        return features[keys.SEGMENT_IDS]
+    return ops.zeros_like(features[keys.TOKEN_IDS])

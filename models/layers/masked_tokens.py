@@ -1,0 +1,40 @@
+"""Scoring of masked tokens: their original ones are predicted at the masked positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from models import features as keys
+from models.layers.gather import gather_positions
+from models.layers.loss import cross_entropy
+from models.layers.scorer import ScorerLayer
+from models.layers.token_prediction import TokenPrediction
+
+
+class MaskedTokens(TokenPrediction, ScorerLayer):
+    """Scores the chosen positions only: at 15 %, the largest matrix product is 7 times smaller.
+
+    Args:
+        network: The network (`TokenPrediction`).
+        name: Name of the objective.
+    """
+
+    reads = (keys.MASK_POSITIONS,)
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy at the chosen positions, and their logits (B, M, V)."""
+        if keys.MASK_POSITIONS not in batch:
+            return {}, {}
+        hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])
+        logits = self.logits(hidden, training=training)  # (B, M, V)
+        if keys.MASK_LABELS not in batch:
+            return {}, {keys.TOKEN_LOGITS: logits}
+        weights = batch[keys.MASK_WEIGHTS]
+        if keys.ROW_WEIGHTS in batch:
+            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
+        return (
+            cross_entropy(logits, batch[keys.MASK_LABELS], weights),
+            {keys.TOKEN_LOGITS: logits},
+        )
