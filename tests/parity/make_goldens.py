@@ -284,6 +284,8 @@ def banded() -> dict[str, np.ndarray]:
     arrays["logits"] = result.logits.numpy()
     arrays["versions"] = np.array([torch.__version__.split("+")[0], hf.__version__])
     return arrays
+
+
 # Each mode's rows of the table of segments, and whether a token of segment `one` at place i sees a
 # token of segment `other` at place j.
 MODES: dict[str, tuple[tuple[int, int], Any]] = {
