@@ -43,7 +43,7 @@ WORD, PHRASE, ENTITY = 1, 2, 4  # as written by corpora.units
 CASED, CAPITALISED = 8, 16  # word whose first letter has case; word whose first letter is a capital
 DATA_ONLY = (UNIT_STARTS,)
 
-SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D)
+SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D); of a batch with a target (B, S, D) or (B, T+S, D)
 POOLED_OUTPUT = "pooled_output"  # (B, D)
 TOKEN_LOGITS = "token_logits"  # (B, M, V)
 LOGITS = "logits"  # (B, N)

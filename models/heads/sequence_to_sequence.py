@@ -6,6 +6,11 @@ it:
     token_ids   [CLS]  the  cat  [SEP]  die  Katze
     target                        die  Katze [SEP]
 
+An encoder–decoder reads the first with its encoder and the second with its decoder:
+
+    token_ids   [CLS]  the  cat  [SEP]          target_ids  [SEP]  die  Katze
+                                                target       die  Katze [SEP]
+
 Predictions are written token by token (`models.decoding`). The output matrix is the network's token
 embedding, without a bias.
 
@@ -29,7 +34,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.answers.text import texts_of
-from models.decoding.reader import causal_reader
+from models.decoding.reader import reader_of
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs.rows import check_answers, framed_texts, text_index
@@ -175,7 +180,7 @@ class SequenceToSequence:
     def predicting(self, network: Any, scorer: Any) -> Callable[[Batch], dict[str, np.ndarray]]:
         """What writes a text for each row of a batch."""
         tokenizer = self.context.tokenizer
-        reader = causal_reader(network, scorer.logits)
+        reader = reader_of(network, scorer.logits, tokenizer.sep_id)
         return Writer(reader, self.generation, tokenizer.sep_id, self._never, tokenizer.pad_id)
 
     def served(self) -> dict[str, Any]:
@@ -217,6 +222,7 @@ class _SequenceToSequenceScorer(ScorerLayer):
             name="sequence_to_sequence", dtype=network.dtype_policy.name, autocast=False
         )
         self.label_smoothing = label_smoothing
+        self.joins = Capability.ENCODER_DECODER not in network.provides
         # Wrapped in a function, so that Keras does not track the network's embedding here.
         self._table = lambda: network.token_embedding.embeddings
         self.built = True
@@ -226,8 +232,11 @@ class _SequenceToSequenceScorer(ScorerLayer):
         return tied_logits(hidden, self._table(), None, self.compute_dtype)
 
     def prepare(self, batch: dict, training: bool) -> dict:
-        """Text and target in one row: the target's [SEP] takes the place of the text's."""
-        if keys.TARGET_IDS not in batch:
+        """Text and target in one row: the target's [SEP] takes the place of the text's.
+
+        An encoder–decoder reads them apart.
+        """
+        if not self.joins or keys.TARGET_IDS not in batch:
             return batch
         mask = batch[keys.PADDING_MASK]
         shorter = ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)

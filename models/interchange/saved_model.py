@@ -40,7 +40,7 @@ import numpy as np
 
 from models import features as keys
 from models.catalogue import answers_name, literals
-from models.decoding.reader import Reading
+from models.decoding.reader import reading_of
 from models.protocols import Tokenizer
 from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
@@ -163,7 +163,8 @@ def export_text_model(
             archive.add_endpoint("read", read, input_signature=[words])
     elif settings["answers"] == "text":
         archive.add_endpoint("frame", frame, input_signature=[text] * (1 + pairs))
-        reading = Reading(stage.under_head, scorer.logits)
+        reading = reading_of(stage.under_head, scorer.logits, tokenizer.sep_id)
+        settings["begin"] = reading.begin
         for name, signature in reading.signatures().items():
             archive.add_endpoint(name, getattr(reading, name), input_signature=signature)
     elif settings["answers"] == "choice":

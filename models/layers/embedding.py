@@ -23,6 +23,7 @@ class TextEmbedding(keras.layers.Layer):
         num_tasks: Rows of the task table (ERNIE 2.0); 0 for no table.
         dropout: Dropout rate, 0-1.
         layer_norm_epsilon: Added to the variance; None for no LayerNorm (GPT).
+        token: The token table of another embedding, to be shared; None for one of its own.
 
     Shape:
         token_ids (B, T), segment_ids (B, T) or None for all 0, position_ids (B, T) or None for
@@ -42,6 +43,7 @@ class TextEmbedding(keras.layers.Layer):
         num_tasks: int = 0,
         dropout: float,
         layer_norm_epsilon: float | None,
+        token: keras.layers.Embedding | None = None,
         name: str = "embeddings",
     ):
         # Look-ups and their sum are float32: bfloat16 would not be faster here.
@@ -60,7 +62,7 @@ class TextEmbedding(keras.layers.Layer):
                 dtype="float32",
             )
 
-        self.token = table(vocabulary_size, "token")
+        self.token = table(vocabulary_size, "token") if token is None else token
         self.position = table(max_sequence_length, "position")
         self.segment = table(num_segments, "segment") if num_segments else None
         self.task = table(num_tasks, "task") if num_tasks else None
@@ -74,7 +76,7 @@ class TextEmbedding(keras.layers.Layer):
     def build(self, input_shape: Any = None) -> None:
         """Create the variables, in the order in which they are listed."""
         for layer in (self.token, self.position, self.segment, self.task):
-            if layer is not None:
+            if layer is not None and not layer.built:
                 layer.build((None, None))
         if self.norm is not None:
             self.norm.build((None, None, self.hidden_dim))

@@ -66,23 +66,25 @@ def byte_bpe() -> Any:
 
 
 CASES = {
-    "greedy": (tokenizer, {"min_tokens": 3}, False),
-    "beams-of-bytes": (byte_bpe, {"beams": 3, "no_repeat_ngram": 2}, False),
-    "pairs": (tokenizer, {"min_tokens": 2}, True),
+    "greedy": ("gpt2", tokenizer, {"min_tokens": 3}, False),
+    "beams-of-bytes": ("gpt2", byte_bpe, {"beams": 3, "no_repeat_ngram": 2}, False),
+    "pairs": ("gpt2", tokenizer, {"min_tokens": 2}, True),
+    "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2}, False),
 }
+NETWORKS = {"gpt2": NETWORK, "bart": {**NETWORK, "num_decoder_layers": 1}}
 
 
 @pytest.fixture(scope="module", params=CASES)
 def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, bool]:
     """A stage, its package and the model that MLflow loads; its tokenizer; whether of pairs."""
     folder = tmp_path_factory.mktemp("writes")
-    make, settings, pairs = CASES[request.param]
+    family, make, settings, pairs = CASES[request.param]
     made, texts = make(), words(1, 64)
     learnt: list[Any] = list(zip(texts, texts[::-1], strict=True)) if pairs else texts
     targets = [json.dumps([" ".join(reversed(text.split()[:3]))]) for text in texts]
     job = finetuning(
-        family="gpt2",
-        network=NETWORK,
+        family=family,
+        network=NETWORKS[family],
         tokenizer=made,
         head="sequence_to_sequence",
         head_settings={"target_length": 10, **settings},
