@@ -72,6 +72,8 @@ CASES = {
     "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2}, False),
 }
 NETWORKS = {"gpt2": NETWORK, "bart": {**NETWORK, "num_decoder_layers": 1}}
+# Updates and learning rate after which different texts are written.
+TRAINED = {"gpt2": (150, 1e-2), "bart": (300, 3e-3)}
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -81,6 +83,7 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, An
     family, make, settings, pairs = CASES[request.param]
     made, texts = make(), words(1, 64)
     learnt: list[Any] = list(zip(texts, texts[::-1], strict=True)) if pairs else texts
+    steps, rate = TRAINED[family]
     targets = [json.dumps([" ".join(reversed(text.split()[:3]))]) for text in texts]
     job = finetuning(
         family=family,
@@ -90,8 +93,8 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, An
         head_settings={"target_length": 10, **settings},
         rows={"train": Rows(learnt, targets, made)},
         phases=[Phase(32)],
-        budget=Budget("steps", 150),
-        optimizer={"adamw": {"peak_learning_rate": 1e-2, "warmup": 0.1}},
+        budget=Budget("steps", steps),
+        optimizer={"adamw": {"peak_learning_rate": rate, "warmup": 0.1}},
         select=None,
     )
     train(job, folder / "stage")
