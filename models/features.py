@@ -41,7 +41,8 @@ MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted
 UNIT_STARTS = "unit_starts"  # (B, T) uint8, kinds of unit that start at a token: sum of the flags
 WORD, PHRASE, ENTITY = 1, 2, 4  # as written by corpora.units
 CASED, CAPITALISED = 8, 16  # word whose first letter has case; word whose first letter is a capital
-DATA_ONLY = (UNIT_STARTS,)
+SENTENCE_STARTS = "sentence_starts"  # (B, T) uint8, 1 where a sentence of the corpus starts
+DATA_ONLY = (UNIT_STARTS, SENTENCE_STARTS)
 
 SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D); of a batch with a target (B, S, D) or (B, T+S, D)
 POOLED_OUTPUT = "pooled_output"  # (B, D)

@@ -16,9 +16,9 @@ class Reader(Protocol):
     """A network that reads texts token by token and remembers what it has read."""
 
     longest: int  # tokens that it can read, of prompt and new text together
-    # Id with which a text begins that is written apart from its prompt: then prompt and new text
-    # may be as long each. None for a text that continues its prompt.
-    begin: int | None
+    # Ids with which a text begins that is written apart from its prompt: then prompt and text may
+    # be as long each. Empty for a text that continues its prompt.
+    begin: tuple[int, ...]
 
     def start(self, token_ids: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
         """Read prompts, (B, T) each, padded on the left; logits of the next token, (B, V)."""
@@ -76,9 +76,9 @@ def generate(
 
 
 def _search(
-    prompt: list[int], begin: int | None, stops: Collection[int], settings: Generation
+    prompt: list[int], begin: Sequence[int], stops: Collection[int], settings: Generation
 ) -> Beams | Chain:
-    before = prompt if begin is None else [begin]
+    before = begin or prompt
     if settings.beams > 1:
         return Beams(before, stops, settings)
     return Chain(before, stops, settings, np.random.default_rng([settings.seed, *prompt]))
@@ -90,14 +90,15 @@ def _fitting(number: int, prompt: list[int], reader: Reader, settings: Generatio
     Raises:
         ValueError: It is empty, or too long.
     """
-    longest, new, apart = reader.longest, settings.max_new_tokens, reader.begin is not None
+    longest, new, apart = reader.longest, settings.max_new_tokens, bool(reader.begin)
     # The last new token is never read.
     room = longest if apart else longest - new + 1
+    most = longest - len(reader.begin) + 1
     if not prompt:
         raise ValueError(f"prompt {number}: it is empty; give it a token at least, such as [CLS]")
-    if apart and new > longest:
+    if apart and new > most:
         raise ValueError(
-            f"max_new_tokens: expected at most {longest}, the tokens that the network can write,"
+            f"max_new_tokens: expected at most {most}, the tokens that the network can write,"
             f" got {new}"
         )
     if room < 1:

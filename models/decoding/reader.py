@@ -9,19 +9,18 @@ import keras
 
 from models import features as keys
 from models.decoding.cached import CachedReader
-from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
 
-def reader_of(network: Any, logits: Callable[[Any], Any], begin: int) -> CachedReader:
+def reader_of(network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]) -> CachedReader:
     """A reader of a network that generates.
 
     Args:
         network: The network.
         logits: (…, D) last hidden states → (…, V) logits.
-        begin: Id with which an encoder–decoder begins a text.
+        begin: Ids with which an encoder–decoder begins a text; empty for a causal network.
     """
     return _compiled(reading_of(network, logits, begin))
 
@@ -36,11 +35,9 @@ def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
     return _compiled(Reading(network, logits))
 
 
-def reading_of(network: Any, logits: Callable[[Any], Any], begin: int) -> Reading:
+def reading_of(network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]) -> Reading:
     """What `reader_of` is made of."""
-    if Capability.ENCODER_DECODER in network.provides:
-        return ReadingApart(network, logits, begin)
-    return Reading(network, logits)
+    return ReadingApart(network, logits, begin) if begin else Reading(network, logits)
 
 
 def _compiled(reading: Reading) -> CachedReader:
@@ -63,7 +60,7 @@ class Reading:
         logits: (…, D) last hidden states → (…, V) logits.
     """
 
-    begin: int | None = None
+    begin: tuple[int, ...] = ()
 
     def __init__(self, network: Any, logits: Callable[[Any], Any]):
         self._network, self._logits = network, logits
@@ -123,18 +120,20 @@ class ReadingApart(Reading):
     Args:
         network: The network.
         logits: (…, D) last hidden states → (…, V) logits.
-        begin: Id with which a text begins.
+        begin: Ids with which a text begins.
     """
 
-    def __init__(self, network: Any, logits: Callable[[Any], Any], begin: int):
+    def __init__(self, network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]):
         super().__init__(network, logits)
         self.begin = begin
 
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
-        """Read prompts, (B, T), and the token with which each text begins."""
+        """Read prompts, (B, T), and the tokens with which each text begins."""
         token_ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
         of_text = self._network.memorised({keys.TOKEN_IDS: token_ids, keys.PADDING_MASK: mask})
-        return self._write(ops.full_like(token_ids[:, :1], self.begin), mask, [], of_text)
+        first = ops.zeros_like(token_ids[:, :1])
+        begun = ops.concatenate([first + each for each in self.begin], axis=1)
+        return self._write(begun, mask, [], of_text)
 
     def step(self, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
         """Read one more token, (B, 1), of each text."""

@@ -69,5 +69,6 @@ class Bart(EncoderDecoder):
 
     config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
+    target_begin = ("sep", "cls")
     pooler_activation = "tanh"  # of the dense layer that a classification head makes for itself
     pooler_dropout = True  # before that layer

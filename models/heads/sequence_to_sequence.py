@@ -6,10 +6,11 @@ it:
     token_ids   [CLS]  the  cat  [SEP]  die  Katze
     target                        die  Katze [SEP]
 
-An encoder–decoder reads the first with its encoder and the second with its decoder:
+An encoder–decoder reads the first with its encoder and the second with its decoder, begun as it has
+learned to, BART with [SEP] [CLS]:
 
-    token_ids   [CLS]  the  cat  [SEP]          target_ids  [SEP]  die  Katze
-                                                target       die  Katze [SEP]
+    token_ids   [CLS]  the  cat  [SEP]          target_ids  [SEP]  [CLS]   die  Katze
+                                                target              die   Katze [SEP]
 
 Predictions are written token by token (`models.decoding`). The output matrix is the network's token
 embedding, without a bias.
@@ -39,10 +40,16 @@ from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs.rows import check_answers, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
-from models.layers.loss import cross_entropy
-from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.layers.target_scorer import TargetScorer
+from models.protocols import (
+    Answer,
+    Batch,
+    Capability,
+    Context,
+    Index,
+    TokenisedRows,
+    Tokenizer,
+)
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -175,12 +182,12 @@ class SequenceToSequence:
 
     def attach(self, network: Any) -> _SequenceToSequenceScorer:
         """A scorer without variables: the token embedding makes the predictions."""
-        return _SequenceToSequenceScorer(network, self.label_smoothing)
+        return _SequenceToSequenceScorer(network, self.context.tokenizer, self.label_smoothing)
 
     def predicting(self, network: Any, scorer: Any) -> Callable[[Batch], dict[str, np.ndarray]]:
         """What writes a text for each row of a batch."""
         tokenizer = self.context.tokenizer
-        reader = reader_of(network, scorer.logits, tokenizer.sep_id)
+        reader = reader_of(network, scorer.logits, scorer.begin)
         return Writer(reader, self.generation, tokenizer.sep_id, self._never, tokenizer.pad_id)
 
     def served(self) -> dict[str, Any]:
@@ -214,59 +221,28 @@ def _first_text(answer: str) -> str | None:
         return None
 
 
-class _SequenceToSequenceScorer(ScorerLayer):
-    """Cross-entropy of the target's tokens; the mean is over all tokens of a batch."""
+class _SequenceToSequenceScorer(TargetScorer):
+    """A target's score, in training with label smoothing."""
 
-    def __init__(self, network: Any, label_smoothing: float):
-        super().__init__(
-            name="sequence_to_sequence", dtype=network.dtype_policy.name, autocast=False
-        )
+    def __init__(self, network: Any, tokenizer: Tokenizer, label_smoothing: float):
+        super().__init__(network, "sequence_to_sequence", tokenizer)
         self.label_smoothing = label_smoothing
-        self.joins = Capability.ENCODER_DECODER not in network.provides
-        # Wrapped in a function, so that Keras does not track the network's embedding here.
-        self._table = lambda: network.token_embedding.embeddings
-        self.built = True
-
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) hidden states → (…, V) float32 logits."""
-        return tied_logits(hidden, self._table(), None, self.compute_dtype)
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Text and target in one row: the target's [SEP] takes the place of the text's.
-
-        An encoder–decoder reads them apart.
-        """
-        if not self.joins or keys.TARGET_IDS not in batch:
-            return batch
-        mask = batch[keys.PADDING_MASK]
-        shorter = ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
-        joined = {
-            keys.TOKEN_IDS: ops.concatenate([batch[keys.TOKEN_IDS], batch[keys.TARGET_IDS]], 1),
-            keys.PADDING_MASK: ops.concatenate([shorter, batch[keys.TARGET_MASK]], axis=1),
-        }
-        return {name: value for name, value in batch.items() if name != keys.SEGMENT_IDS} | joined
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
-        # A causal network's output has the text's positions, too.
-        target = ops.shape(batch[keys.TARGET_IDS])[1]
-        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, -target:])
-        if keys.TARGET_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
-        labels, weights = batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        scores = cross_entropy(logits, labels, weights)
-        if training and self.label_smoothing:
+        scores, predicted = super().call(batch, outputs, training)
+        if scores and training and self.label_smoothing:
             nats, total = scores["loss"]
-            spread = -ops.sum(weights * ops.mean(ops.log_softmax(logits, axis=-1), axis=-1))
+            log_p = ops.log_softmax(predicted[keys.TOKEN_LOGITS], axis=-1)
+            spread = -ops.sum(self.weights_of(batch) * ops.mean(log_p, axis=-1))
             share = self.label_smoothing
             scores["loss"] = ((1.0 - share) * nats + share * spread, total)
-        return scores, {keys.TOKEN_LOGITS: logits}
+        return scores, predicted
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Symmetric divergence of the next token's distributions."""
-        weights = batch[keys.TARGET_WEIGHTS] * batch[keys.ROW_WEIGHTS][:, None]
-        return symmetric_kl(first[keys.TOKEN_LOGITS], second[keys.TOKEN_LOGITS], weights)
+        return symmetric_kl(
+            first[keys.TOKEN_LOGITS], second[keys.TOKEN_LOGITS], self.weights_of(batch)
+        )

@@ -68,8 +68,10 @@ def shown(
     if keys.UNIT_STARTS in clean:
         kinds = clean[keys.UNIT_STARTS][row, :length]
         lines["units"] = ["".join(n for kind, n in _UNITS.items() if at & kind) for at in kinds]
+    # Beside a target that an objective makes, what is seen may be longer or shorter.
+    rewritten = keys.TARGET_IDS in batch and keys.TARGET_IDS not in clean
     changed = [k for k in (keys.TOKEN_IDS, "generator_token_ids") if k in batch]
-    for key in changed:
+    for key in changed if not rewritten else ():
         seen = [text(i) for i in batch[key][row, :length]]
         name = "seen" if key == keys.TOKEN_IDS else "generator"
         if name == "generator" or seen != lines["clean"]:
@@ -80,10 +82,16 @@ def shown(
     for name, labels in _questions(batch, row):
         lines[name] = [str(labels[i]) if i in labels else "" for i in range(length)]
     blocks = [*_wrapped(lines)]
-    if keys.TARGET_IDS in clean:
-        length = int(clean[keys.TARGET_MASK][row].sum())
-        read, said = (clean[key][row, :length] for key in (keys.TARGET_IDS, keys.TARGET_LABELS))
+    if rewritten:
+        length = int(batch[keys.PADDING_MASK][row].sum())
+        blocks += ["", *_wrapped({"seen": [text(i) for i in batch[keys.TOKEN_IDS][row, :length]]})]
+    if keys.TARGET_IDS in batch:
+        length = int(batch[keys.TARGET_MASK][row].sum())
+        read, said = (batch[key][row, :length] for key in (keys.TARGET_IDS, keys.TARGET_LABELS))
         written = {"reads": [text(i) for i in read], "writes": [text(i) for i in said]}
+        counts = batch[keys.TARGET_WEIGHTS][row, :length] > 0
+        if rewritten and not counts.all():
+            written["scored"] = ["x" if each else "" for each in counts]
         blocks += ["", *_wrapped(written)]
     return "\n".join([*blocks, *_labels(batch, row, meanings)])
 

@@ -163,7 +163,7 @@ def export_text_model(
             archive.add_endpoint("read", read, input_signature=[words])
     elif settings["answers"] == "text":
         archive.add_endpoint("frame", frame, input_signature=[text] * (1 + pairs))
-        reading = reading_of(stage.under_head, scorer.logits, tokenizer.sep_id)
+        reading = reading_of(stage.under_head, scorer.logits, scorer.begin)
         settings["begin"] = reading.begin
         for name, signature in reading.signatures().items():
             archive.add_endpoint(name, getattr(reading, name), input_signature=signature)

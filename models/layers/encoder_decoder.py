@@ -54,6 +54,10 @@ class EncoderDecoder(TextTransformer):
     The decoder's blocks are numbered after the encoder's, so that depth, freezing and decay of the
     learning rate by layer go through both.
 
+    Attributes:
+        target_begin: Special tokens with which a target begins, such as ``sep``; whoever makes
+            batches knows their ids (`models.layers.target_scorer`).
+
     Shape:
         {token_ids (B, T), padding_mask? (B, T), target_ids (B, S), target_mask? (B, S)} →
         {sequence_output (B, S, D) float32}; without target_ids {sequence_output (B, T, D) float32}
@@ -66,6 +70,7 @@ class EncoderDecoder(TextTransformer):
     config_class = EncoderDecoderConfig
     row_summary = LAST
     reads_positions = False
+    target_begin = ("sep",)
 
     def make_more(self, config: Any) -> None:
         """The decoder."""

@@ -27,6 +27,7 @@ def name_of(case: tuple) -> str:
 # the matrix takes half an hour and is `slow`.
 TOGETHER = {
     ("albert", "sentence_order"),
+    ("bart", "text_infilling"),
     ("distilbert", "distillation"),
     ("electra", "replaced_token_detection"),
     ("ernie", "sentence_reordering"),

@@ -108,13 +108,20 @@ def test_a_causal_network_reads_text_and_target_as_one_row():
 def test_an_encoder_decoder_reads_text_and_target_apart():
     made = head()
     batch = batch_of(made)
-    assert made.attach(network(Bart)).prepare(batch, False) is batch
+    read = made.attach(network(Bart)).prepare(batch, False)
+    assert read[keys.TOKEN_IDS] is batch[keys.TOKEN_IDS]
+    assert np.asarray(read[keys.TARGET_IDS]).tolist() == [
+        [3, 2, 20, 21, 22, 0],
+        [3, 2, 23, 0, 0, 0],
+        [3, 2, 0, 0, 0, 0],
+    ]
+    assert np.asarray(read[keys.TARGET_MASK]).sum(axis=1).tolist() == [5, 3, 2]
 
 
 def log_probabilities(made_network: Any, text: list[int], target: list[int]) -> np.ndarray:
     """(S, V) of each token of the target and of its end, in NumPy, of a row without padding."""
     if isinstance(made_network, Bart):
-        batch = {"token_ids": [[2, *text, 3]], "target_ids": [[3, *target]]}
+        batch = {"token_ids": [[2, *text, 3]], "target_ids": [[3, 2, *target]]}
     else:
         batch = {"token_ids": [[2, *text, 3, *target]]}
     found = made_network({key: np.array(ids) for key, ids in batch.items()})["sequence_output"]
