@@ -50,6 +50,8 @@ def prompts(count: int) -> np.ndarray:
 class Anew:
     """A reader that remembers the tokens only."""
 
+    begin = ()
+
     def __init__(self, network: Any, logits: Any):
         import tensorflow as tf
 

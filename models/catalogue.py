@@ -188,6 +188,13 @@ def check_compatible(
             f"{where}at most one objective may change the batch before the network sees it, got "
             f"{len(preparing)}: {', '.join(preparing)}. Train them in stages of their own"
         )
+    alone = [name for name in objectives if parts[name].get("ALONE")]
+    if alone and len(objectives) > 1:
+        raise RecipeError(
+            f"{where}{alone[0]!r} shares its rows with no other objective, got"
+            f" {', '.join(objectives)}. Let them take turns (`alternate: true`) or train them in"
+            " stages of their own"
+        )
     choosing = [name for name, part in parts.items() if part.get("CHOOSES", 0) >= 2]
     if len(choosing) > 1:
         raise RecipeError(

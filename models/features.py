@@ -23,6 +23,8 @@ TARGET_IDS = "target_ids"  # (B, S) int32, the start token and what is written a
 TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
 TARGET_LABELS = "target_labels"  # (B, S) int32, the token after each of these
 TARGET_WEIGHTS = "target_weights"  # (B, S) float32, loss weights
+TARGET_POSITIONS = "target_positions"  # (B, S) int32, position of each; else they count from 0
+MEMORY_MASK = "memory_mask"  # (B, T) int32, 1 = the target attends to it; else all tokens
 LABELS = "labels"  # (B,) int32, label ids
 NUMBER_LABELS = "number_labels"  # (B,) float32, NaN for a row without a number
 CHOICE_MASK = "choice_mask"  # (B, C) int32, 1 = choice, 0 = only fills up the row
@@ -42,9 +44,10 @@ MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted
 UNIT_STARTS = "unit_starts"  # (B, T) uint8, kinds of unit that start at a token: sum of the flags
 WORD, PHRASE, ENTITY = 1, 2, 4  # as written by corpora.units
 CASED, CAPITALISED = 8, 16  # word whose first letter has case; word whose first letter is a capital
-DATA_ONLY = (UNIT_STARTS,)
+SENTENCE_STARTS = "sentence_starts"  # (B, T) uint8, 1 where a sentence of the corpus starts
+DATA_ONLY = (UNIT_STARTS, SENTENCE_STARTS)
 
-SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D)
+SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D); of a batch with a target (B, S, D) or (B, T+S, D)
 POOLED_OUTPUT = "pooled_output"  # (B, D)
 TOKEN_LOGITS = "token_logits"  # (B, M, V)
 LOGITS = "logits"  # (B, N)

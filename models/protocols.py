@@ -205,6 +205,7 @@ class Network(Protocol):
     # - `memory`: {feature: shape without the batch's} of what a network remembers of the batch
     #   before. It comes in as a feature; what to remember next goes out under the same name. Row b
     #   of a batch then continues row b of the batch before.
+    # - `target_begin`, of an encoder–decoder: special tokens with which a target begins.
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.
@@ -233,6 +234,8 @@ class Objective(Protocol):
       held-out loss is not measured.
     - ``KEEPS_INPUT`` (optional): `examples` leaves what the network reads as it is. Beside a head,
       the objective then scores the head's own pass; any other one reads a copy of the rows.
+    - ``ALONE`` (optional): its scorer reads what no other objective's can, such as a target that a
+      decoder writes. No other objective has its rows; they may take turns.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

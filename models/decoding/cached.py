@@ -20,10 +20,15 @@ class CachedReader:
         start: (ids, mask) reads prompts, (B, T).
         step: (ids, mask, *kept) reads one more token, (B, 1), of each text; the mask is of all.
         chosen: (rows, ids, mask, *kept) reads one more token of some texts, of those `rows`, (B',).
+        begin: Ids with which a text begins that is written apart from its prompt, as
+            encoder–decoders do; `start` reads them, too, and the mask stays the prompt's. Empty for
+            texts that continue their prompts.
     """
 
-    def __init__(self, longest: int, start: Read, step: Read, chosen: Read):
-        self.longest = longest
+    def __init__(
+        self, longest: int, start: Read, step: Read, chosen: Read, begin: Sequence[int] = ()
+    ):
+        self.longest, self.begin = longest, tuple(begin)
         self._start, self._step, self._chosen = start, step, chosen
         self._kept: Sequence[Any] = ()
         self._mask = np.zeros((0, 0), np.int32)
@@ -36,7 +41,7 @@ class CachedReader:
     def step(self, rows: np.ndarray, token_ids: np.ndarray) -> np.ndarray:
         """Read one more token, (B',), of the texts `rows`; logits of the one after it, (B', V)."""
         same = np.array_equal(rows, np.arange(len(self._mask)))
-        new = np.ones((len(rows), 1), np.int32)
+        new = np.ones((len(rows), int(not self.begin)), np.int32)
         self._mask = np.concatenate([self._mask[rows], new], axis=1)
         ids = np.asarray(token_ids, np.int32)[:, None]
         if same:

@@ -15,7 +15,10 @@ from models.decoding.settings import Generation
 class Reader(Protocol):
     """A network that reads texts token by token and remembers what it has read."""
 
-    longest: int  # tokens that it can read
+    longest: int  # tokens that it can read, of prompt and new text together
+    # Ids with which a text begins that is written apart from its prompt: then prompt and text may
+    # be as long each. Empty for a text that continues its prompt.
+    begin: tuple[int, ...]
 
     def start(self, token_ids: np.ndarray, padding_mask: np.ndarray) -> np.ndarray:
         """Read prompts, (B, T) each, padded on the left; logits of the next token, (B, V)."""
@@ -61,43 +64,54 @@ def generate(
     Raises:
         ValueError: A prompt is empty, or too long and not to be cut. None has been read.
     """
-    cut = [_fitting(n, list(prompt), reader.longest, settings) for n, prompt in enumerate(prompts)]
+    cut = [_fitting(n, list(prompt), reader, settings) for n, prompt in enumerate(prompts)]
     order = sorted(range(len(cut)), key=lambda i: len(cut[i]))
     found: dict[int, Generated] = {}
     for first in range(0, len(order), batch_size):
         numbers = order[first : first + batch_size]
-        searches = [_search(cut[n], stops, settings) for n in numbers]
+        searches = [_search(cut[n], reader.begin, stops, settings) for n in numbers]
         _run(reader, [cut[n] for n in numbers], searches, pad_id, list(never))
         found |= {n: search.best for n, search in zip(numbers, searches, strict=True)}
     return [found[n] for n in range(len(cut))]
 
 
-def _search(prompt: list[int], stops: Collection[int], settings: Generation) -> Beams | Chain:
+def _search(
+    prompt: list[int], begin: Sequence[int], stops: Collection[int], settings: Generation
+) -> Beams | Chain:
+    before = begin or prompt
     if settings.beams > 1:
-        return Beams(prompt, stops, settings)
-    return Chain(prompt, stops, settings, np.random.default_rng([settings.seed, *prompt]))
+        return Beams(before, stops, settings)
+    return Chain(before, stops, settings, np.random.default_rng([settings.seed, *prompt]))
 
 
-def _fitting(number: int, prompt: list[int], longest: int, settings: Generation) -> list[int]:
+def _fitting(number: int, prompt: list[int], reader: Reader, settings: Generation) -> list[int]:
     """The prompt, cut if it is too long and may be.
 
     Raises:
         ValueError: It is empty, or too long.
     """
+    longest, new, apart = reader.longest, settings.max_new_tokens, bool(reader.begin)
     # The last new token is never read.
-    room = longest - settings.max_new_tokens + 1
+    room = longest if apart else longest - new + 1
+    most = longest - len(reader.begin) + 1
     if not prompt:
         raise ValueError(f"prompt {number}: it is empty; give it a token at least, such as [CLS]")
+    if apart and new > most:
+        raise ValueError(
+            f"max_new_tokens: expected at most {most}, the tokens that the network can write,"
+            f" got {new}"
+        )
     if room < 1:
         raise ValueError(
-            f"max_new_tokens: {settings.max_new_tokens} leave no room for a prompt: the network"
-            f" reads {longest} tokens; set at most {longest}"
+            f"max_new_tokens: {new} leave no room for a prompt: the network reads {longest} tokens;"
+            f" set at most {longest}"
         )
     if len(prompt) > room and settings.too_long == "error":
+        wanted = "" if apart else f", and {new} new ones are wanted"
+        lower = "" if apart else ", lower max_new_tokens,"
         raise ValueError(
-            f"prompt {number}: {len(prompt)} tokens, and {settings.max_new_tokens} new ones are"
-            f" wanted; the network reads {longest} tokens in all. Shorten it, lower max_new_tokens,"
-            " or set too_long: cut_left"
+            f"prompt {number}: {len(prompt)} tokens{wanted}; the network reads {longest} tokens"
+            f"{'' if apart else ' in all'}. Shorten it{lower} or set too_long: cut_left"
         )
     return prompt[-room:]
 

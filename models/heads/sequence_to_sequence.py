@@ -6,6 +6,12 @@ it:
     token_ids   [CLS]  the  cat  [SEP]  die  Katze
     target                        die  Katze [SEP]
 
+An encoder–decoder reads the first with its encoder and the second with its decoder, begun as it has
+learned to, BART with [SEP] [CLS]:
+
+    token_ids   [CLS]  the  cat  [SEP]          target_ids  [SEP]  [CLS]   die  Katze
+                                                target              die   Katze [SEP]
+
 Predictions are written token by token (`models.decoding`). The output matrix is the network's token
 embedding, without a bias.
 
@@ -38,17 +44,24 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.answers.text import texts_of
-from models.decoding.reader import Reading, cached_reader
+from models.decoding.reader import Reading, ReadingApart, cached_reader
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs import noise
 from models.inputs.rows import check_answers, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
-from models.layers.loss import cross_entropy
-from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import TokenPrediction, tied_logits
+from models.layers.target_scorer import TargetScorer, TargetScores
+from models.layers.token_prediction import TokenPrediction
 from models.modes import Mode
-from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
+from models.protocols import (
+    Answer,
+    Batch,
+    Capability,
+    Context,
+    Index,
+    TokenisedRows,
+    Tokenizer,
+)
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -71,7 +84,7 @@ class SequenceToSequence:
     Args:
         context: The stage's constants.
         target_length: Most tokens of a target, [SEP] included, and of a text that is written.
-        label_smoothing: Share of the probability that is spread over the vocabulary, 0-1.
+        label_smoothing: Share of the probability that is spread over the vocabulary but [PAD], 0-1.
         mask_rate: Share of a target's tokens that is hidden in training, 0-1, [SEP] among them; for
             a network with modes only, where it is 0.7 by default.
         beams: Hypotheses kept at each step of writing; 1 for greedy search.
@@ -208,10 +221,10 @@ class SequenceToSequence:
             keys.TARGET_WEIGHTS: batch[keys.TARGET_WEIGHTS] * chosen,
         }
 
-    def attach(self, network: Any) -> _SequenceToSequenceScorer:
-        """A scorer; that of a causal network has no variables, as the token embedding predicts."""
-        kind = _BlankScorer if self.fills_blanks else _CausalScorer
-        return kind(network, self.label_smoothing)
+    def attach(self, network: Any) -> _Smoothed:
+        """A scorer; without blanks it has no variables, as the token embedding predicts."""
+        kind = _BlankScorer if self.fills_blanks else _SequenceToSequenceScorer
+        return kind(network, self.context.tokenizer, self.label_smoothing)
 
     def predicting(self, network: Any, scorer: Any) -> Callable[[Batch], dict[str, np.ndarray]]:
         """What writes a text for each row of a batch."""
@@ -221,6 +234,8 @@ class SequenceToSequence:
 
     def reading(self, network: Any, scorer: Any) -> Reading:
         """How the network reads what it has written."""
+        if scorer.begin:
+            return ReadingApart(network, scorer.logits, scorer.begin)
         blank = self.context.tokenizer.mask_id if self.fills_blanks else None
         return Reading(network, scorer.logits, blank)
 
@@ -255,78 +270,50 @@ def _first_text(answer: str) -> str | None:
         return None
 
 
-class _SequenceToSequenceScorer(ScorerLayer):
-    """Cross-entropy of the target's tokens; the mean is over all tokens of a batch."""
+class _Smoothed(TargetScores):
+    """A target's score, in training with label smoothing."""
 
     label_smoothing: float
-
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) hidden states → (…, V) float32 logits."""
-        raise NotImplementedError
+    pad_id: int
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
-        # The network's output has the text's positions, too.
-        target = ops.shape(batch[keys.TARGET_IDS])[1]
-        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, -target:])
-        if keys.TARGET_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
-        labels, weights = batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS]
-        if keys.ROW_WEIGHTS in batch:
-            weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        scores = cross_entropy(logits, labels, weights)
-        if training and self.label_smoothing:
+        scores, predicted = super().call(batch, outputs, training)
+        if scores and training and self.label_smoothing:
             nats, total = scores["loss"]
-            spread = -ops.sum(weights * ops.mean(ops.log_softmax(logits, axis=-1), axis=-1))
+            log_p = ops.log_softmax(predicted[keys.TOKEN_LOGITS], axis=-1)
+            # [PAD] is never written: it gets none of the spread probability.
+            spread = ops.sum(log_p, axis=-1) - log_p[..., self.pad_id]
+            spread = -ops.sum(self.weights_of(batch) * spread) / (log_p.shape[-1] - 1)
             share = self.label_smoothing
             scores["loss"] = ((1.0 - share) * nats + share * spread, total)
-        return scores, {keys.TOKEN_LOGITS: logits}
+        return scores, predicted
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Symmetric divergence of the next token's distributions."""
-        weights = batch[keys.TARGET_WEIGHTS] * batch[keys.ROW_WEIGHTS][:, None]
-        return symmetric_kl(first[keys.TOKEN_LOGITS], second[keys.TOKEN_LOGITS], weights)
+        return symmetric_kl(
+            first[keys.TOKEN_LOGITS], second[keys.TOKEN_LOGITS], self.weights_of(batch)
+        )
 
 
-class _CausalScorer(_SequenceToSequenceScorer):
+class _SequenceToSequenceScorer(_Smoothed, TargetScorer):
     """Each token of the target is predicted where the one before it is read."""
 
-    def __init__(self, network: Any, label_smoothing: float):
-        super().__init__(
-            name="sequence_to_sequence", dtype=network.dtype_policy.name, autocast=False
-        )
-        self.label_smoothing = label_smoothing
-        # Wrapped in a function, so that Keras does not track the network's embedding here.
-        self._table = lambda: network.token_embedding.embeddings
-        self.built = True
-
-    def logits(self, hidden: Any) -> Any:
-        """(…, D) hidden states → (…, V) float32 logits."""
-        return tied_logits(hidden, self._table(), None, self.compute_dtype)
-
-    def prepare(self, batch: dict, training: bool) -> dict:
-        """Text and target in one row: the target's [SEP] takes the place of the text's."""
-        if keys.TARGET_IDS not in batch:
-            return batch
-        mask = batch[keys.PADDING_MASK]
-        shorter = ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
-        joined = {
-            keys.TOKEN_IDS: ops.concatenate([batch[keys.TOKEN_IDS], batch[keys.TARGET_IDS]], 1),
-            keys.PADDING_MASK: ops.concatenate([shorter, batch[keys.TARGET_MASK]], axis=1),
-        }
-        return {name: value for name, value in batch.items() if name != keys.SEGMENT_IDS} | joined
+    def __init__(self, network: Any, tokenizer: Tokenizer, label_smoothing: float):
+        super().__init__(network, "sequence_to_sequence", tokenizer)
+        self.label_smoothing, self.pad_id = label_smoothing, tokenizer.pad_id
 
 
-class _BlankScorer(TokenPrediction, _SequenceToSequenceScorer):
+class _BlankScorer(TokenPrediction, _Smoothed):
     """Hidden tokens of the target are predicted at their own positions, as masked ones are."""
 
     starts_as: ClassVar[Mapping[str, str]] = {"unified_lm": "tokens/", "masked_lm": ""}
 
-    def __init__(self, network: Any, label_smoothing: float):
+    def __init__(self, network: Any, tokenizer: Tokenizer, label_smoothing: float):
         super().__init__(network, name="sequence_to_sequence")
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.pad_id = label_smoothing, tokenizer.pad_id
 
     def prepare(self, batch: dict, training: bool) -> dict:
         """Text and target in one row, the target as its second text."""

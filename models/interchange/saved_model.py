@@ -163,6 +163,7 @@ def export_text_model(
     elif settings["answers"] == "text":
         archive.add_endpoint("frame", frame, input_signature=[text] * (1 + pairs))
         reading = head.reading(stage.under_head, scorer)
+        settings["begin"] = reading.begin
         for name, signature in reading.signatures().items():
             archive.add_endpoint(name, getattr(reading, name), input_signature=signature)
     elif settings["answers"] == "choice":

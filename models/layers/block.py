@@ -1,4 +1,4 @@
-"""One Transformer block: attention and a feed-forward network, each with a residual connection."""
+"""Transformer blocks: attention and a feed-forward network, each with a residual connection."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ops: Any = keras.ops
 Past = tuple[Any, Any]  # keys (B, H, K, S) and values (B, H, S, K) of one layer
 
 
-class TransformerBlock(keras.layers.Layer):
-    """Attention and feed-forward network, each with a residual connection and a LayerNorm.
+class ResidualBlock(keras.layers.Layer):
+    """What blocks are made of: self-attention and a feed-forward network, each with a LayerNorm.
 
         post-LN (BERT, GPT)     x ← norm(x + f(x))
         pre-LN (GPT-2)          x ← x + f(norm(x))
@@ -37,10 +37,6 @@ class TransformerBlock(keras.layers.Layer):
         residual_stddev: Standard deviation of the initial kernels that write to the residual
             stream.
         dtype: Dtype policy of the matrix products.
-
-    Shape:
-        x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32. With `at` (B, R), positions
-        in [0, T): output at these positions only, (B, R, D), and bias broadcast to (B, H, R, T).
     """
 
     def __init__(
@@ -92,14 +88,43 @@ class TransformerBlock(keras.layers.Layer):
         self.output_norm.build(stream)
         self.built = True
 
+    def _before(self, x: Any, norm: Any) -> Any:
+        """What a part reads of the stream."""
+        return norm(x) if self.norm_first else x
+
+    def _after(self, x: Any, part: Any, norm: Any) -> Any:
+        """The stream with what a part adds to it, float32."""
+        x = x + ops.cast(part, "float32")
+        return x if self.norm_first else norm(x)
+
+    def _attended(self, x: Any, attended: Any, norm: Any, training: bool | None) -> Any:
+        """The stream after an attention."""
+        return self._after(x, self.dropout(attended, training=training), norm)
+
+    def _feed_forward(self, x: Any, training: bool | None) -> Any:
+        """The stream after the feed-forward network."""
+        rows = ops.reshape(self._before(x, self.output_norm), (-1, self.hidden_dim))
+        rows = self.intermediate(rows, training=training)  # (B · T, F)
+        rows = self.dropout(self.output_projection(rows), training=training)  # (B · T, D)
+        return self._after(x, ops.reshape(rows, ops.shape(x)), self.output_norm)
+
+
+class TransformerBlock(ResidualBlock):
+    """A block that attends to itself.
+
+    Shape:
+        x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32. With `at` (B, R), positions
+        in [0, T): output at these positions only, (B, R, D), and bias broadcast to (B, H, R, T).
+    """
+
     def call(self, x: Any, bias: Any = None, at: Any = None, training: bool | None = None) -> Any:
         """Run the block, at all positions or only `at` some."""
-        seen = self.attention_norm(x) if self.norm_first else x
-        asking = seen
+        seen = asking = self._before(x, self.attention_norm)
         if at is not None:
             x, asking = gather_positions(x, at), gather_positions(seen, at)
         attended = self.attention(asking, seen, bias=bias, training=training)
-        return self._after_attention(x, attended, training)
+        x = self._attended(x, attended, self.attention_norm, training)
+        return self._feed_forward(x, training)
 
     def go_on(self, x: Any, past: Past | None, bias: Any = None) -> tuple[Any, Past]:
         """Run the block on tokens that continue a sequence.
@@ -112,23 +137,18 @@ class TransformerBlock(keras.layers.Layer):
         Returns:
             Output at the new tokens, (B, N, D) float32, and keys and values of all S + N.
         """
-        seen = self.attention_norm(x) if self.norm_first else x
-        key, value = self.attention.keys_and_values(seen)
-        if past is not None:
-            key = ops.concatenate([past[0], key], axis=3)
-            value = ops.concatenate([past[1], value], axis=2)
-        attended = self.attention.attend(seen, key, value, bias=bias)
-        return self._after_attention(x, attended), (key, value)
+        seen = self._before(x, self.attention_norm)
+        kept = joined(past, self.attention.keys_and_values(seen))
+        attended = self.attention.attend(seen, *kept, bias=bias)
+        x = self._attended(x, attended, self.attention_norm, None)
+        return self._feed_forward(x, None), kept
 
-    def _after_attention(self, x: Any, attended: Any, training: bool | None = None) -> Any:
-        """Residual connections, LayerNorms and the feed-forward network."""
-        attended = self.dropout(attended, training=training)
-        x = x + ops.cast(attended, "float32")
-        if not self.norm_first:
-            x = self.attention_norm(x)
-        inner = self.output_norm(x) if self.norm_first else x
-        rows = ops.reshape(inner, (-1, self.hidden_dim))
-        rows = self.intermediate(rows, training=training)  # (B · T, F)
-        rows = self.dropout(self.output_projection(rows), training=training)  # (B · T, D)
-        x = x + ops.cast(ops.reshape(rows, ops.shape(x)), "float32")
-        return x if self.norm_first else self.output_norm(x)
+
+def joined(past: Past | None, new: Past) -> Past:
+    """Keys and values of tokens and of those that follow them."""
+    if past is None:
+        return new
+    return (
+        ops.concatenate([past[0], new[0]], axis=3),
+        ops.concatenate([past[1], new[1]], axis=2),
+    )

@@ -10,7 +10,7 @@ import keras
 
 from models import features as keys
 from models.layers.attention import bias_from_padding
-from models.layers.block import TransformerBlock
+from models.layers.block import ResidualBlock, TransformerBlock
 from models.layers.embedding import TextEmbedding
 from models.layers.gather import gather_positions
 from models.layers.projection import projection
@@ -94,45 +94,62 @@ class TextTransformer(keras.Model):
             setattr(self, argument, value)
         table_dim = self._arguments.get("embedding_dim", config.hidden_dim)
         self.order = self.layer_order(config)
-        self.embeddings = TextEmbedding(
-            vocabulary_size=config.vocabulary_size,
-            hidden_dim=table_dim,
-            max_sequence_length=config.max_sequence_length,
-            num_segments=self.num_segments,
-            num_tasks=self.num_tasks,
-            dropout=config.dropout,
-            layer_norm_epsilon=config.layer_norm_epsilon if self.embedding_norm else None,
-        )
+        self.embeddings = self.make_embeddings(config, table_dim)
         self.embedding_projection = (
             projection(config.hidden_dim, name="embedding_projection", dtype=dtype)
             if self.always_project or table_dim != config.hidden_dim
             else None
         )
         self.blocks = [
-            TransformerBlock(
-                hidden_dim=config.hidden_dim,
-                num_heads=config.num_heads,
-                intermediate_dim=config.intermediate_dim,
-                dropout=config.dropout,
-                activation=config.activation,
-                layer_norm_epsilon=config.layer_norm_epsilon,
-                norm_first=self.norm_first,
-                residual_stddev=self.residual_stddev(config),
-                dtype=dtype,
-                name=f"block_{i}",
-            )
-            for i in range(max(self.order) + 1)
+            self.make_block(TransformerBlock, config, number)
+            for number in range(max(self.order) + 1)
         ]
-        self.final_norm = None
-        if self.norm_first:
-            self.final_norm = keras.layers.LayerNormalization(
-                epsilon=config.layer_norm_epsilon, name="final_norm", dtype="float32"
-            )
+        self.final_norm = self.make_final_norm(config, "final_norm")
         self.pooler = None
         if self.pooled:
             self.pooler = projection(config.hidden_dim, name="pooler", dtype=dtype)
         self._widths = (table_dim, config.hidden_dim)
+        self.make_more(config)
         self.build()
+
+    def make_embeddings(self, config: Any, width: int, **more: Any) -> Any:
+        """What turns tokens into vectors of a width; `more` are further arguments."""
+        return TextEmbedding(
+            vocabulary_size=config.vocabulary_size,
+            hidden_dim=width,
+            max_sequence_length=config.max_sequence_length,
+            num_segments=self.num_segments,
+            num_tasks=self.num_tasks,
+            dropout=config.dropout,
+            layer_norm_epsilon=config.layer_norm_epsilon if self.embedding_norm else None,
+            **more,
+        )
+
+    def make_block(self, kind: type[ResidualBlock], config: Any, number: int) -> Any:
+        """Block `number`, of a kind."""
+        return kind(
+            hidden_dim=config.hidden_dim,
+            num_heads=config.num_heads,
+            intermediate_dim=config.intermediate_dim,
+            dropout=config.dropout,
+            activation=config.activation,
+            layer_norm_epsilon=config.layer_norm_epsilon,
+            norm_first=self.norm_first,
+            residual_stddev=self.residual_stddev(config),
+            dtype=self.dtype_policy.name,
+            name=f"block_{number}",
+        )
+
+    def make_final_norm(self, config: Any, name: str) -> Any:
+        """The LayerNorm behind pre-LN blocks; None behind post-LN blocks."""
+        if not self.norm_first:
+            return None
+        return keras.layers.LayerNormalization(
+            epsilon=config.layer_norm_epsilon, name=name, dtype="float32"
+        )
+
+    def make_more(self, config: Any) -> None:
+        """What a subclass has beside an encoder; its `build` makes the variables."""
 
     def layer_order(self, config: Any) -> tuple[int, ...]:
         """Number of the block of each layer; 0, 1, 2… unless layers share blocks."""

@@ -26,15 +26,15 @@ def predict_texts(
         columns: One list of texts, or two for pairs.
         loaded: The loaded graph, with ``frame``, from texts to token ids and mask (B, T), and
             ``start``, ``step`` and ``chosen`` of a `CachedReader`.
-        head: ``longest``, ``generation``, the ids ``stop``, ``never`` and ``pad``, and the
-            ``pieces`` of all ids, which are ``bytes`` or words.
+        head: ``longest``, ``generation``, the ids ``begin`` and ``stop``,
+            ``never`` and ``pad``, and the ``pieces`` of all ids, which are ``bytes`` or words.
 
     Returns:
         ``text``, ``score``, the probability of the whole text, and as JSON ``answer``.
     """
     settings = Generation(**head["generation"])
     # A reader of its own for each call: calls may come at the same time.
-    reader = CachedReader(head["longest"], loaded.start, loaded.step, loaded.chosen)
+    reader = CachedReader(head["longest"], loaded.start, loaded.step, loaded.chosen, head["begin"])
     answers = []
     for first in range(0, len(columns[0]), AT_ONCE):
         texts = (np.array(column[first : first + AT_ONCE], object) for column in columns)

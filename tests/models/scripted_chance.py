@@ -16,7 +16,7 @@ class ScriptedChance(np.random.Generator):
 
     def _next(self, size) -> np.ndarray:
         answer = self._answers.pop(0)
-        assert answer.shape == np.zeros(size).shape, (answer.shape, size)
+        assert answer.shape == np.zeros(() if size is None else size).shape, (answer.shape, size)
         return answer
 
     def random(self, size=None, dtype=np.float64, out=None):
@@ -24,8 +24,16 @@ class ScriptedChance(np.random.Generator):
 
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
         answer = self._next(size)
-        assert (answer < high).all()
+        assert (answer < (low if high is None else high)).all()
         return answer
 
     def binomial(self, n, p, size=None):
         return self._next(np.shape(n))
+
+    def poisson(self, lam=1.0, size=None):
+        return self._next(size)
+
+    def permutation(self, x, axis=0):
+        answer = self._next(x)
+        assert sorted(answer) == list(range(x))
+        return answer

@@ -7,15 +7,28 @@ import numpy as np
 import pytest
 
 from models import catalogue
-from models.decoding.reader import causal_reader
+from models.decoding.generate import generate
+from models.decoding.reader import ReadingApart, cached_reader, causal_reader
+from models.decoding.settings import Generation
+from models.protocols import Capability
 from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network
 
-CAUSAL = [f for f in FAMILIES if "causal" in catalogue.literals("families", f)["PROVIDES"]]
+APART = [f for f in FAMILIES if {"generation", "encoder_decoder"} <= catalogue.provided(f)]
+# A network that fills in blanks is read in test_blanks.py.
+GENERATING = [f for f in FAMILIES if {"generation", "causal"} <= catalogue.provided(f)] + APART
+BEGIN = (3, 2)
+NOTHING = np.zeros((3, 0), "int32")
 
 
-@pytest.fixture(params=CAUSAL)
+@pytest.fixture(params=GENERATING)
 def made(request):
     return network(request.param, seed=5)
+
+
+def reader(made):
+    if Capability.ENCODER_DECODER in made.provides:
+        return cached_reader(ReadingApart(made, lambda hidden: logits(made, hidden), BEGIN))
+    return causal_reader(made, lambda hidden: logits(made, hidden))
 
 
 def logits(made, hidden):
@@ -26,42 +39,83 @@ def texts(count: int, length: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(5, VOCABULARY_SIZE, (count, length)).astype("int32")
 
 
-def whole(made, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Logits after the last token, read from the first."""
-    hidden = made({"token_ids": ids, "padding_mask": mask})["sequence_output"][:, -1]
-    return keras.ops.convert_to_numpy(logits(made, hidden))
+def whole(made, ids: np.ndarray, mask: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Logits after the last new token, read from the first."""
+    batch = {"token_ids": ids, "padding_mask": mask}
+    if Capability.ENCODER_DECODER in made.provides:
+        begun = np.tile(np.array(BEGIN, "int32"), (len(new), 1))
+        batch["target_ids"] = np.concatenate([begun, new], axis=1)
+    else:
+        batch["token_ids"] = np.concatenate([ids, new], axis=1)
+        batch["padding_mask"] = np.concatenate([mask, np.ones_like(new)], axis=1)
+    return keras.ops.convert_to_numpy(logits(made, made(batch)["sequence_output"][:, -1]))
 
 
 def test_token_by_token_equals_one_reading_with_padding_on_the_left(made):
-    ids, lengths = texts(3, 7), np.array([[7], [4], [1]])
+    ids, lengths, new = texts(3, 7), np.array([[7], [4], [1]]), NOTHING
     mask = (np.arange(7) >= 7 - lengths).astype("int32")
-    reader = causal_reader(made, lambda hidden: logits(made, hidden))
-    found = reader.start(ids * mask, mask)
-    np.testing.assert_allclose(found, whole(made, ids * mask, mask), atol=1e-5)
-    for step in range(20):
-        new = texts(3, 1, seed=step)[:, 0]
-        ids = np.concatenate([ids * mask, new[:, None]], axis=1)
-        mask = np.concatenate([mask, np.ones((3, 1), "int32")], axis=1)
-        found = reader.step(np.arange(3), new)
-        np.testing.assert_allclose(found, whole(made, ids, mask), atol=1e-5)
+    ids *= mask
+    read = reader(made)
+    np.testing.assert_allclose(read.start(ids, mask), whole(made, ids, mask, new), atol=1e-5)
+    for step in range(10):
+        new = np.concatenate([new, texts(3, 1, seed=step)], axis=1)
+        found = read.step(np.arange(3), new[:, -1])
+        np.testing.assert_allclose(found, whole(made, ids, mask, new), atol=1e-5)
 
 
 def test_texts_may_be_dropped_doubled_and_turned(made):
-    ids, rows = texts(3, 6), np.array([2, 0, 0, 2])
-    reader = causal_reader(made, lambda hidden: logits(made, hidden))
-    reader.start(ids, np.ones_like(ids))
-    new = texts(4, 1)[:, 0]
-    found = reader.step(rows, new)
-    turned = np.concatenate([ids[rows], new[:, None]], axis=1)
-    np.testing.assert_allclose(found, whole(made, turned, np.ones_like(turned)), atol=1e-5)
-    found = reader.step(np.array([1]), new[:1])
-    turned = np.concatenate([turned[1:2], new[None, :1]], axis=1)
-    np.testing.assert_allclose(found, whole(made, turned, np.ones_like(turned)), atol=1e-5)
+    lengths = np.array([[6], [2], [5]])
+    mask = (np.arange(6) >= 6 - lengths).astype("int32")
+    ids = texts(3, 6) * mask
+    read = reader(made)
+    read.start(ids, mask)
+    rows, new = np.array([2, 0, 0, 2]), texts(4, 1)
+    found = read.step(rows, new[:, 0])
+    np.testing.assert_allclose(found, whole(made, ids[rows], mask[rows], new), atol=1e-5)
+    row = rows[1:2]
+    new = np.concatenate([new[1:2], new[:1]], axis=1)
+    found = read.step(np.array([1]), new[:, 1])
+    np.testing.assert_allclose(found, whole(made, ids[row], mask[row], new), atol=1e-5)
 
 
 def test_two_readings_share_nothing(made):
-    reader = causal_reader(made, lambda hidden: logits(made, hidden))
+    read = reader(made)
     one, other = texts(2, 5, seed=1), texts(4, 9, seed=2)
-    first = reader.start(one, np.ones_like(one))
-    reader.start(other, np.ones_like(other))
-    np.testing.assert_array_equal(reader.start(one, np.ones_like(one)), first)
+    first = read.start(one, np.ones_like(one))
+    read.start(other, np.ones_like(other))
+    np.testing.assert_array_equal(read.start(one, np.ones_like(one)), first)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"beams": 4}, {"sample": True, "seed": 3}], ids=["greedy", "beams", "sample"]
+)
+def test_a_text_does_not_depend_on_those_that_are_written_beside_it(made, settings):
+    rng = np.random.default_rng(1)
+    for variable in made.trainable_variables:
+        if len(variable.shape) == 2:  # so large that texts vary
+            scale = made.embeddings.scale if "token" in variable.path else 1.0
+            variable.assign(rng.normal(size=variable.shape) / scale)
+    prompts = [texts(1, length, seed=length)[0].tolist() for length in (9, 2, 5, 2, 7)]
+    asked = Generation(max_new_tokens=8, **settings)
+    read = reader(made)
+    together = generate(read, prompts, asked, stops={7}, pad_id=0)
+    for prompt, found in zip(prompts, together, strict=True):
+        (alone,) = generate(read, [prompt], asked, stops={7}, pad_id=0)
+        assert alone.tokens == found.tokens
+        assert alone.log_probability == pytest.approx(found.log_probability, abs=1e-3)
+    assert len({each.tokens for each in together}) > 3
+
+
+@pytest.mark.parametrize("family", APART)
+def test_prompt_and_text_of_an_encoder_decoder_have_room_of_their_own(family):
+    made = network(family, max_sequence_length=6)
+    read, most = reader(made), 7 - len(made.target_begin)
+    (found,) = generate(read, [[5] * 6], Generation(max_new_tokens=most), stops=(), pad_id=0)
+    assert len(found.tokens) == most
+    with pytest.raises(ValueError, match=rf"max_new_tokens: expected at most {most}, .* got 7"):
+        generate(read, [[5]], Generation(max_new_tokens=7), stops=(), pad_id=0)
+    with pytest.raises(ValueError, match=r"prompt 1: 7 tokens; the network reads 6 tokens\. Sh"):
+        generate(read, [[5], [5] * 7], Generation(max_new_tokens=2), stops=(), pad_id=0)
+    cut = Generation(max_new_tokens=2, too_long="cut_left")
+    long, short = generate(read, [[9, *range(5, 11)], [*range(5, 11)]], cut, stops=(), pad_id=0)
+    assert long == short

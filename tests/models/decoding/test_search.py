@@ -18,6 +18,7 @@ class Table:
     """A reader whose next token depends on the last two, by a table of logits."""
 
     longest = 40
+    begin = ()
 
     def __init__(self, seed: int = 0):
         self.table = np.random.default_rng(seed).normal(0, 1.5, (SIZE + 1, SIZE + 1, SIZE))

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.evaluation.predict import RowPredictor
+from models.families.bart import Bart
 from models.families.gpt2 import Gpt2
 from models.heads.sequence_to_sequence import SequenceToSequence
 from models.inputs.batches import batches
@@ -33,11 +35,12 @@ def head(**settings) -> SequenceToSequence:
     return SequenceToSequence(CONTEXT, **{"target_length": 5, **settings})
 
 
-def network(seed: int = 0) -> Gpt2:
+def network(family: type = Gpt2, seed: int = 0) -> Any:
     import keras
 
     keras.utils.set_random_seed(seed)
-    return Gpt2(
+    decoder = {"num_decoder_layers": 1} if family is Bart else {}
+    return family(
         vocabulary_size=50,
         num_layers=2,
         hidden_dim=32,
@@ -45,7 +48,11 @@ def network(seed: int = 0) -> Gpt2:
         intermediate_dim=64,
         max_sequence_length=12,
         dropout=0.0,
+        **decoder,
     )
+
+
+FAMILIES = pytest.mark.parametrize("family", [Gpt2, Bart])
 
 
 def batch_of(made: SequenceToSequence, rows: MemoryRows = ROWS) -> dict[str, np.ndarray]:
@@ -98,24 +105,44 @@ def test_a_causal_network_reads_text_and_target_as_one_row():
     assert ids[1][mask[1] == 1].tolist() == [2, 12, 13, 14, 15, 16, 3, 23]
 
 
-def log_probabilities(made_network: Gpt2, ids: list[int]) -> np.ndarray:
-    """(T, V) of the next token, in NumPy, of a row without padding."""
-    hidden = np.asarray(made_network({"token_ids": np.array([ids])})["sequence_output"][0])
+def test_an_encoder_decoder_reads_text_and_target_apart():
+    made = head()
+    batch = batch_of(made)
+    read = made.attach(network(Bart)).prepare(batch, False)
+    assert read[keys.TOKEN_IDS] is batch[keys.TOKEN_IDS]
+    assert np.asarray(read[keys.TARGET_IDS]).tolist() == [
+        [3, 2, 20, 21, 22, 0],
+        [3, 2, 23, 0, 0, 0],
+        [3, 2, 0, 0, 0, 0],
+    ]
+    assert np.asarray(read[keys.TARGET_MASK]).sum(axis=1).tolist() == [5, 3, 2]
+
+
+def log_probabilities(made_network: Any, text: list[int], target: list[int]) -> np.ndarray:
+    """(S, V) of each token of the target and of its end, in NumPy, of a row without padding."""
+    if isinstance(made_network, Bart):
+        batch = {"token_ids": [[2, *text, 3]], "target_ids": [[3, 2, *target]]}
+    else:
+        batch = {"token_ids": [[2, *text, 3, *target]]}
+    found = made_network({key: np.array(ids) for key, ids in batch.items()})["sequence_output"]
+    hidden = np.asarray(found[0])[-len(target) - 1 :]
     logits = hidden.astype(np.float64) @ np.asarray(made_network.token_embedding.embeddings).T
     return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 
+@FAMILIES
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_loss_is_that_of_each_row_alone(smoothing):
-    made, read = head(label_smoothing=smoothing), network()
+def test_the_loss_is_that_of_each_row_alone(smoothing, family):
+    made, read = head(label_smoothing=smoothing), network(family)
     model = StageModel(read, {"s2s": made.attach(read)})
     batch = batch_of(made) | {keys.ROW_WEIGHTS: np.ones(3, np.float32)}
     scores, _ = model.outputs(batch, training=True)
     nats = 0.0
     for text, target in (([10, 11], [20, 21, 22]), ([12, 13, 14, 15, 16], [23])):
-        log_p = log_probabilities(read, [2, *text, 3, *target])[-len(target) - 1 :]
+        log_p = log_probabilities(read, text, target)
         right = log_p[np.arange(len(target) + 1), [*target, 3]]
-        nats -= ((1 - smoothing) * right + smoothing * log_p.mean(axis=-1)).sum()
+        spread = np.delete(log_p, CONTEXT.tokenizer.pad_id, axis=1).mean(axis=-1)
+        nats -= ((1 - smoothing) * right + smoothing * spread).sum()
     total, weight = scores["s2s"]["loss"]
     assert float(weight) == 6
     assert float(total) == pytest.approx(nats, rel=1e-6)
@@ -124,12 +151,13 @@ def test_the_loss_is_that_of_each_row_alone(smoothing):
         assert float(plain["s2s"]["loss"][0]) != pytest.approx(nats, rel=1e-4)
 
 
-def test_what_is_learnt_by_heart_is_written():
+@FAMILIES
+def test_what_is_learnt_by_heart_is_written(family):
     rng = np.random.default_rng(1)
     pairs = [rng.integers(5, 50, (2, 3)).tolist() for _ in range(16)]
     rows = MemoryRows([(text, json.dumps([" ".join(map(str, said))])) for text, said in pairs])
     context = replace(CONTEXT, rows=rows)
-    made, read = SequenceToSequence(context, target_length=5), network()
+    made, read = SequenceToSequence(context, target_length=5), network(family)
     scorer = made.attach(read)
     model = StageModel(read, {"s2s": scorer})
     batch = batches({"rows": (rows, 1.0)}, [made], context, 16, 0).batch(0)
@@ -141,7 +169,7 @@ def test_what_is_learnt_by_heart_is_written():
     found = RowPredictor(read, made, scorer, blind, context).answers()
     assert [each.text for each in found] == rows.answers
     for (text, said), each in zip(pairs, found, strict=True):
-        log_p = log_probabilities(read, [2, *text, 3, *said])[-4:]
+        log_p = log_probabilities(read, text, said)
         whole = log_p[np.arange(4), [*said, 3]].sum()
         assert each.probability == pytest.approx(np.exp(whole), rel=1e-4)
 

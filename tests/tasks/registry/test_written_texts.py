@@ -70,7 +70,11 @@ CASES = {
     "beams-of-bytes": ("gpt2", byte_bpe, {"beams": 3, "no_repeat_ngram": 2}, False),
     "pairs": ("gpt2", tokenizer, {"min_tokens": 2}, True),
     "blanks": ("unilm", tokenizer, {"beams": 2, "min_tokens": 2}, True),
+    "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2}, False),
 }
+NETWORKS = {"gpt2": NETWORK, "unilm": NETWORK, "bart": {**NETWORK, "num_decoder_layers": 1}}
+# Updates and learning rate after which different texts are written.
+TRAINED = {"gpt2": (150, 1e-2), "unilm": (150, 1e-2), "bart": (300, 3e-3)}
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -80,17 +84,18 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, An
     family, make, settings, pairs = CASES[request.param]
     made, texts = make(), words(1, 64)
     learnt: list[Any] = list(zip(texts, texts[::-1], strict=True)) if pairs else texts
+    steps, rate = TRAINED[family]
     targets = [json.dumps([" ".join(reversed(text.split()[:3]))]) for text in texts]
     job = finetuning(
         family=family,
-        network=NETWORK,
+        network=NETWORKS[family],
         tokenizer=made,
         head="sequence_to_sequence",
         head_settings={"target_length": 10, **settings},
         rows={"train": Rows(learnt, targets, made)},
         phases=[Phase(32)],
-        budget=Budget("steps", 150),
-        optimizer={"adamw": {"peak_learning_rate": 1e-2, "warmup": 0.1}},
+        budget=Budget("steps", steps),
+        optimizer={"adamw": {"peak_learning_rate": rate, "warmup": 0.1}},
         select=None,
     )
     train(job, folder / "stage")

@@ -1,0 +1,96 @@
+"""The decoder's block in an encoder–decoder: it attends to the target so far and to the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from models.layers.attention import MultiHeadAttention
+from models.layers.block import Past, ResidualBlock, joined
+
+
+class DecoderBlock(ResidualBlock):
+    """Self-attention, attention to a memory, feed-forward network; each with its LayerNorm.
+
+        post-LN (Transformer, BART)     x ← norm(x + f(x))
+        pre-LN (T5)                     x ← x + f(norm(x))
+
+    Args:
+        arguments: Those of `ResidualBlock`.
+
+    Shape:
+        x (B, S, D), memory (B, T, D), bias broadcast to (B, H, S, S), memory_bias broadcast to
+        (B, H, S, T) → (B, S, D) float32.
+
+    Reference:
+        Vaswani et al. 2017, arXiv 1706.03762, 3.1 and figure 1.
+    """
+
+    def __init__(self, **arguments: Any):
+        super().__init__(**arguments)
+        self.cross_attention = MultiHeadAttention(
+            hidden_dim=arguments["hidden_dim"],
+            num_heads=arguments["num_heads"],
+            dropout=arguments["dropout"],
+            output_stddev=arguments.get("residual_stddev", 0.02),
+            dtype=self.dtype_policy.name,
+            name="cross_attention",
+        )
+        self.cross_norm = keras.layers.LayerNormalization(
+            epsilon=arguments["layer_norm_epsilon"], name="cross_norm", dtype="float32"
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        """Create the variables, in the order in which they are listed."""
+        self.cross_attention.build()
+        self.cross_norm.build((None, None, self.hidden_dim))
+        super().build(input_shape)
+
+    def call(
+        self,
+        x: Any,
+        memory: Any,
+        bias: Any = None,
+        memory_bias: Any = None,
+        training: bool | None = None,
+    ) -> Any:
+        """Run the block on a whole target."""
+        return self.go_on(x, None, self.memorised(memory), bias, memory_bias, training)[0]
+
+    def memorised(self, memory: Any) -> Past:
+        """Keys and values of a memory (B, T, D); the same for all tokens of a target."""
+        return self.cross_attention.keys_and_values(memory)
+
+    def go_on(
+        self,
+        x: Any,
+        past: Past | None,
+        memorised: Past,
+        bias: Any = None,
+        memory_bias: Any = None,
+        training: bool | None = None,
+    ) -> tuple[Any, Past]:
+        """Run the block on tokens that continue a target.
+
+        Args:
+            x: The new tokens, (B, N, D).
+            past: Keys and values of the S tokens before them; None for none.
+            memorised: What `memorised` gives for the memory.
+            bias: Broadcast to (B, H, N, S + N).
+            memory_bias: Broadcast to (B, H, N, T).
+            training: Whether there is dropout.
+
+        Returns:
+            Output at the new tokens, (B, N, D) float32, and keys and values of all S + N.
+        """
+        seen = self._before(x, self.attention_norm)
+        kept = joined(past, self.attention.keys_and_values(seen))
+        attended = self.attention.attend(seen, *kept, bias=bias, training=training)
+        x = self._attended(x, attended, self.attention_norm, training)
+        asking = self._before(x, self.cross_norm)
+        attended = self.cross_attention.attend(
+            asking, *memorised, bias=memory_bias, training=training
+        )
+        x = self._attended(x, attended, self.cross_norm, training)
+        return self._feed_forward(x, training), kept

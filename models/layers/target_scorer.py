@@ -1,0 +1,114 @@
+"""Scores of a target that is written: the cross-entropy of each of its tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from models import features as keys
+from models.layers.loss import cross_entropy
+from models.layers.scorer import ScorerLayer
+from models.layers.token_prediction import tied_logits
+from models.protocols import Capability, Tokenizer
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+
+def begin_of(network: Any, tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The ids with which a network begins a text that it writes apart from what it has read.
+
+    Args:
+        network: The network; an encoder–decoder names them as ``target_begin``.
+        tokenizer: The recipe's tokenizer.
+
+    Returns:
+        The ids; empty for a causal network, which continues what it has read.
+    """
+    if Capability.ENCODER_DECODER not in network.provides:
+        return ()
+    return tuple(getattr(tokenizer, f"{name}_id") for name in network.target_begin)
+
+
+class TargetScores(ScorerLayer):
+    """Cross-entropy of the target's tokens; the mean is over all tokens of a batch.
+
+    Attributes:
+        begin: The ids with which a target begins that is read apart from the text; empty for none.
+    """
+
+    begin: tuple[int, ...] = ()
+
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits."""
+        raise NotImplementedError
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
+        # Before the target a joined row's output has the text, another one's more beginnings.
+        more = max(len(self.begin) - 1, 0)
+        size = ops.shape(batch[keys.TARGET_IDS])[1] - more
+        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, -size:])
+        if keys.TARGET_LABELS not in batch:
+            return {}, {keys.TOKEN_LOGITS: logits}
+        labels, weights = batch[keys.TARGET_LABELS], self.weights_of(batch)
+        return cross_entropy(logits, labels, weights), {keys.TOKEN_LOGITS: logits}
+
+    def weights_of(self, batch: dict) -> Any:
+        """Loss weights of the target's tokens, (B, S)."""
+        weights = batch[keys.TARGET_WEIGHTS]
+        return weights * batch[keys.ROW_WEIGHTS][:, None] if keys.ROW_WEIGHTS in batch else weights
+
+
+class TargetScorer(TargetScores):
+    """Scores of a target whose tokens are predicted where those before them are read.
+
+    A batch has the target begun with one token. An encoder–decoder reads it beside the text, begun
+    as the network has learned to (`begin_of`). A causal network reads text and target as one row.
+
+    Args:
+        network: The network, whose token embedding makes the predictions, without a bias.
+        name: Name of the objective or head.
+        tokenizer: The recipe's tokenizer.
+    """
+
+    def __init__(self, network: Any, name: str, tokenizer: Tokenizer):
+        super().__init__(name=name, dtype=network.dtype_policy.name, autocast=False)
+        self.begin = begin_of(network, tokenizer)
+        # Wrapped in a function, so that Keras does not track the network's embedding here.
+        self._table = lambda: network.token_embedding.embeddings
+        self.built = True
+
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) hidden states → (…, V) float32 logits."""
+        return tied_logits(hidden, self._table(), None, self.compute_dtype)
+
+    def prepare(self, batch: dict, training: bool) -> dict:
+        """Text and target as the network reads them."""
+        if keys.TARGET_IDS not in batch:
+            return batch
+        return _begun(batch, self.begin) if self.begin else _joined(batch)
+
+
+def _begun(batch: dict, begin: tuple[int, ...]) -> dict:
+    """The target begun with these ids in place of its first one."""
+    ids, mask = batch[keys.TARGET_IDS], batch[keys.TARGET_MASK]
+    first = ops.zeros_like(ids[:, :1])
+    return batch | {
+        keys.TARGET_IDS: ops.concatenate([*(first + each for each in begin), ids[:, 1:]], axis=1),
+        keys.TARGET_MASK: ops.concatenate([first + 1 for _ in begin] + [mask[:, 1:]], axis=1),
+    }
+
+
+def _joined(batch: dict) -> dict:
+    """Text and target in one row: the target's first token takes the place of the text's last."""
+    mask = batch[keys.PADDING_MASK]
+    shorter = ops.concatenate([mask[:, 1:], ops.zeros_like(mask[:, :1])], axis=1)
+    joined = {
+        keys.TOKEN_IDS: ops.concatenate([batch[keys.TOKEN_IDS], batch[keys.TARGET_IDS]], 1),
+        keys.PADDING_MASK: ops.concatenate([shorter, batch[keys.TARGET_MASK]], axis=1),
+    }
+    return {name: value for name, value in batch.items() if name != keys.SEGMENT_IDS} | joined
