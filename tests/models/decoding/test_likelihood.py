@@ -11,7 +11,7 @@ from models.decoding import likelihood
 from models.decoding.likelihood import Likelihood
 from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network
 
-GENERATING = [f for f in FAMILIES if "generation" in catalogue.literals("families", f)["PROVIDES"]]
+GENERATING = [f for f in FAMILIES if {"generation", "causal"} <= catalogue.provided(f)]
 LENGTHS = (9, 1, 14, 9, 5)
 
 
