@@ -33,7 +33,7 @@ RECIPE = {
 
 
 def test_rows_are_answered_from_prompts(person: Callable[..., Person], tmp_path):
-    (tmp_path / "asked.yaml").write_text(yaml.safe_dump(RECIPE), "utf-8")
+    (tmp_path / "asked.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False), "utf-8")
     someone = person(tmp_path)
     answer = someone.types("run", "asked.yaml", "--smoke", "--json")
     assert answer.code == 0, answer.told()
