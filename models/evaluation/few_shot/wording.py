@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from models.answers.text import texts_of
-
 
 class WrittenRow(Protocol):
     """A row as the dataset has it (`corpora.prepared.PreparedRow`)."""
@@ -77,6 +75,8 @@ class Wording:
             return self.verbalisers.get(row.label, row.label)
         if self.kind == "choice":
             return (row.choices or ())[int(row.label)]
+        from models.answers.text import texts_of  # with its metrics, which labels do not need
+
         return texts_of(row.label)[0]
 
     def chosen(self, number: int) -> str:
