@@ -525,7 +525,7 @@ def write_checkpoint(
         parts.setdefault(link.theirs, []).append(link)
     theirs = {name: _as_theirs(of, arrays) for name, of in parts.items()}
     theirs |= {
-        name: np.zeros([settings.get(size, size) for size in shape], np.float32)
+        name: np.zeros([settings[n] if isinstance(n, str) else n for n in shape], np.float32)
         for name, (head, shape) in architecture.zeros.items()
         if head in heads
     }
