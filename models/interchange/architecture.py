@@ -98,6 +98,10 @@ class Architecture:
         pad_id: Their default padding id; None for the id of the end of a text.
         their_prefix: Prefix of the network's tensors in a file that also has a head, without the
             dot; by default `model_type`.
+        zeros: {their tensor that ours has no counterpart of, and that must be zero: (the head it
+            belongs to, its shape in numbers and names of our arguments)}.
+        special_ids: {their key: our special token, such as ``sep``, whose id it is}, for a network
+            with its tokenizer.
     """
 
     model_type: str
@@ -115,6 +119,8 @@ class Architecture:
     head_activation: str | None = None
     pad_id: int | None = 0
     their_prefix: str | None = None
+    zeros: Mapping[str, tuple[str, tuple[int | str, ...]]] = field(default_factory=dict)
+    special_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def prefix(self) -> str:

@@ -330,7 +330,8 @@ class _Found:
         # {full name: name in the file}. Full names have the prefix and the current LayerNorm names.
         self.named: dict[str, str] = {}
         in_heads = {link.theirs for links in heads.values() for link in links}
-        first_names = {name.split(".")[0] for name in (*in_heads, *architecture.copies)}
+        others = (*in_heads, *architecture.copies, *architecture.zeros)
+        first_names = {name.split(".")[0] for name in others}
         for name in files.shapes:
             full = name
             if not name.startswith(architecture.prefix) and name.split(".")[0] not in first_names:
@@ -365,6 +366,7 @@ class _Found:
         expected = [*demanded, *(link for links in heads.values() for link in links)]
         self._agree(expected, there)
         self._copies(there, {link.theirs: link for link in expected})
+        self._zeros(there)
         return network, heads
 
     def _agree(self, expected: list[Link], there: set[str]) -> None:
@@ -391,7 +393,7 @@ class _Found:
         missing = [link.theirs for link in expected if link.theirs not in there]
         if missing:
             faults.append(_counted(missing, "missing"))
-        surplus = sorted(there - names - set(architecture.copies))
+        surplus = sorted(there - names - set(architecture.copies) - set(architecture.zeros))
         left_out = [name for name in surplus if name.startswith(architecture.ignored or ("\0",))]
         # Buffers that older versions of transformers saved with the weights.
         counters = (".position_ids", ".token_type_ids", ".attn.bias", ".attn.masked_bias")
@@ -434,6 +436,19 @@ class _Found:
                         f"{self.files.folder}: {copy} and {original} differ, expected one tied"
                         f" tensor; our {self.architecture.model_type} has no second one"
                     )
+
+    def _zeros(self, there: set[str]) -> None:
+        """Check that the tensors which ours has no counterpart of say nothing.
+
+        Raises:
+            RecipeError: One does.
+        """
+        for name in sorted(there & set(self.architecture.zeros)):
+            if self.files.array(self.named[name]).any():
+                raise RecipeError(
+                    f"{self.files.folder}: {name}: expected zeros, got other numbers; our"
+                    f" {self.architecture.model_type} has no counterpart"
+                )
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return self.files.shapes[self.named[name]]
@@ -509,6 +524,11 @@ def write_checkpoint(
     for link in links:
         parts.setdefault(link.theirs, []).append(link)
     theirs = {name: _as_theirs(of, arrays) for name, of in parts.items()}
+    theirs |= {
+        name: np.zeros([settings[n] if isinstance(n, str) else n for n in shape], np.float32)
+        for name, (head, shape) in architecture.zeros.items()
+        if head in heads
+    }
     if not heads:  # their class without heads has no prefix
         theirs = {key.removeprefix(architecture.prefix): value for key, value in theirs.items()}
     with written_whole(folder) as part:
@@ -573,6 +593,9 @@ def _their_config(
         if argument == "activation":
             config[key] = THEIR_ACTIVATION[activation]
     architecture.write(config, settings, checkpoint.pad_id)
+    if checkpoint.tokenizer is not None:
+        named = architecture.special_ids.items()
+        config |= {key: getattr(checkpoint.tokenizer, f"{name}_id") for key, name in named}
     config[architecture.attention_dropout] = settings["dropout"]
     config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
     if "sequence_classification" in heads:

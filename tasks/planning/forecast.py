@@ -227,10 +227,13 @@ def _is_alike(stage: Artifact, family: str, network: Mapping[str, Any]) -> bool:
 
 
 def _blocks(network: Mapping[str, Any]) -> float:
-    """Weights in the layers of a Transformer encoder, without embeddings."""
+    """Weights in the layers of a Transformer, without embeddings."""
     width = network.get("hidden_dim", 128)
     inside = network.get("intermediate_dim", 4 * width)
-    return network.get("num_layers", 1) * (4 * width**2 + 2 * width * inside)
+    block = 4 * width**2 + 2 * width * inside
+    # A decoder's block also attends to the encoder.
+    decoder = network.get("num_decoder_layers", 0) * (block + 4 * width**2)
+    return network.get("num_layers", 1) * block + decoder
 
 
 def _weights(recipe: ResolvedRecipe, stage: ResolvedStage) -> float:

@@ -110,6 +110,55 @@ def test_what_a_position_sees_is_what_the_family_provides(family):
         assert moved[10:].all()
 
 
+WITH_TARGET = pytest.mark.parametrize(
+    "family",
+    [f for f in FAMILIES if "encoder_decoder" in catalogue.literals("families", f)["PROVIDES"]],
+)
+
+
+def with_target() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    mask = (np.arange(9) < np.array([[7], [9], [1], [4], [9], [2]])).astype(np.int32)
+    ids = rng.integers(5, VOCABULARY_SIZE, mask.shape).astype(np.int32) * mask
+    return features() | {"target_ids": ids, "target_mask": mask}
+
+
+@WITH_TARGET
+def test_a_target_sees_what_is_before_it_and_the_whole_text(family):
+    made, batch = network(family), with_target()
+    before = numbers(made(batch))["sequence_output"]
+    for key, place, first in (("target_ids", 4, 4), ("token_ids", 10, 0)):
+        changed = batch | {key: batch[key].copy()}
+        changed[key][0, place] = 5 + (changed[key][0, place] - 4) % 100
+        moved = np.abs(numbers(made(changed))["sequence_output"] - before).max(axis=-1) > 1e-7
+        assert not moved[0, :first].any(), key
+        assert moved[0, first:7].all(), key
+        assert not moved[1:].any(), key
+
+
+@WITH_TARGET
+@pytest.mark.parametrize("before", [0, 5])
+def test_padding_on_either_side_of_text_and_target_changes_nothing(family, before):
+    made, batch = network(family), with_target()
+    wide = {
+        key: np.zeros((BATCH_SIZE, value.shape[1] + 5), np.int32) for key, value in batch.items()
+    }
+    for key, value in batch.items():
+        wide[key][:, before : before + value.shape[1]] = value
+    hidden = wide["padding_mask"] == 0
+    wide["token_ids"][hidden] = np.random.default_rng(9).integers(5, VOCABULARY_SIZE, hidden.sum())
+    one = numbers(made(batch))["sequence_output"]
+    two = numbers(made(wide))["sequence_output"][:, before : before + one.shape[1]]
+    assert np.abs(one - two)[batch["target_mask"] > 0].max() < 1e-5
+
+
+@WITH_TARGET
+def test_both_sides_have_one_table_of_tokens(family):
+    made = network(family)
+    paths = [variable.path for variable in made.variables]
+    assert sum(path.endswith("token/embeddings") for path in paths) == 1
+
+
 def test_dropout_acts_in_training_only(family):
     made = network(family)
     batch = features()

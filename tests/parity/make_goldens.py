@@ -4,6 +4,8 @@ Run by hand, in an environment of its own (torch and transformers are no depende
 
     pip install torch==2.13.0 transformers==5.23.0 && python tests/parity/make_goldens.py
 
+With names of cases, only their folders are written.
+
 A folder a class and draw: the checkpoint as transformers saves it, and ``numbers.npz`` with inputs
 and, for both GELUs, hidden states, logits, the loss and its gradient on the table of tokens.
 
@@ -17,6 +19,7 @@ N(0, 0.02) small enough to tell two epsilons apart.
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ FOLDER = Path(__file__).with_name("golden")
 GENERATION = Path(__file__).with_name("generation")
 BANDED = Path(__file__).with_name("banded") / "gpt_neo.npz"
 UNILM = Path(__file__).with_name("unilm")
+WRITING = Path(__file__).with_name("encoder_decoders")
 DRAWS = {"large": 0.3, "small": 0.02}
 ACTIVATIONS = ("gelu", "gelu_new")
 SIZE = {
@@ -62,6 +66,19 @@ GPT = {
     "bos_token_id": 0,
     "eos_token_id": 0,
     "pad_token_id": 0,
+}
+BART = {
+    "vocab_size": 97,
+    "d_model": 32,
+    "encoder_layers": 3,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "max_position_embeddings": 40,
+    "dropout": 0.0,
+    "forced_eos_token_id": None,
 }
 ACTIVATION_KEYS = {"distilbert": "activation", "gpt2": "activation_function", "gpt": "afn"}
 # Name: (class, settings, key of the second head's labels, of its logits)
@@ -105,6 +122,13 @@ NEO: dict[str, Any] = {
     "bos_token_id": 0,
     "eos_token_id": 0,
 }
+# Name: (class, settings)
+ENCODER_DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bart": ("BartForConditionalGeneration", BART),
+}
+# Their encoder counts positions from the row's first place, padding or not; so it is given every
+# row without padding on the left.
+COUNTS_PADDING = ("bart",)
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {},
     "beams": {"num_beams": 4},
@@ -202,14 +226,92 @@ def run(model: Any, name: str, batch: dict[str, np.ndarray]) -> dict[str, np.nda
     return found
 
 
+def targets(pad_id: int, begin_id: int) -> dict[str, np.ndarray]:
+    """What a decoder reads and writes for the four rows; padded on the right."""
+    rng = np.random.default_rng(9)
+    lengths = np.array([9, 6, 9, 2])[:, None]
+    mask = (np.arange(9) < lengths).astype(np.int64)
+    labels = rng.integers(5, SIZE["vocab_size"], (4, 9)) * mask
+    ids = np.concatenate([np.full((4, 1), begin_id), labels[:, :-1]], axis=1)
+    ids[:, 1:][mask[:, 1:] == 0] = pad_id
+    return {"target_ids": ids, "target_mask": mask, "target_labels": labels}
+
+
+def write_text(model: Any, name: str, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What an encoder–decoder of theirs computes; states of the encoder come first."""
+    real = batch["target_mask"].astype(bool)
+    before = batch["padding_mask"].argmax(axis=1) * (name in COUNTS_PADDING)
+
+    def moved(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+        return np.stack([np.roll(row, n, axis=0) for row, n in zip(values, places, strict=True)])
+
+    given = {
+        "input_ids": moved(batch["token_ids"], -before),
+        "attention_mask": moved(batch["padding_mask"], -before),
+        "decoder_input_ids": batch["target_ids"],
+        "decoder_attention_mask": batch["target_mask"],
+        "labels": np.where(real, batch["target_labels"], -100),
+    }
+    model.zero_grad()
+    result = model(
+        **{key: torch.tensor(value) for key, value in given.items()}, output_hidden_states=True
+    )
+    result.loss.backward()
+    states = [moved(state.detach().numpy(), before) for state in result.encoder_hidden_states]
+    states += [state.detach().numpy() for state in result.decoder_hidden_states]
+    table = model.get_input_embeddings().weight
+    return {
+        **{f"hidden_{number}": state for number, state in enumerate(states)},
+        "token_logits": result.logits.detach().numpy(),
+        "loss": result.loss.detach().numpy(),
+        "table_gradient": table.grad.numpy().copy(),
+    }
+
+
+def make_encoder_decoder(name: str) -> None:
+    """Both draws of a case, and a network that writes."""
+    class_name, settings = ENCODER_DECODERS[name]
+    kind = getattr(hf, class_name)
+
+    def drawn(deviation: float, axes: int = 1) -> Any:
+        model = kind(kind.config_class(**settings, attn_implementation="eager")).eval()
+        generator = torch.Generator().manual_seed(7)
+        with torch.no_grad():
+            for _, parameter in model.named_parameters():
+                if parameter.ndim >= axes:
+                    parameter.copy_(torch.randn(parameter.shape, generator=generator) * deviation)
+        return model
+
+    for draw, deviation in DRAWS.items():
+        folder, model = WRITING / f"{name}-{draw}", drawn(deviation)
+        shutil.rmtree(folder, ignore_errors=True)
+        model.save_pretrained(folder)
+        config, arrays = model.config, {}
+        for length in LENGTHS:
+            batch = inputs(length, config.pad_token_id)
+            batch |= targets(config.pad_token_id, config.decoder_start_token_id)
+            arrays |= {f"{length}/{key}": value for key, value in batch.items()}
+            arrays |= {f"{length}/their/{k}": v for k, v in write_text(model, name, batch).items()}
+        arrays["versions"] = np.array([torch.__version__.split("+")[0], hf.__version__])
+        np.savez_compressed(folder / "numbers.npz", **arrays)
+    shutil.rmtree(GENERATION / name, ignore_errors=True)
+    model = drawn(1.0, axes=2)  # so large that texts vary
+    model.save_pretrained(GENERATION / name)
+    np.savez_compressed(GENERATION / name / "generated.npz", **generated(model))
+
+
 def generated(model: Any) -> dict[str, np.ndarray]:
     """What follows eight prompts of 3 to 10 tokens, padded on the left, by every search.
+
+    An encoder's are padded on the right.
 
     The stop token is the one that greedy search writes in most texts, but not at once.
     """
     rng = np.random.default_rng(1)
     ids = rng.integers(5, SIZE["vocab_size"], (8, 10))
+    apart = model.config.is_encoder_decoder
     mask = (np.arange(10) >= 10 - np.arange(3, 11)[:, None]).astype(np.int64)
+    mask = mask[:, ::-1].copy() if apart else mask
     ids *= mask
     given: dict[str, Any] = {
         "input_ids": torch.tensor(ids),
@@ -218,13 +320,14 @@ def generated(model: Any) -> dict[str, np.ndarray]:
         "do_sample": False,
         "pad_token_id": 0,
     }
-    endless = model.generate(**given, eos_token_id=None)[:, 10:].numpy()
+    first = 1 if apart else 10  # theirs begins with the decoder's first token, or the prompt
+    endless = model.generate(**given, eos_token_id=None)[:, first:].numpy()
     texts = [sum(token in text[2:] for text in endless) for token in range(SIZE["vocab_size"])]
     early = [sum(token in text[:2] for text in endless) for token in range(SIZE["vocab_size"])]
     stop = int(np.argmax(np.array(texts) - 2 * np.array(early)))
     found = {"ids": ids, "mask": mask, "stop": np.array(stop)}
     for name, settings in SEARCHES.items():
-        tokens = model.generate(**given, **settings, eos_token_id=stop)[:, 10:].numpy()
+        tokens = model.generate(**given, **settings, eos_token_id=stop)[:, first:].numpy()
         padded = np.zeros((len(ids), NEW_TOKENS), np.int64)
         padded[:, : tokens.shape[1]] = tokens
         # Beam search fills up with the stop token if padding is 0.
@@ -356,7 +459,14 @@ def main() -> None:
     write_unilm()
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.rmtree(GENERATION, ignore_errors=True)
+def main(wanted: list[str]) -> None:
+    """Write the folders of these cases anew, by default of all."""
+    for name in wanted or ENCODER_DECODERS:
+        if name in ENCODER_DECODERS:
+            make_encoder_decoder(name)
     for name in CAUSAL:
+        if wanted and name not in wanted:
+            continue
         class_name, settings, _, _ = CASES[name]
         kind = getattr(hf, class_name)
         model = kind(kind.config_class(**settings, attn_implementation="eager")).eval()
@@ -365,13 +475,17 @@ def main() -> None:
             for _, parameter in model.named_parameters():
                 if parameter.ndim == 2:  # so large that texts vary and do not repeat a token
                     parameter.copy_(torch.randn(parameter.shape, generator=generator))
+        shutil.rmtree(GENERATION / name, ignore_errors=True)
         model.save_pretrained(GENERATION / name)
         np.savez_compressed(GENERATION / name / "generated.npz", **generated(model))
     for name, (class_name, settings, _, _) in CASES.items():
+        if wanted and name not in wanted:
+            continue
         kind = getattr(hf, class_name)
         key = ACTIVATION_KEYS.get(name, "hidden_act")
         for draw, deviation in DRAWS.items():
             folder = FOLDER / f"{name}-{draw}"
+            shutil.rmtree(folder, ignore_errors=True)
             arrays: dict[str, np.ndarray] = {}
             # Their GPT calls the tanh variant ``gelu``, and has no other.
             for activation in ACTIVATIONS[: 1 if name == "gpt" else None]:
@@ -396,4 +510,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

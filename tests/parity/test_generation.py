@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import keras
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from models.decoding.generate import generate
-from models.decoding.reader import causal_reader
+from models.decoding.reader import reader_of
 from models.decoding.settings import Generation
 from models.interchange.huggingface import read_checkpoint
 
@@ -27,10 +28,14 @@ NEW_TOKENS = 16
 @pytest.fixture(scope="module", params=sorted(path.name for path in GENERATION.iterdir()))
 def of(request):
     """A reader of the weights, and what transformers wrote with them."""
-    network = read_checkpoint(GENERATION / request.param).build()
+    folder = GENERATION / request.param
+    network = read_checkpoint(folder).build()
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    begin = (config["decoder_start_token_id"],) if config.get("is_encoder_decoder") else ()
     table = keras.ops.transpose(network.token_embedding.embeddings)
-    with np.load(GENERATION / request.param / "generated.npz") as numbers:
-        return causal_reader(network, lambda hidden: keras.ops.matmul(hidden, table)), dict(numbers)
+    with np.load(folder / "generated.npz") as numbers:
+        read = reader_of(network, lambda hidden: keras.ops.matmul(hidden, table), begin)
+        return read, dict(numbers)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -94,15 +94,15 @@ def test_a_text_does_not_depend_on_those_that_are_written_beside_it(made, settin
     for variable in made.trainable_variables:
         if len(variable.shape) == 2:  # so large that texts vary, too small to multiply rounding
             scale = made.embeddings.scale if "token" in variable.path else 1.0
-            variable.assign(0.5 * rng.normal(size=variable.shape) / scale)
+            variable.assign(0.2 * rng.normal(size=variable.shape) / scale)
     prompts = [texts(1, length, seed=length)[0].tolist() for length in (9, 2, 5, 2, 7)]
-    asked = Generation(max_new_tokens=8, **settings)
+    asked = Generation(max_new_tokens=8, no_repeat_ngram=1, **settings)
     read = reader(made)
     together = generate(read, prompts, asked, stops={7}, pad_id=0)
     for prompt, found in zip(prompts, together, strict=True):
         (alone,) = generate(read, [prompt], asked, stops={7}, pad_id=0)
         assert alone.tokens == found.tokens
-        assert alone.log_probability == pytest.approx(found.log_probability, abs=1e-3)
+        assert alone.log_probability == pytest.approx(found.log_probability, abs=1e-4)
     assert len({each.tokens for each in together}) > 3
 
 
@@ -118,4 +118,4 @@ def test_prompt_and_text_of_an_encoder_decoder_have_room_of_their_own(family):
         generate(read, [[5], [5] * 7], Generation(max_new_tokens=2), stops=(), pad_id=0)
     cut = Generation(max_new_tokens=2, too_long="cut_left")
     long, short = generate(read, [[9, *range(5, 11)], [*range(5, 11)]], cut, stops=(), pad_id=0)
-    assert long == short
+    assert long.tokens == short.tokens

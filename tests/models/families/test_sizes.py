@@ -10,6 +10,9 @@ from tests.models.weightless import weightless
 # (family, size, vocabulary): parameters, of the network with its pooler where it has one. BERT's
 # are in test_bert.py. RoBERTa's table of positions has two rows more there, which nothing reads.
 PUBLISHED = {
+    # So have both of BART's.
+    ("bart", "base", 50_265): 139_420_416 - 2 * 2 * 768,
+    ("bart", "large", 50_265): 406_291_456 - 2 * 2 * 1024,
     ("roberta", "base", 50_265): 124_055_040 - 2 * 768,
     ("roberta", "large", 50_265): 354_310_144 - 2 * 1024,
     ("albert", "base", 30_000): 11_683_584,

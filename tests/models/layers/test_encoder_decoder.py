@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from fourstage.errors import RecipeError
 from models.layers.decoder_block import DecoderBlock
 from models.layers.encoder_decoder import EncoderDecoder, last_token_first
 from models.protocols import Capability
@@ -122,6 +123,11 @@ def test_all_states_end_with_what_the_network_gives(made):
     assert len(found) == made.num_hidden_states == 4 + 3
     np.testing.assert_array_equal(np.asarray(found[-1]), states(made, batch))
     assert {tuple(each.shape) for each in found} == {(3, 9, 32)}
+
+
+def test_a_target_longer_than_the_decoder_is_told_with_both_numbers(made):
+    with pytest.raises(RecipeError, match="21 tokens, but the network's position table has 20"):
+        made(rows() | {"target_ids": np.zeros((3, 21), "int32"), "target_mask": np.ones((3, 21))})
 
 
 def test_one_table_of_tokens_serves_both_sides_and_blocks_are_counted_through(made):

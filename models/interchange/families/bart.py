@@ -1,0 +1,136 @@
+"""BART in transformers 5.23, ``modeling_bart.py`` and ``configuration_bart.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fourstage.errors import RecipeError
+from models.interchange.architecture import Architecture, Link, Settings, dense, norm, table
+
+UNUSED = 2  # rows at the start of their position tables that no token reads
+# Keys of the decoder that must have the value of the encoder's.
+ALIKE = {
+    "decoder_attention_heads": "encoder_attention_heads",
+    "decoder_ffn_dim": "encoder_ffn_dim",
+}
+
+
+def network(settings: Settings, pad_id: int) -> Iterator[Link]:
+    """All tensors of the network."""
+    width = settings["hidden_dim"]
+    ours = "network/embeddings/token"
+    yield table("model.shared", ours, settings["vocabulary_size"], width)
+    yield from _side("encoder", "embeddings", settings)
+    for number in range(settings["num_layers"]):
+        yield from _block("encoder", number, number, settings)
+    yield from _side("decoder", "decoder_embeddings", settings)
+    for number in range(settings["num_decoder_layers"]):
+        yield from _block("decoder", number, settings["num_layers"] + number, settings)
+
+
+def _side(side: str, ours: str, settings: Settings) -> Iterator[Link]:
+    """Positions and LayerNorm of the encoder's or the decoder's embeddings."""
+    theirs, width = f"model.{side}.", settings["hidden_dim"]
+    yield table(
+        f"{theirs}embed_positions",
+        f"network/{ours}/position",
+        settings["max_sequence_length"] + UNUSED,
+        width,
+        rows_before=UNUSED,
+    )
+    yield from norm(f"{theirs}layernorm_embedding", f"network/{ours}/norm", width)
+
+
+def _block(side: str, number: int, our_number: int, settings: Settings) -> Iterator[Link]:
+    """A block of the encoder or of the decoder."""
+    width, inner = settings["hidden_dim"], settings["intermediate_dim"]
+    theirs, ours = f"model.{side}.layers.{number}.", f"network/block_{our_number}/"
+    yield from _attention(f"{theirs}self_attn", f"{ours}attention", width)
+    yield from norm(f"{theirs}self_attn_layer_norm", f"{ours}attention_norm", width)
+    if side == "decoder":
+        yield from _attention(f"{theirs}encoder_attn", f"{ours}cross_attention", width)
+        yield from norm(f"{theirs}encoder_attn_layer_norm", f"{ours}cross_norm", width)
+    yield from dense(f"{theirs}fc1", f"{ours}intermediate", width, inner)
+    yield from dense(f"{theirs}fc2", f"{ours}output", inner, width)
+    yield from norm(f"{theirs}final_layer_norm", f"{ours}output_norm", width)
+
+
+def _attention(theirs: str, ours: str, width: int) -> Iterator[Link]:
+    for letter, name in (("q", "query"), ("k", "key"), ("v", "value"), ("out", "output")):
+        yield from dense(f"{theirs}.{letter}_proj", f"{ours}/{name}", width, width)
+
+
+def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
+    """{head: all its tensors}: the token table writes."""
+    width, ours = settings["hidden_dim"], "sequence_classification/"
+    return {
+        "text_infilling": [],
+        "sequence_classification": [
+            *dense("classification_head.dense", f"{ours}pooler", width, width),
+            *dense("classification_head.out_proj", f"{ours}output", width, num_labels),
+        ],
+    }
+
+
+def read(settings: dict[str, Any], config: Mapping[str, Any], pad_id: int) -> None:
+    """Refuse a decoder whose blocks are of another shape than the encoder's."""
+    for key, other in ALIKE.items():
+        if key in config and config[key] != config.get(other, config[key]):
+            raise RecipeError(
+                f"{key}: expected {str(config[other])[:80]}, as {other}, got"
+                f" {str(config[key])[:80]}; our bart has one value for both"
+            )
+
+
+def write(config: dict[str, Any], settings: Mapping[str, Any], pad_id: int) -> None:
+    """The decoder's blocks are of the encoder's shape."""
+    config |= {key: config[other] for key, other in ALIKE.items()}
+
+
+ARCHITECTURE = Architecture(
+    model_type="bart",
+    their_prefix="model",
+    classes={
+        "BartModel": (),
+        "BartForConditionalGeneration": ("text_infilling",),
+        "BartForSequenceClassification": ("sequence_classification",),
+    },
+    arguments={
+        "vocab_size": ("vocabulary_size", 50265),
+        "d_model": ("hidden_dim", 1024),
+        "encoder_layers": ("num_layers", 12),
+        "decoder_layers": ("num_decoder_layers", 12),
+        "encoder_attention_heads": ("num_heads", 16),
+        "encoder_ffn_dim": ("intermediate_dim", 4096),
+        "max_position_embeddings": ("max_sequence_length", 1024),
+        "activation_function": ("activation", "gelu"),
+        "dropout": ("dropout", 0.1),
+    },
+    network=network,
+    heads=heads,
+    copies={
+        "lm_head.weight": "model.shared.weight",
+        "model.encoder.embed_tokens.weight": "model.shared.weight",
+        "model.decoder.embed_tokens.weight": "model.shared.weight",
+    },
+    demanded={
+        "tie_word_embeddings": True,
+        "scale_embedding": False,
+        "normalize_before": False,
+        "normalize_embedding": True,
+        "add_final_layer_norm": False,
+    },
+    fixed={"layer_norm_epsilon": 1e-5},
+    read=read,
+    write=write,
+    attention_dropout="attention_dropout",
+    pad_id=1,
+    zeros={"final_logits_bias": ("text_infilling", (1, "vocabulary_size"))},
+    special_ids={
+        "bos_token_id": "cls",
+        "eos_token_id": "sep",
+        "decoder_start_token_id": "sep",
+        "forced_eos_token_id": "sep",
+    },
+)
