@@ -33,6 +33,7 @@ TOGETHER = {
     ("ernie", "sentence_reordering"),
     ("unilm", "unified_lm"),
     ("unilm", "sequence_to_sequence"),
+    ("mass", "masked_seq2seq"),
 }
 
 

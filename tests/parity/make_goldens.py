@@ -459,6 +459,8 @@ def main() -> None:
     write_unilm()
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.rmtree(GENERATION, ignore_errors=True)
+
+
 def main(wanted: list[str]) -> None:
     """Write the folders of these cases anew, by default of all."""
     for name in wanted or ENCODER_DECODERS:
