@@ -452,17 +452,13 @@ def write_unilm() -> None:
         np.savez_compressed(UNILM / draw / "numbers.npz", **arrays)
 
 
-def main() -> None:
-    """Write every folder anew."""
-    BANDED.parent.mkdir(exist_ok=True)
-    np.savez_compressed(BANDED, **banded())
-    write_unilm()
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    shutil.rmtree(GENERATION, ignore_errors=True)
-
-
 def main(wanted: list[str]) -> None:
     """Write the folders of these cases anew, by default of all."""
+    if not wanted or "banded" in wanted:
+        BANDED.parent.mkdir(exist_ok=True)
+        np.savez_compressed(BANDED, **banded())
+    if not wanted or "unilm" in wanted:
+        write_unilm()
     for name in wanted or ENCODER_DECODERS:
         if name in ENCODER_DECODERS:
             make_encoder_decoder(name)
