@@ -100,6 +100,7 @@ class Tokenizer(Protocol):
     cls_id: int
     sep_id: int
     mask_id: int
+    sentinel_ids: tuple[int, ...]  # the first one first; () for none (`models.sentinels`)
 
     @property
     def special_ids(self) -> tuple[int, ...]:
@@ -235,6 +236,8 @@ class Objective(Protocol):
       the objective then scores the head's own pass; any other one reads a copy of the rows.
     - ``ALONE`` (optional): its scorer reads what no other objective's can, such as a target that a
       decoder writes. No other objective has its rows; they may take turns.
+    - ``HIDES_SPANS`` (optional): names of its settings for the share of hidden tokens and the mean
+      length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

@@ -127,8 +127,7 @@ class T5(EncoderDecoder):
 
     Differs from the paper:
         The token table starts half as large as the paper's N(0, 1), with which the first
-        predictions repeat the token that was read. The decoder begins a text with [SEP], as all
-        heads here let it, not with padding.
+        predictions repeat the token that was read.
 
     Reference:
         Raffel et al. 2020, arXiv 1910.10683, 2.1; version 1.1: Shazeer 2020, arXiv 2002.05202, and
@@ -142,6 +141,7 @@ class T5(EncoderDecoder):
     rms_norm = True
     has_positions = False
     table_stddev = 0.5
+    target_begin = ("pad",)
     pooler_activation = None  # heads read the vector of the last token as it is
 
     def block_arguments(self, config: Any) -> dict[str, Any]:

@@ -254,7 +254,7 @@ def _settings(
     for key, (argument, default) in architecture.arguments.items():
         value = config.get(key, default)
         settings[argument] = _checked(path, key, argument, value)
-    if settings["hidden_dim"] % settings["num_heads"]:
+    if "head_dim" not in settings and settings["hidden_dim"] % settings["num_heads"]:
         raise RecipeError(
             f"{path}: the width {settings['hidden_dim']} is not a multiple of the"
             f" {settings['num_heads']} heads"
@@ -429,7 +429,7 @@ class _Found:
             RecipeError: They differ.
         """
         for copy, original in self.architecture.copies.items():
-            if copy in there and original in links:
+            if copy in there and copy not in links and original in links:
                 one, two = (self.files.array(self.named[name]) for name in (copy, original))
                 if not np.array_equal(one, two):
                     raise RecipeError(
@@ -592,12 +592,12 @@ def _their_config(
     for key, (argument, _) in architecture.arguments.items():
         if argument == "activation":
             config[key] = THEIR_ACTIVATION[activation]
+    config[architecture.attention_dropout] = settings["dropout"]
+    config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
     architecture.write(config, settings, checkpoint.pad_id)
     if checkpoint.tokenizer is not None:
         named = architecture.special_ids.items()
         config |= {key: getattr(checkpoint.tokenizer, f"{name}_id") for key, name in named}
-    config[architecture.attention_dropout] = settings["dropout"]
-    config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
     if "sequence_classification" in heads:
         config["id2label"] = {str(i): name for i, name in enumerate(checkpoint.label_names)}
         config["label2id"] = {name: i for i, name in enumerate(checkpoint.label_names)}
