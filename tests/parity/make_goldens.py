@@ -327,6 +327,9 @@ def make_encoder_decoder(name: str) -> None:
         np.savez_compressed(folder / "numbers.npz", **arrays)
     shutil.rmtree(GENERATION / name, ignore_errors=True)
     model = drawn(1.0)
+    if model.lm_head.weight is not model.shared.weight:  # no more certain than with a tied one
+        with torch.no_grad():
+            model.lm_head.weight.mul_(model.config.d_model**-0.5)
     model.save_pretrained(GENERATION / name)
     np.savez_compressed(GENERATION / name / "generated.npz", **generated(model))
 
