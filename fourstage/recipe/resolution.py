@@ -217,8 +217,8 @@ class _Resolution:
                     self.ledger.fault(
                         f"stages[{stage.index}].objectives.{name}",
                         f"a row of {length} tokens has {needed} hidden spans, but the tokenizer has"
-                        f" {tokenizer.sentinels} sentinels; say `tokenizer: {{sentinels: {needed}}}`"
-                        " or more, or shorten the rows",
+                        f" {tokenizer.sentinels} sentinels; say"
+                        f" `tokenizer: {{sentinels: {needed}}}` or more, or shorten the rows",
                     )
 
     def _scheme(self, name: str) -> dict[str, Any]:

@@ -198,7 +198,7 @@ class T5(EncoderDecoder):
 
     @property
     def output_scale(self) -> float:
-        """Where the token table predicts, its rows are of norm √D, and so states are made smaller."""
+        """1/√D: rows of the token table have norms near √D, too large for what predicts."""
         return self.hidden_dim**-0.5
 
     def attention_bias(self, features: Mapping[str, Any]) -> Any:

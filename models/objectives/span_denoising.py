@@ -113,7 +113,7 @@ class SpanDenoising:
             if len(text) > 1:
                 hidden = hidden_spans(span_numbers(len(text), self.rate, self.mean_length), rng)
             seen = with_sentinels(text, hidden, tokenizer.sentinel_ids)
-            said = with_sentinels(text, ~hidden, tokenizer.sentinel_ids)[: labels.shape[1] - 1]
+            said = with_sentinels(text, ~hidden, tokenizer.sentinel_ids)
             stop, end = 1 + len(seen), len(said)
             ids[row, 0], ids[row, 1:stop], ids[row, stop] = clean[row, 0], seen, tokenizer.sep_id
             mask[row, : stop + 1] = 1

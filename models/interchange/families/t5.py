@@ -50,7 +50,9 @@ def block(theirs: str, ours: str, settings: Settings, decodes: bool) -> Iterator
         yield from attention(cross, f"{ours}/cross_attention", settings)
         yield scale(f"{theirs}.layer.1.layer_norm", f"{ours}/cross_norm", width)
     last = f"{theirs}.layer.{2 if decodes else 1}"
-    names = {"wi_0": "intermediate", "wi_1": "gate"} if settings["gated"] else {"wi": "intermediate"}
+    names = (
+        {"wi_0": "intermediate", "wi_1": "gate"} if settings["gated"] else {"wi": "intermediate"}
+    )
     for their_name, name in names.items():
         yield kernel(f"{last}.DenseReluDense.{their_name}", f"{ours}/{name}", width, inner)
     yield kernel(f"{last}.DenseReluDense.wo", f"{ours}/output", inner, width)
@@ -153,4 +155,5 @@ ARCHITECTURE = Architecture(
     # Of the published files, without use.
     ignored=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
     attention_dropout="dropout_rate",
+    special_ids={"eos_token_id": "sep"},
 )
