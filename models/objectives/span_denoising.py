@@ -90,7 +90,7 @@ class SpanDenoising:
     def _tokens(self, text: int) -> int:
         """Tokens read and written of a text, with special tokens."""
         numbers = span_numbers(text, self.rate, self.mean_length) if text > 1 else None
-        return 4 if numbers is None else numbers.seen + 2 + numbers.written + 1
+        return 5 if numbers is None else numbers.seen + 2 + numbers.written + 1
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
