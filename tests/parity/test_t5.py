@@ -6,14 +6,18 @@ scores that are not scaled, those of the large draw are far from 1.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
-from models.interchange.huggingface import read_checkpoint
+from fourstage.errors import RecipeError
+from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.layers.loss import cross_entropy
 from models.layers.token_prediction import token_logits
 
@@ -22,10 +26,11 @@ GOLDEN = Path(__file__).with_name("encoder_decoders")
 HIDDEN, LOGITS = 5e-6, 1e-5
 RELATIVE = 1e-5  # of the largest value, where it is above 1
 LENGTHS = (14, 33)
+NAMES = ["t5-large", "t5-small", "t5-v1.1-large", "t5-v1.1-small"]
 READ = ("token_ids", "padding_mask", "target_ids", "target_mask", "target_labels")
 
 
-@pytest.fixture(scope="module", params=["t5-large", "t5-small", "t5-v1.1-large", "t5-v1.1-small"])
+@pytest.fixture(scope="module", params=NAMES)
 def case(request) -> tuple[Any, dict[str, np.ndarray]]:
     """The network, and their numbers."""
     folder = GOLDEN / request.param
@@ -89,3 +94,47 @@ def test_the_target_read_token_by_token_gives_the_same_logits(case):
     theirs = golden[f"{LENGTHS[1]}/their/token_logits"]
     error = np.abs(np.stack(found, axis=1) - theirs)[batch["target_mask"] > 0].max()
     assert error < allowed(LOGITS, theirs)
+
+
+@pytest.mark.parametrize("name", ["t5-large", "t5-v1.1-large"])
+@pytest.mark.parametrize("head", ["span_denoising", "sequence_to_sequence"])
+def test_what_is_written_is_read_with_the_same_bits(name, head, tmp_path):
+    found = read_checkpoint(GOLDEN / name)
+    assert list(found.heads) == ["span_denoising"]
+    assert not write_checkpoint(replace(found, heads={head: {}}), tmp_path / "ours")
+    config = json.loads((tmp_path / "ours" / "config.json").read_text("utf-8"))
+    assert config["architectures"] == ["T5ForConditionalGeneration"]
+    assert config["tie_word_embeddings"] == (name == "t5-large")
+    theirs, ours = (
+        load_file(folder / "model.safetensors") for folder in (GOLDEN / name, tmp_path / "ours")
+    )
+    assert theirs.keys() == ours.keys()
+    assert all(np.array_equal(array, ours[key]) for key, array in theirs.items())
+    again = read_checkpoint(tmp_path / "ours")
+    assert again.settings == found.settings
+
+
+def test_a_gate_that_theirs_does_not_have_is_refused(tmp_path):
+    found = read_checkpoint(GOLDEN / "t5-v1.1-small")
+    other = replace(found, settings={**found.settings, "activation": "gelu"})
+    with pytest.raises(RecipeError, match=r"their gated t5 has gelu_tanh .*size\.activation"):
+        write_checkpoint(other, tmp_path / "ours")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_transformers_computes_the_same_from_what_we_write(name, tmp_path):
+    pytest.importorskip("torch", reason="torch is no dependency of ours")
+    hf = pytest.importorskip("transformers", reason="transformers is no dependency of ours")
+    from tests.parity.make_goldens import write_text
+
+    write_checkpoint(read_checkpoint(GOLDEN / name), tmp_path / "ours")
+    model, told = hf.T5ForConditionalGeneration.from_pretrained(
+        tmp_path / "ours", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    with np.load(GOLDEN / name / "numbers.npz") as numbers:
+        batch = {key: numbers[f"14/{key}"] for key in READ}
+        for key, value in write_text(model.eval(), "t5", batch).items():
+            expected = numbers[f"14/their/{key}"]
+            assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), key
