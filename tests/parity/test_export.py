@@ -52,6 +52,23 @@ def test_transformers_computes_the_same_from_what_we_write(name, shards, tmp_pat
                 assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), (length, key)
 
 
+@pytest.mark.parametrize("name", ["t5-large", "t5-small", "t5-v1.1-large", "t5-v1.1-small"])
+def test_transformers_computes_the_same_from_the_t5_that_we_write(name, tmp_path):
+    from tests.parity.make_goldens import WRITING, write_text
+
+    write_checkpoint(read_checkpoint(WRITING / name), tmp_path / "ours")
+    model, told = hf.T5ForConditionalGeneration.from_pretrained(
+        tmp_path / "ours", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    with np.load(WRITING / name / "numbers.npz") as numbers:
+        read = ("token_ids", "padding_mask", "target_ids", "target_mask", "target_labels")
+        batch = {key: numbers[f"14/{key}"] for key in read}
+        for key, value in write_text(model.eval(), name, batch).items():
+            expected = numbers[f"14/their/{key}"]
+            assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), key
+
+
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_their_tokenizer_reads_the_files_as_the_rust_package_does(lowercase, tmp_path):
     """`test_tokenizer_files.py` holds that package's ids against ours."""

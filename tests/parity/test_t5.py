@@ -83,6 +83,7 @@ def test_logits_loss_and_the_gradient_on_the_table_match(case):
         assert excess.max() <= 0, (length, excess.max())
 
 
+@pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # of one target token
 def test_the_target_read_token_by_token_gives_the_same_logits(case):
     made, golden = case
     batch = batch_of(golden, LENGTHS[1])
@@ -119,22 +120,3 @@ def test_a_gate_that_theirs_does_not_have_is_refused(tmp_path):
     other = replace(found, settings={**found.settings, "activation": "gelu"})
     with pytest.raises(RecipeError, match=r"their gated t5 has gelu_tanh .*size\.activation"):
         write_checkpoint(other, tmp_path / "ours")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_transformers_computes_the_same_from_what_we_write(name, tmp_path):
-    pytest.importorskip("torch", reason="torch is no dependency of ours")
-    hf = pytest.importorskip("transformers", reason="transformers is no dependency of ours")
-    from tests.parity.make_goldens import write_text
-
-    write_checkpoint(read_checkpoint(GOLDEN / name), tmp_path / "ours")
-    model, told = hf.T5ForConditionalGeneration.from_pretrained(
-        tmp_path / "ours", output_loading_info=True, attn_implementation="eager"
-    )
-    assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    with np.load(GOLDEN / name / "numbers.npz") as numbers:
-        batch = {key: numbers[f"14/{key}"] for key in READ}
-        for key, value in write_text(model.eval(), "t5", batch).items():
-            expected = numbers[f"14/their/{key}"]
-            assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), key
