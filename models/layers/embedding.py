@@ -14,12 +14,13 @@ ops: Any = keras.ops
 
 
 class TextEmbedding(keras.layers.Layer):
-    """Sum of token, position, segment and task embeddings, with LayerNorm and dropout.
+    """Sum of token, position, segment and task embeddings, with a norm and dropout.
 
     Args:
         vocabulary_size: Rows of the token table.
         hidden_dim: Width of the tables; equal to that of the blocks unless they are projected.
-        max_sequence_length: Rows of the position table: the longest sequence in tokens.
+        max_sequence_length: Rows of the position table: the longest sequence in tokens; None for no
+            table.
         num_segments: Rows of the segment table; 0 for no table.
         num_tasks: Rows of the task table (ERNIE 2.0); 0 for no table.
         dropout: Dropout rate, 0-1.
@@ -42,7 +43,7 @@ class TextEmbedding(keras.layers.Layer):
         *,
         vocabulary_size: int,
         hidden_dim: int,
-        max_sequence_length: int,
+        max_sequence_length: int | None,
         num_segments: int,
         num_tasks: int = 0,
         dropout: float,
@@ -71,11 +72,11 @@ class TextEmbedding(keras.layers.Layer):
             )
 
         self.token = table(vocabulary_size, "token") if token is None else token
-        self.position: Any = (
-            Sinusoids(max_sequence_length, hidden_dim)
-            if sinusoidal
-            else table(max_sequence_length, "position")
-        )
+        self.position: Any = None
+        if sinusoidal:
+            self.position = Sinusoids(max_sequence_length, hidden_dim)
+        elif max_sequence_length:
+            self.position = table(max_sequence_length, "position")
         self.segment = table(num_segments, "segment") if num_segments else None
         self.task = table(num_tasks, "task") if num_tasks else None
         self.norm = None
@@ -103,20 +104,11 @@ class TextEmbedding(keras.layers.Layer):
         training: bool | None = None,
     ) -> Any:
         """Embed a batch of tokens."""
-        length = token_ids.shape[1]
-        if length is not None and length > self.max_sequence_length:
-            raise RecipeError(
-                f"sequence_length: {length} tokens, but the network's position table has "
-                f"{self.max_sequence_length}; shorten the sequence or raise max_sequence_length"
-            )
         x = self.token(token_ids)  # (B, T, D)
         if self.scale != 1.0:
             x = x * self.scale
-        positions: Any = ops.convert_to_tensor(self.position.embeddings)
-        if position_ids is None:
-            x = x + positions[None, : ops.shape(token_ids)[1]]
-        else:
-            x = x + ops.take(positions, position_ids, axis=0)
+        if self.position is not None:
+            x = x + self._positions(token_ids, position_ids)
         if self.segment is not None:
             x = x + _of_few(self.segment, segment_ids)
         if self.task is not None:
@@ -124,6 +116,19 @@ class TextEmbedding(keras.layers.Layer):
         if self.norm is not None:
             x = self.norm(x)
         return self.dropout(x, training=training)
+
+    def _positions(self, token_ids: Any, position_ids: Any) -> Any:
+        """The vectors of positions, (B or 1, T, D)."""
+        length, longest = token_ids.shape[1], self.max_sequence_length
+        if length is not None and longest is not None and length > longest:
+            raise RecipeError(
+                f"sequence_length: {length} tokens, but the network's position table has "
+                f"{longest}; shorten the sequence or raise max_sequence_length"
+            )
+        positions: Any = ops.convert_to_tensor(self.position.embeddings)
+        if position_ids is None:
+            return positions[None, : ops.shape(token_ids)[1]]
+        return ops.take(positions, position_ids, axis=0)
 
 
 def positions_of_tokens(padding_mask: Any) -> Any:

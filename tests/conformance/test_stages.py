@@ -34,6 +34,7 @@ TOGETHER = {
     ("unilm", "unified_lm"),
     ("unilm", "sequence_to_sequence"),
     ("mass", "masked_seq2seq"),
+    ("t5", "span_denoising"),
 }
 
 

@@ -70,7 +70,7 @@ CASES = {
     "beams-of-bytes": ("gpt2", byte_bpe, {"beams": 3, "no_repeat_ngram": 2}, False),
     "pairs": ("gpt2", tokenizer, {"min_tokens": 2}, True),
     "blanks": ("unilm", tokenizer, {"beams": 2, "min_tokens": 2}, True),
-    "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2}, False),
+    "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2, "prefix": "wab"}, False),
 }
 NETWORKS = {"gpt2": NETWORK, "unilm": NETWORK, "bart": {**NETWORK, "num_decoder_layers": 1}}
 # Updates and learning rate after which different texts are written.
