@@ -22,6 +22,8 @@ TARGET_IDS = "target_ids"  # (B, S) int32, the start token and what is written a
 TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
 TARGET_LABELS = "target_labels"  # (B, S) int32, the token after each of these
 TARGET_WEIGHTS = "target_weights"  # (B, S) float32, loss weights
+TARGET_POSITIONS = "target_positions"  # (B, S) int32, position of each; else they count from 0
+MEMORY_MASK = "memory_mask"  # (B, T) int32, 1 = the target attends to it; else all tokens
 LABELS = "labels"  # (B,) int32, label ids
 NUMBER_LABELS = "number_labels"  # (B,) float32, NaN for a row without a number
 CHOICE_MASK = "choice_mask"  # (B, C) int32, 1 = choice, 0 = only fills up the row

@@ -7,13 +7,14 @@ from typing import Any
 import keras
 
 from fourstage.errors import RecipeError
+from models.layers.sinusoids import Sinusoids
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
 
 class TextEmbedding(keras.layers.Layer):
-    """Sum of token, learned position, segment and task embeddings, with LayerNorm and dropout.
+    """Sum of token, position, segment and task embeddings, with LayerNorm and dropout.
 
     Args:
         vocabulary_size: Rows of the token table.
@@ -24,6 +25,9 @@ class TextEmbedding(keras.layers.Layer):
         dropout: Dropout rate, 0-1.
         layer_norm_epsilon: Added to the variance; None for no LayerNorm (GPT).
         token: The token table of another embedding, to be shared; None for one of its own.
+        stddev: Standard deviation of the initial tables, before truncation at two deviations.
+        scale: Factor on token vectors.
+        sinusoidal: Whether positions are sinusoids in place of a learned table.
 
     Shape:
         token_ids (B, T), segment_ids (B, T) or None for all 0, position_ids (B, T) or None for
@@ -44,14 +48,18 @@ class TextEmbedding(keras.layers.Layer):
         dropout: float,
         layer_norm_epsilon: float | None,
         token: keras.layers.Embedding | None = None,
+        stddev: float = 0.02,
+        scale: float = 1.0,
+        sinusoidal: bool = False,
         name: str = "embeddings",
     ):
         # Look-ups and their sum are float32: bfloat16 would not be faster here.
         super().__init__(name=name, dtype="float32", autocast=False)
         self.hidden_dim = hidden_dim
         self.max_sequence_length = max_sequence_length
+        self.scale = scale
 
-        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
+        initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
 
         def table(rows: int, name: str) -> keras.layers.Embedding:
             return keras.layers.Embedding(
@@ -63,7 +71,11 @@ class TextEmbedding(keras.layers.Layer):
             )
 
         self.token = table(vocabulary_size, "token") if token is None else token
-        self.position = table(max_sequence_length, "position")
+        self.position: Any = (
+            Sinusoids(max_sequence_length, hidden_dim)
+            if sinusoidal
+            else table(max_sequence_length, "position")
+        )
         self.segment = table(num_segments, "segment") if num_segments else None
         self.task = table(num_tasks, "task") if num_tasks else None
         self.norm = None
@@ -98,6 +110,8 @@ class TextEmbedding(keras.layers.Layer):
                 f"{self.max_sequence_length}; shorten the sequence or raise max_sequence_length"
             )
         x = self.token(token_ids)  # (B, T, D)
+        if self.scale != 1.0:
+            x = x * self.scale
         positions: Any = ops.convert_to_tensor(self.position.embeddings)
         if position_ids is None:
             x = x + positions[None, : ops.shape(token_ids)[1]]

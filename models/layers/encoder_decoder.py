@@ -9,6 +9,9 @@
 A token of the target sees itself, the tokens before it, and the whole text. Positions count real
 tokens on both sides, so rows may be padded on either side.
 
+A batch may say otherwise, as MASS needs it: ``target_positions`` are the target's, and it attends
+to the tokens of ``memory_mask`` only.
+
 A batch without a target is read by both: the decoder reads the text moved right by one, the last
 token first (`last_token_first`). So position t of sequence_output has seen the whole text as the
 encoder does, and the text before t again. A row is summarised where the decoder stands at the
@@ -59,7 +62,8 @@ class EncoderDecoder(TextTransformer):
             batches knows their ids (`models.layers.target_scorer`).
 
     Shape:
-        {token_ids (B, T), padding_mask? (B, T), target_ids (B, S), target_mask? (B, S)} →
+        {token_ids (B, T), padding_mask? (B, T), target_ids (B, S), target_mask? (B, S),
+        target_positions? (B, S), memory_mask? (B, T)} →
         {sequence_output (B, S, D) float32}; without target_ids {sequence_output (B, T, D) float32}
 
     Reference:
@@ -106,6 +110,8 @@ class EncoderDecoder(TextTransformer):
 
     def target_position_ids(self, features: Mapping[str, Any], mask: Any) -> Any:
         """Which row of the decoder's position table each token gets; None: as they stand."""
+        if keys.TARGET_POSITIONS in features:
+            return features[keys.TARGET_POSITIONS]
         return positions_of_tokens(mask)
 
     def target_bias(self, length: Any, before: Any = 0) -> Any:
@@ -119,7 +125,7 @@ class EncoderDecoder(TextTransformer):
 
     def memory_bias(self, features: Mapping[str, Any]) -> Any:
         """What is added to the scores of the target's attention to the text, (B, 1, 1, T)."""
-        mask = features.get(keys.PADDING_MASK)
+        mask = features.get(keys.MEMORY_MASK, features.get(keys.PADDING_MASK))
         return None if mask is None else bias_from_padding(mask)
 
     def encode(self, features: Mapping[str, Any], training: bool | None = None) -> Any:

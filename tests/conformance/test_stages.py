@@ -34,6 +34,11 @@ TOGETHER = {
 }
 
 
+# Families whose table alone makes logits of variance 1, half a nat more than guessing. That is much
+# beside the few tokens here; at the published size: tests/models/families/test_transformer.py.
+TOO_WIDE = {"transformer"}
+
+
 def marked(case: tuple) -> Any:
     family, objectives, head = case
     usual = family == "bert" or (head is None and objectives == ("masked_lm",))
@@ -117,6 +122,8 @@ def test_the_first_loss_is_that_of_guessing(case):
     for name, scorer in made.scorers.items():
         _, own = scorer(batch, outputs)
         outputs |= own
+        if case[0] in TOO_WIDE and "token_logits" in own and not scorer.variables:
+            continue
         if len(own) != 1 or "logits" not in next(iter(own)):
             continue  # not a softmax over classes
         logits = np.asarray(next(iter(own.values())))

@@ -26,6 +26,8 @@ PUBLISHED = {
     ("electra", "large", 30_522): 334_092_288,
     ("electra", "large_generator", 30_522): 50_999_552,
     ("distilbert", "base", 30_522): 66_362_880,
+    ("mass", "base", 30_522): 123_468_288,  # the authors' README: 123 and 208 million
+    ("mass", "middle", 30_522): 208_664_576,
     ("ernie", "base", 18_000): 99_865_344,
     ("ernie", "base_2", 30_522): 109_484_544,
     ("ernie", "large_2", 30_522): 335_144_960,

@@ -44,6 +44,15 @@ def test_the_learning_rate_follows_its_formula(decay, total, warmup):
     assert min(found) > 0
 
 
+def test_inverse_square_roots_follow_equation_3_of_the_transformer():
+    width, warmup = 512, 40
+    settings = {"peak_learning_rate": (width * warmup) ** -0.5, "warmup": warmup}
+    found = schedule({**RULE, **settings, "decay": "inverse_square_root"}, 400)
+    for step in range(1, 401):  # the paper counts from 1
+        expected = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        assert float(found(step - 1)) == pytest.approx(expected, rel=1e-5), step
+
+
 def test_slanted_triangular_rates_follow_equation_3_of_ulmfit():
     total, cut_frac, ratio, peak = 200, 0.1, 32, 0.01
     cut = int(total * cut_frac)
