@@ -70,7 +70,7 @@ class SequenceToSequence:
     Args:
         context: The stage's constants.
         target_length: Most tokens of a target, [SEP] included, and of a text that is written.
-        label_smoothing: Share of the probability that is spread over the vocabulary, 0-1.
+        label_smoothing: Share of the probability that is spread over the vocabulary but [PAD], 0-1.
         beams: Hypotheses kept at each step of writing; 1 for greedy search.
         length_penalty: A hypothesis of n tokens scores Σ log p / n^length_penalty; only with beams.
         no_repeat_ngram: Length of token sequences that appear at most once; 0 for no limit.
@@ -226,7 +226,7 @@ class _SequenceToSequenceScorer(TargetScorer):
 
     def __init__(self, network: Any, tokenizer: Tokenizer, label_smoothing: float):
         super().__init__(network, "sequence_to_sequence", tokenizer)
-        self.label_smoothing = label_smoothing
+        self.label_smoothing, self.pad_id = label_smoothing, tokenizer.pad_id
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
@@ -236,7 +236,9 @@ class _SequenceToSequenceScorer(TargetScorer):
         if scores and training and self.label_smoothing:
             nats, total = scores["loss"]
             log_p = ops.log_softmax(predicted[keys.TOKEN_LOGITS], axis=-1)
-            spread = -ops.sum(self.weights_of(batch) * ops.mean(log_p, axis=-1))
+            # [PAD] is never written: it gets none of the spread probability.
+            spread = ops.sum(log_p, axis=-1) - log_p[..., self.pad_id]
+            spread = -ops.sum(self.weights_of(batch) * spread) / (log_p.shape[-1] - 1)
             share = self.label_smoothing
             scores["loss"] = ((1.0 - share) * nats + share * spread, total)
         return scores, predicted

@@ -68,14 +68,19 @@ def shown(
     if keys.UNIT_STARTS in clean:
         kinds = clean[keys.UNIT_STARTS][row, :length]
         lines["units"] = ["".join(n for kind, n in _UNITS.items() if at & kind) for at in kinds]
-    # Beside a target that an objective makes, what is seen may be longer or shorter.
-    rewritten = keys.TARGET_IDS in batch and keys.TARGET_IDS not in clean
+    # Beside a target that an objective makes, what is seen may be longer or shorter, unless the
+    # target has positions in it.
+    placed = keys.TARGET_POSITIONS in batch
+    rewritten = keys.TARGET_IDS in batch and keys.TARGET_IDS not in clean and not placed
     changed = [k for k in (keys.TOKEN_IDS, "generator_token_ids") if k in batch]
     for key in changed if not rewritten else ():
         seen = [text(i) for i in batch[key][row, :length]]
         name = "seen" if key == keys.TOKEN_IDS else "generator"
         if name == "generator" or seen != lines["clean"]:
             lines[name] = seen
+    if keys.MEMORY_MASK in batch:
+        attended = batch[keys.MEMORY_MASK][row, :length]
+        lines["hidden"] = ["" if each else "x" for each in attended]
     lines["segment"] = [str(i) for i in clean[keys.SEGMENT_IDS][row, :length]]
     for name, targets in _targets(batch, row):
         lines[name] = [text(targets[i]) if i in targets else "" for i in range(length)]
@@ -88,7 +93,9 @@ def shown(
     if keys.TARGET_IDS in batch:
         length = int(batch[keys.TARGET_MASK][row].sum())
         read, said = (batch[key][row, :length] for key in (keys.TARGET_IDS, keys.TARGET_LABELS))
-        written = {"reads": [text(i) for i in read], "writes": [text(i) for i in said]}
+        at = batch[keys.TARGET_POSITIONS][row, :length] if placed else ()
+        written = {"position": [str(i) for i in at]} if placed else {}
+        written |= {"reads": [text(i) for i in read], "writes": [text(i) for i in said]}
         counts = batch[keys.TARGET_WEIGHTS][row, :length] > 0
         if rewritten and not counts.all():
             written["scored"] = ["x" if each else "" for each in counts]

@@ -48,7 +48,11 @@ def budget(may_choose: np.ndarray, rate: float, slots: int, up: bool = False) ->
     Returns:
         (B,) int64.
     """
-    available = may_choose.sum(axis=1)
+    return budget_of(may_choose.sum(axis=1), rate, slots, up)
+
+
+def budget_of(available: np.ndarray, rate: float, slots: int, up: bool = False) -> np.ndarray:
+    """`budget`, by the number of candidates of each row, (B,)."""
     share = np.round(available * rate, 6)
     wanted = np.clip((np.ceil if up else np.rint)(share).astype(np.int64), 1, slots)
     return np.minimum(wanted, available)
@@ -72,6 +76,28 @@ def choose_tokens(
     rank = np.empty(may_choose.shape, np.int64)
     np.put_along_axis(rank, np.argsort(keys, axis=1), np.arange(may_choose.shape[1])[None], axis=1)
     return rank < num_chosen[:, None]
+
+
+def choose_fragment(
+    lengths: np.ndarray, sizes: np.ndarray, width: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Choose one run of tokens in each row; all starts after the first token are equally likely.
+
+    Args:
+        lengths: (B,) tokens of each row, which is padded on the right.
+        sizes: (B,) tokens to choose, fewer than the row has.
+        width: T.
+        rng: Random generator.
+
+    Returns:
+        (B, T) bool with exactly `sizes` True per row, and never the first token.
+
+    Reference:
+        Song et al. 2019, arXiv 1905.02450, 3.1.
+    """
+    starts = 1 + np.floor(rng.random(len(lengths)) * (lengths - sizes)).astype(np.int64)
+    places = np.arange(width)
+    return (places >= starts[:, None]) & (places < (starts + sizes)[:, None])
 
 
 def units(may_choose: np.ndarray, unit_starts: np.ndarray) -> np.ndarray:

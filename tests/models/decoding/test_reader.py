@@ -105,11 +105,12 @@ def test_a_text_does_not_depend_on_those_that_are_written_beside_it(made, settin
 
 @pytest.mark.parametrize("family", APART)
 def test_prompt_and_text_of_an_encoder_decoder_have_room_of_their_own(family):
-    read = reader(network(family, max_sequence_length=6))
-    (found,) = generate(read, [[5] * 6], Generation(max_new_tokens=5), stops=(), pad_id=0)
-    assert len(found.tokens) == 5
-    with pytest.raises(ValueError, match=r"max_new_tokens: expected at most 5, .* got 6"):
-        generate(read, [[5]], Generation(max_new_tokens=6), stops=(), pad_id=0)
+    made = network(family, max_sequence_length=6)
+    read, most = reader(made), 7 - len(made.target_begin)
+    (found,) = generate(read, [[5] * 6], Generation(max_new_tokens=most), stops=(), pad_id=0)
+    assert len(found.tokens) == most
+    with pytest.raises(ValueError, match=rf"max_new_tokens: expected at most {most}, .* got 7"):
+        generate(read, [[5]], Generation(max_new_tokens=7), stops=(), pad_id=0)
     with pytest.raises(ValueError, match=r"prompt 1: 7 tokens; the network reads 6 tokens\. Sh"):
         generate(read, [[5], [5] * 7], Generation(max_new_tokens=2), stops=(), pad_id=0)
     cut = Generation(max_new_tokens=2, too_long="cut_left")
