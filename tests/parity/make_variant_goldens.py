@@ -1,8 +1,8 @@
-"""Make ``encoder_decoders/``: numbers of transformers' classes, for `test_encoder_decoders.py`.
+"""Make ``variants/``: numbers of transformers' classes, for `test_variants.py`.
 
 Run by hand, in an environment of its own, as `make_goldens.py` is:
 
-    python tests/parity/make_encoder_decoder_goldens.py
+    python tests/parity/make_variant_goldens.py
 
 A file a network and draw, with the weights, the inputs, hidden states of both sides, logits, the
 loss and its gradient on the table of tokens. No class is exactly ours; each is made to be:
@@ -24,7 +24,7 @@ import numpy as np
 import torch
 import transformers as hf
 
-FOLDER = Path(__file__).with_name("encoder_decoders")
+FOLDER = Path(__file__).with_name("variants")
 DRAWS = {"large": 0.3, "small": 0.02}
 VOCABULARY_SIZE, POSITIONS, WIDTH = 97, 40, 32
 SETTINGS: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The Transformer and MASS give the numbers of transformers' classes that were made to be them.
 
-`make_encoder_decoder_goldens.py` made the numbers and says how.
+`make_variant_goldens.py` made the numbers and says how.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from models.weights import load_weights, named_weights
 from tests.parity.test_parity import HIDDEN, LOGITS
 
 ops: Any = keras.ops
-GOLDEN = Path(__file__).with_name("encoder_decoders")
+GOLDEN = Path(__file__).with_name("variants")
 PARTS = {
     "self_attn": "attention",
     "encoder_attn": "cross_attention",
