@@ -12,6 +12,7 @@ from models import features as keys
 from models.evaluation.predict import RowPredictor
 from models.families.bart import Bart
 from models.families.gpt2 import Gpt2
+from models.families.transformer import Transformer
 from models.heads.sequence_to_sequence import SequenceToSequence
 from models.inputs.batches import batches
 from models.protocols import Context
@@ -39,7 +40,7 @@ def network(family: type = Gpt2, seed: int = 0) -> Any:
     import keras
 
     keras.utils.set_random_seed(seed)
-    decoder = {"num_decoder_layers": 1} if family is Bart else {}
+    decoder = {} if family is Gpt2 else {"num_decoder_layers": 1}
     return family(
         vocabulary_size=50,
         num_layers=2,
@@ -52,7 +53,7 @@ def network(family: type = Gpt2, seed: int = 0) -> Any:
     )
 
 
-FAMILIES = pytest.mark.parametrize("family", [Gpt2, Bart])
+FAMILIES = pytest.mark.parametrize("family", [Gpt2, Bart, Transformer])
 
 
 def batch_of(made: SequenceToSequence, rows: MemoryRows = ROWS) -> dict[str, np.ndarray]:
@@ -132,8 +133,10 @@ def test_an_encoder_decoder_reads_text_and_target_apart():
 
 def log_probabilities(made_network: Any, text: list[int], target: list[int]) -> np.ndarray:
     """(S, V) of each token of the target and of its end, in NumPy, of a row without padding."""
-    if isinstance(made_network, Bart):
-        batch = {"token_ids": [[2, *text, 3]], "target_ids": [[3, 2, *target]]}
+    begin = {Bart: [3, 2], Transformer: [3]}
+    if type(made_network) in begin:
+        begun = [*begin[type(made_network)], *target]
+        batch = {"token_ids": [[2, *text, 3]], "target_ids": [begun]}
     else:
         batch = {"token_ids": [[2, *text, 3, *target]]}
     found = made_network({key: np.array(ids) for key, ids in batch.items()})["sequence_output"]
