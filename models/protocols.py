@@ -23,7 +23,8 @@ class Capability(StrEnum):
     CAUSAL = "causal"  # position t attends to 0..t
     GENERATION = "generation"  # writes token by token and keeps what it has read
     ENCODER_DECODER = "encoder_decoder"
-    MEMORY = "memory"
+    MEMORY = "memory"  # remembers the rows before
+    TWO_STREAMS = "two_streams"  # predicts a token from its position and those of earlier places
     REGIONS = "regions"
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
     POOLED_OUTPUT = "pooled_output"  # one vector per row
@@ -148,6 +149,9 @@ class Context:
         folders: Project folders, searched before the built-in parts.
         marks: Token ids of each marker string in the rows' texts, such as ``<<`` before an entity.
             A row that is too long is cut away from its markers.
+        remembers: Whether the network remembers the rows before. Row b of a batch then goes on from
+            row b of the batch before, so the rows of an index should follow one another as the
+            text does, and read no token twice.
     """
 
     tokenizer: Tokenizer
@@ -156,6 +160,7 @@ class Context:
     rows: TokenisedRows | None = None
     folders: tuple[Path, ...] = ()
     marks: tuple[tuple[int, ...], ...] = ()
+    remembers: bool = False
 
 
 @dataclass(frozen=True)
@@ -201,7 +206,9 @@ class Network(Protocol):
     # - `pooler_dropout`, only without `pooled_output`: whether dropout precedes that layer.
     # - `memory`: {feature: shape without the batch's} of what a network remembers of the batch
     #   before. It comes in as a feature; what to remember next goes out under the same name. Row b
-    #   of a batch then continues row b of the batch before.
+    #   of a batch then continues row b of the batch before. All zeros mean nothing remembered.
+    #   Heads read rows that continue nothing: they get no memory.
+    # - `evaluation_memory`: as `memory`, on held-out text; by default the same.
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.

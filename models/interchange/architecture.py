@@ -37,6 +37,8 @@ class Link:
         rows: Number of rows of ours; None for all that follow.
         optional: Whether their checkpoint may lack it; it then lacks all optional tensors.
         part: (number, count) where theirs is `count` of ours side by side, along the last axis.
+        as_ours: Shape in which theirs has as many axes as ours, before transposing; None for
+            `shape`.
     """
 
     theirs: str
@@ -47,6 +49,7 @@ class Link:
     rows: int | None = None
     optional: bool = False
     part: tuple[int, int] | None = None
+    as_ours: tuple[int, ...] | None = None
 
 
 def dense(theirs: str, ours: str, inputs: int, outputs: int, **more: Any) -> Iterator[Link]:

@@ -52,6 +52,7 @@ class MultiHeadAttention(keras.layers.Layer):
         num_heads: Number of heads.
         dropout: Dropout rate of the attention weights, 0-1.
         output_stddev: Standard deviation of the output projection's initial kernel.
+        use_bias: Whether the projections have biases.
         dtype: Dtype policy of the matrix products; the softmax is always float32.
 
     Shape:
@@ -66,6 +67,7 @@ class MultiHeadAttention(keras.layers.Layer):
         num_heads: int,
         dropout: float = 0.0,
         output_stddev: float = 0.02,
+        use_bias: bool = True,
         dtype: str = "float32",
         name: str = "attention",
     ):
@@ -78,11 +80,12 @@ class MultiHeadAttention(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.num_heads = num_heads
         self.head_dim = hidden_dim // num_heads
-        self.query = projection(hidden_dim, name="query", dtype=dtype)
-        self.key = projection(hidden_dim, name="key", dtype=dtype)
-        self.value = projection(hidden_dim, name="value", dtype=dtype)
+        self.query, self.key, self.value = (
+            projection(hidden_dim, name=name, dtype=dtype, use_bias=use_bias)
+            for name in ("query", "key", "value")
+        )
         self.output_projection = projection(
-            hidden_dim, name="output", dtype=dtype, stddev=output_stddev
+            hidden_dim, name="output", dtype=dtype, stddev=output_stddev, use_bias=use_bias
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
 
@@ -118,13 +121,17 @@ class MultiHeadAttention(keras.layers.Layer):
         size, rows = ops.shape(x)[:2], ops.reshape(x, (-1, self.hidden_dim))
         query = self._by_head(self.query(rows) * self.head_dim**-0.5, size)  # (B, H, T, K)
 
-        scores = ops.matmul(query, key)  # (B, H, T, S)
-        scores = ops.cast(scores, "float32")
+        scores = ops.cast(ops.matmul(query, key), "float32")  # (B, H, T, S)
+        return self._mix(scores, value, bias, training)
+
+    def _mix(self, scores: Any, value: Any, bias: Any, training: bool | None) -> Any:
+        """The values, weighted by the softmax of the scores (B, H, T, S), and projected."""
         if bias is not None:
             scores = scores + bias
         weights = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         weights = self.dropout(weights, training=training)
 
         mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))  # (B, T, H, K)
+        size = ops.shape(mixed)[:2]
         mixed = self.output_projection(ops.reshape(mixed, (-1, self.hidden_dim)))
         return ops.reshape(mixed, (*size, self.hidden_dim))  # (B, T, D)

@@ -26,6 +26,9 @@ class TransformerBlock(keras.layers.Layer):
     The residual stream and both LayerNorms are always float32; only the matrix products use the
     compute dtype.
 
+    Attributes:
+        drops_inside: Whether there is dropout inside the feed-forward network, too.
+
     Args:
         hidden_dim: Width of the residual stream.
         num_heads: Number of attention heads.
@@ -42,6 +45,8 @@ class TransformerBlock(keras.layers.Layer):
         x (B, T, D), bias broadcast to (B, H, T, T) → (B, T, D) float32. With `at` (B, R), positions
         in [0, T): output at these positions only, (B, R, D), and bias broadcast to (B, H, R, T).
     """
+
+    drops_inside = False
 
     def __init__(
         self,
@@ -61,7 +66,7 @@ class TransformerBlock(keras.layers.Layer):
         self.norm_first = norm_first
         self.hidden_dim = hidden_dim
         self.intermediate_dim = intermediate_dim
-        self.attention = MultiHeadAttention(
+        self.attention = self.make_attention(
             hidden_dim=hidden_dim,
             num_heads=num_heads,
             dropout=dropout,
@@ -81,6 +86,10 @@ class TransformerBlock(keras.layers.Layer):
             epsilon=layer_norm_epsilon, name="output_norm", dtype="float32"
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
+
+    def make_attention(self, **arguments: Any) -> Any:
+        """The block's attention; of its own kind in a subclass."""
+        return MultiHeadAttention(**arguments)
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables, in the order in which they are listed."""
@@ -129,6 +138,8 @@ class TransformerBlock(keras.layers.Layer):
         inner = self.output_norm(x) if self.norm_first else x
         rows = ops.reshape(inner, (-1, self.hidden_dim))
         rows = self.intermediate(rows, training=training)  # (B · T, F)
+        if self.drops_inside:
+            rows = self.dropout(rows, training=training)
         rows = self.dropout(self.output_projection(rows), training=training)  # (B · T, D)
         x = x + ops.cast(ops.reshape(rows, ops.shape(x)), "float32")
         return x if self.norm_first else self.output_norm(x)
