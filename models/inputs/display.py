@@ -23,7 +23,6 @@ from models.protocols import Batch, Tokenizer
 WIDTH = 100  # columns per line
 # Targets that are tokens: of slots with positions; `next` stands at the position that predicts it.
 _SLOTS = ("mask", "chosen", "shuffled", "span", "query", "next")
-_SIGHTS = 3  # predicted tokens of a row of which is shown what they see
 _WRITTEN = "target"  # has tokens of its own, beside those of the row
 _SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level tokens contain whitespace
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
@@ -126,7 +125,7 @@ def _targets(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
 
 
 def _factorised(batch: Batch, row: int, length: int) -> dict[str, list[str]]:
-    """The places of the factorisation, and what the first predicted tokens in its order see.
+    """The places of the factorisation, and what the first two and the last of its tokens see.
 
     A token that is predicted by its query stream sees those marked with a dot, not itself, which is
     marked ``?``.
@@ -134,7 +133,8 @@ def _factorised(batch: Batch, row: int, length: int) -> dict[str, list[str]]:
     places = batch[keys.FACTORISATION][row, :length]
     lines = {"place": [str(place) for place in places]}
     asked = batch[keys.QUERY_POSITIONS][row][batch[keys.QUERY_WEIGHTS][row] > 0]
-    for number, at in enumerate(asked[np.argsort(places[asked])][:_SIGHTS], start=1):
+    order = list(enumerate(asked[np.argsort(places[asked])], start=1))
+    for number, at in order[:2] + order[2:][-1:]:
         seen = ["·" if place < places[at] else "" for place in places]
         seen[at] = "?"
         lines[f"sees {number}"] = seen

@@ -99,6 +99,8 @@ class Architecture:
             dropout rate.
         head_activation: Activation of their masked-token head, if it is not that of the blocks.
         pad_id: Their default padding id; None for the id of the end of a text.
+        reads_segments: Whether it tells segments apart without a table of them (``num_segments``).
+        padding_side: Where their class expects padding: at the last position XLNet's heads read.
         their_prefix: Prefix of the network's tensors in a file that also has a head, without the
             dot; by default `model_type`.
     """
@@ -117,6 +119,8 @@ class Architecture:
     attention_dropout: str = "attention_probs_dropout_prob"
     head_activation: str | None = None
     pad_id: int | None = 0
+    reads_segments: bool = False
+    padding_side: str = "right"
     their_prefix: str | None = None
 
     @property

@@ -520,7 +520,9 @@ def write_checkpoint(
         if checkpoint.tokenizer is not None:
             # So that a pipeline with `truncation=True` cuts texts where `predict` does.
             length = checkpoint.sequence_length or settings["max_sequence_length"]
-            write_tokenizer(checkpoint.tokenizer, part, length, "num_segments" in settings)
+            segments = architecture.reads_segments or "num_segments" in settings
+            side = architecture.padding_side
+            write_tokenizer(checkpoint.tokenizer, part, length, segments, side)
     return tuple(notes)
 
 

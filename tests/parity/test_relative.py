@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from fourstage.errors import RecipeError
 from models.families.transformer_xl import TransformerXL
-from models.interchange.huggingface import PretrainedNetwork, read_checkpoint
+from models.interchange.huggingface import PretrainedNetwork, read_checkpoint, write_checkpoint
 from models.objectives.causal_lm import CausalLM
 from models.objectives.permutation_lm import PermutationLM
 from models.protocols import Context
@@ -90,6 +93,38 @@ def test_both_streams_of_xlnet_match_with_padding_segments_memory_and_an_order(d
     expected = golden["table_gradient"]
     gradient[0] = expected[0]  # torch's embedding of padding: masked, or never moved
     assert gradient_excess(gradient, expected) <= 0
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_what_is_written_of_xlnet_is_what_was_read(draw, tmp_path):
+    found = read_checkpoint(GOLDEN / f"xlnet-{draw}")
+    assert found.settings["memory_length"] == 10
+    assert not write_checkpoint(found, tmp_path / "ours")
+    again = read_checkpoint(tmp_path / "ours")
+    assert again.settings == found.settings
+    assert again.network.keys() == found.network.keys()
+    assert all(np.array_equal(again.network[name], found.network[name]) for name in found.network)
+    one, other = (
+        load_file(f / "model.safetensors") for f in (GOLDEN / f"xlnet-{draw}", tmp_path / "ours")
+    )
+    assert all(np.array_equal(other[name], one[name]) for name in other)
+    assert set(one) - set(other) <= {"lm_loss.weight"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("attn_type", "uni", "attn_type: expected bi, got uni"),
+        ("same_length", True, "same_length: expected False, got True"),
+        ("mem_len", -2, "mem_len: expected a number of tokens, got -2"),
+    ],
+)
+def test_settings_of_theirs_that_ours_has_not_are_refused(key, value, said, tmp_path):
+    shutil.copytree(GOLDEN / "xlnet-small", tmp_path / "theirs")
+    config = tmp_path / "theirs" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {key: value}))
+    with pytest.raises(RecipeError, match=said):
+        read_checkpoint(tmp_path / "theirs")
 
 
 @pytest.mark.parametrize("draw", DRAWS)

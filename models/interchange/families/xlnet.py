@@ -110,4 +110,6 @@ ARCHITECTURE = Architecture(
     write=write,
     attention_dropout="dropout",
     pad_id=5,
+    reads_segments=True,
+    padding_side="left",
 )
