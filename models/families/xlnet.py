@@ -150,8 +150,8 @@ class XLNet(RelativeTransformer):
         """Values of the row's keys, (B, R, T), behind zeros for those of the memory."""
         if keys.MEMORY not in features:
             return values
-        own, total = self.lengths(features)
-        return ops.pad(values, ((0, 0), (0, 0), (total - own, 0)))
+        before = ops.shape(features[keys.MEMORY_MASK])[1]
+        return ops.pad(values, ((0, 0), (0, 0), (before, 0)))
 
 
 def _joined(one: Any, other: Any) -> Any:

@@ -200,8 +200,7 @@ class RelativeAttention(MultiHeadAttention):
 
         scores = ops.cast(ops.matmul(self._with(query, content), key), "float32")  # (B, H, T, S)
         count = ops.shape(key)[3]
-        near = ops.matmul(self._with(query, position), self._distances(table))  # (B, H, T, N)
-        near = ops.cast(near, "float32")
+        near = self._by_distance(self._with(query, position), table)  # (B, H, T, N)
         scores = scores + (
             relative_shift(near, count) if at is None else shifted_at(near, at, queries, count)
         )
@@ -223,10 +222,17 @@ class RelativeAttention(MultiHeadAttention):
         """Queries with a bias by head, scaled: (B, H, T, K) + (H, K)."""
         return (query + self._cast(bias)[None, :, None]) * self.head_dim**-0.5
 
-    def _distances(self, table: Any) -> Any:
-        """W_r R: the keys of distances, (N, D) → (1, H, K, N)."""
-        keys = ops.reshape(self.relative(self._cast(table)), (-1, self.num_heads, self.head_dim))
-        return ops.transpose(keys, (1, 2, 0))[None]
+    def _by_distance(self, query: Any, table: Any) -> Any:
+        """Queries (B, H, T, K) times W_r R, the keys of distances: (B, H, T, N) float32."""
+        table = self._cast(table)
+        if query.shape[2] == 1 and self.relative.beside is None:
+            # One query: (q W_r) R has a thousandth of the products of q (W_r R).
+            kernel = self._cast(self.relative.kernel)
+            kernel = ops.reshape(kernel, (-1, self.num_heads, self.head_dim))  # (D, H, K)
+            wide = ops.matmul(query, ops.transpose(kernel, (1, 2, 0))[None])  # (B, H, 1, D)
+            return ops.cast(ops.matmul(wide, ops.transpose(table)), "float32")
+        keys = ops.reshape(self.relative(table), (-1, self.num_heads, self.head_dim))  # (N, H, K)
+        return ops.cast(ops.matmul(query, ops.transpose(keys, (1, 2, 0))[None]), "float32")
 
     def _cast(self, value: Any) -> Any:
         return ops.cast(value, self.compute_dtype)
