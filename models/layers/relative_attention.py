@@ -206,8 +206,8 @@ class RelativeAttention(MultiHeadAttention):
         )
         if differ is not None:
             vectors = ops.transpose(self._cast(self.segment_vectors), (1, 2, 0))  # (H, K, 2)
-            kinds = ops.matmul(self._with(query, self.segment_bias), vectors)
-            kinds = ops.cast(kinds, "float32")  # (B, H, T, 2): the same segment, another one
+            # (B, H, T, 2): the same segment, another one
+            kinds = _by_head(self._with(query, self.segment_bias), vectors)
             step = (kinds[..., 1] - kinds[..., 0])[..., None]
             scores = scores + kinds[..., :1] + step * differ[:, None]
         mixed = self._mix(scores, value, bias, training)
@@ -227,15 +227,27 @@ class RelativeAttention(MultiHeadAttention):
         table = self._cast(table)
         if query.shape[2] == 1 and self.relative.beside is None:
             # One query: (q W_r) R has a thousandth of the products of q (W_r R).
-            kernel = self._cast(self.relative.kernel)
-            kernel = ops.reshape(kernel, (-1, self.num_heads, self.head_dim))  # (D, H, K)
-            wide = ops.matmul(query, ops.transpose(kernel, (1, 2, 0))[None])  # (B, H, 1, D)
-            return ops.cast(ops.matmul(wide, ops.transpose(table)), "float32")
+            kernel = ops.reshape(self.relative.kernel, (-1, self.num_heads, self.head_dim))
+            kernel = ops.transpose(self._cast(kernel), (1, 2, 0))  # (H, K, D)
+            wide = ops.matmul(ops.transpose(query[:, :, 0], (1, 0, 2)), kernel)  # (H, B, D)
+            near = ops.matmul(ops.reshape(wide, (-1, self.hidden_dim)), ops.transpose(table))
+            near = ops.reshape(near, (self.num_heads, -1, 1, ops.shape(table)[0]))
+            return ops.cast(ops.transpose(near, (1, 0, 2, 3)), "float32")
         keys = ops.reshape(self.relative(table), (-1, self.num_heads, self.head_dim))  # (N, H, K)
-        return ops.cast(ops.matmul(query, ops.transpose(keys, (1, 2, 0))[None]), "float32")
+        return _by_head(query, ops.transpose(keys, (1, 2, 0)))
 
     def _cast(self, value: Any) -> Any:
         return ops.cast(value, self.compute_dtype)
+
+
+def _by_head(query: Any, keys: Any) -> Any:
+    """(B, H, T, K) times (H, K, N), the same for all rows: (B, H, T, N) float32.
+
+    The copies are on purpose. TensorFlow's product of matrices that broadcasts by itself writes
+    beyond its memory on CPU where there is one head (2.21).
+    """
+    every = ops.broadcast_to(keys[None], (ops.shape(query)[0], *ops.shape(keys)))
+    return ops.cast(ops.matmul(query, every), "float32")
 
 
 def _initial() -> Any:
