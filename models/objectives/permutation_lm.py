@@ -145,15 +145,14 @@ class PermutationLM:
         second = (ids[self.running + cut :], kinds[self.running + cut :])
         if other != GOES_ON:
             second = stream.read(other, room - cut)
-        tokenizer = self.context.tokenizer
-        frame = lambda token: (np.array([token]), np.zeros(1, np.uint8))  # noqa: E731
+        tokenizer, first = self.context.tokenizer, slice(self.running, self.running + cut)
         parts = [
             (ids[: self.running], kinds[: self.running]),
-            frame(tokenizer.cls_id),
-            (ids[self.running : self.running + cut], kinds[self.running : self.running + cut]),
-            frame(tokenizer.sep_id),
+            _special(tokenizer.cls_id),
+            (ids[first], kinds[first]),
+            _special(tokenizer.sep_id),
             second,
-            frame(tokenizer.sep_id),
+            _special(tokenizer.sep_id),
         ]
         end = sum(len(part) for part, _ in parts)
         batch[keys.TOKEN_IDS][row, :end] = np.concatenate([part for part, _ in parts])
@@ -201,6 +200,11 @@ class PermutationLM:
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The most likely token at each predicted position."""
         return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
+
+
+def _special(token: int) -> tuple[np.ndarray, np.ndarray]:
+    """One special token, and that no unit starts at it."""
+    return np.array([token]), np.zeros(1, np.uint8)
 
 
 def factorisation(chosen: np.ndarray, rng: np.random.Generator) -> np.ndarray:
