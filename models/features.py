@@ -1,9 +1,9 @@
 """Names of the tensors in a batch and in a network's outputs, and the legend of shapes.
 
 B batch, T tokens, S target tokens, D width, F feed-forward width, H heads, K width per head,
-V vocabulary, M predicted positions per row, R read positions per row, L layers, N labels, G tags,
-C choices per row. Token ids, segments and mask of rows with choices are (B, C, T); of rows whose
-two texts are read alone, (B, 2, T).
+V vocabulary, M predicted positions per row, R read positions per row, L layers, P remembered
+tokens, N labels, G tags, C choices per row. Token ids, segments and mask of rows with choices are
+(B, C, T); of rows whose two texts are read alone, (B, 2, T).
 
 Masks are 1 at positions that are kept.
 """
@@ -17,8 +17,16 @@ READ_POSITIONS = "read_positions"  # (B, R) int32, where the last layer is read;
 MASK_POSITIONS = "mask_positions"  # (B, M) int32, positions to predict
 MASK_LABELS = "mask_labels"  # (B, M) int32, original tokens at these positions
 MASK_WEIGHTS = "mask_weights"  # (B, M) float32, loss weights: 0 for an unused slot
-NEXT_LABELS = "next_labels"  # (B, T - 1) int32, the token after each position
-NEXT_WEIGHTS = "next_weights"  # (B, T - 1) float32, loss weights: 0 before padding
+NEXT_LABELS = "next_labels"  # (B, T - 1 or T) int32, the token after each position
+NEXT_WEIGHTS = "next_weights"  # (B, T - 1 or T) float32, loss weights: 0 before padding
+FACTORISATION = "factorisation"  # (B, T) int32, places: a token sees those of no later place
+QUERY_POSITIONS = "query_positions"  # (B, M) int32, positions that the query stream predicts
+QUERY_LABELS = "query_labels"  # (B, M) int32, the tokens there
+QUERY_WEIGHTS = "query_weights"  # (B, M) float32, loss weights: 0 for an unused slot
+MEMORY = "memory"  # (B, L, P, D) float32, what entered each layer, of the P tokens before the row
+MEMORY_MASK = "memory_mask"  # (B, P) float32, 1 = token, 0 = nothing remembered
+BEGINS = "begins"  # (B,) int32, 1 where a row goes on from no other: its memory is empty
+REMEMBERED = "remembered"  # (B,) int32, tokens of each row before the next one goes on; all alike
 TARGET_IDS = "target_ids"  # (B, S) int32, the start token and what is written after it
 TARGET_MASK = "target_mask"  # (B, S) int32, 1 = token, 0 = padding
 TARGET_LABELS = "target_labels"  # (B, S) int32, the token after each of these
@@ -49,6 +57,7 @@ DATA_ONLY = (UNIT_STARTS, SENTENCE_STARTS)
 
 SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D); of a batch with a target (B, S, D) or (B, T+S, D)
 POOLED_OUTPUT = "pooled_output"  # (B, D)
+QUERY_OUTPUT = "query_output"  # (B, M, D), of the query stream
 TOKEN_LOGITS = "token_logits"  # (B, M, V)
 LOGITS = "logits"  # (B, N)
 TAG_LOGITS = "tag_logits"  # (B, T, G), of each word

@@ -23,7 +23,8 @@ class Capability(StrEnum):
     CAUSAL = "causal"  # position t attends to 0..t
     GENERATION = "generation"  # writes token by token and keeps what it has read
     ENCODER_DECODER = "encoder_decoder"
-    MEMORY = "memory"
+    MEMORY = "memory"  # remembers the rows before
+    TWO_STREAMS = "two_streams"  # predicts a token from its position and those of earlier places
     REGIONS = "regions"
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
     MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)
@@ -151,6 +152,9 @@ class Context:
         marks: Token ids of each marker string in the rows' texts, such as ``<<`` before an entity.
             A row that is too long is cut away from its markers.
         network: Names of the capabilities of the stage's network, where it is known.
+        remembers: Whether the network remembers the rows before. Row b of a batch then goes on from
+            row b of the batch before, so the rows of an index should follow one another as the
+            text does, and read no token twice.
     """
 
     tokenizer: Tokenizer
@@ -160,6 +164,7 @@ class Context:
     folders: tuple[Path, ...] = ()
     marks: tuple[tuple[int, ...], ...] = ()
     network: frozenset[str] = frozenset()
+    remembers: bool = False
 
 
 @dataclass(frozen=True)
@@ -205,7 +210,9 @@ class Network(Protocol):
     # - `pooler_dropout`, only without `pooled_output`: whether dropout precedes that layer.
     # - `memory`: {feature: shape without the batch's} of what a network remembers of the batch
     #   before. It comes in as a feature; what to remember next goes out under the same name. Row b
-    #   of a batch then continues row b of the batch before.
+    #   of a batch then continues row b of the batch before. All zeros mean nothing remembered.
+    #   Heads read rows that continue nothing: they get no memory.
+    # - `evaluation_memory`: as `memory`, on held-out text; by default the same.
     # - `target_begin`, of an encoder–decoder: special tokens with which a target begins.
     # - `output_scale`: factor on the states with which the token embedding predicts tokens.
     # - `output_table`: (V, D) that predicts tokens in place of the token embedding; None for none.

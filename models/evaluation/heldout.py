@@ -64,7 +64,8 @@ class HeldOut:
 
         self._name = name
         self._count = max(1, rows // BATCH_SIZE)
-        context = Context(tokenizer, sequence_length)
+        remembers = bool(memory_of(network))
+        context = Context(tokenizer, sequence_length, remembers=remembers)
         measured = literals("objectives", name, folders).get("MEASURED", {})
         objective = build_objectives({name: measured}, None, context, folders)[name]
         self.feeds = {
@@ -76,13 +77,13 @@ class HeldOut:
                 SEED,
                 once=True,
                 task=task,
-                in_lanes=bool(memory_of(network)),
+                in_lanes=remembers,
             )
             for source, corpus in corpora.items()
         }
         self._model = StageModel(network, {name: scorer})
-        if memory_of(network):
-            self._model.carry_memory(BATCH_SIZE)
+        if remembers:
+            self._model.carry_memory(BATCH_SIZE, evaluating=True)
         self._model.ready()
         self._traced = False
 

@@ -97,7 +97,8 @@ class Batches:
         self._tokenizer = context.tokenizer
         self._seed = seed
         self._task = task
-        self._members = self._plan(once, in_lanes)
+        self._lanes = _LanePlan(self.feeds, batch_size, once) if in_lanes else None
+        self._members = self._plan(once)
         self.num_batches = len(self._members) if once else ENDLESS
         self.tokens_per_batch = batch_size * sum(
             feed.example_share * float(feed.index.lengths.mean()) for feed in self.feeds
@@ -142,10 +143,10 @@ class Batches:
             return float(max(-(-len(feed.index) // self.batch_size) for feed in chosen))
         return max(len(feed.index) / (feed.example_share * self.batch_size) for feed in chosen)
 
-    def _plan(self, once: bool, in_lanes: bool) -> grain.MapDataset:
+    def _plan(self, once: bool) -> grain.MapDataset:
         """The members of each batch: a Grain dataset of lists of (feed, example)."""
-        if in_lanes:
-            return grain.MapDataset.source(_LanePlan(self.feeds, self.batch_size, once))
+        if self._lanes is not None:
+            return grain.MapDataset.source(self._lanes)
         if self.feeds[0].index.by_length:
             return grain.MapDataset.source(
                 _LengthPlan(self.feeds[0].index.lengths, self.batch_size, self._seed, once)
@@ -181,6 +182,9 @@ class Batches:
             batch.pop(key, None)
         real = [member != NOBODY for member in members]
         batch[keys.ROW_WEIGHTS] = np.array(real, np.float32)
+        if self._lanes is not None:
+            begins = [self._lanes.begins(*each) for each in enumerate(members)]
+            batch[keys.BEGINS] = np.array(begins, np.int32)
         if self._on_copy:
             batch |= self._copied(rows, batch[keys.ROW_WEIGHTS], own_rngs)
         if self._task:
@@ -349,6 +353,11 @@ class _LanePlan:
             there = example < examples and not (once and in_pass)
             members.append((number, in_pass * examples + example) if there else NOBODY)
         return members
+
+    def begins(self, row: int, member: tuple[int, int]) -> bool:
+        """Whether a row's member goes on from no other: the first of its lane, in any pass."""
+        _, lane, length, examples = self._lanes[row]
+        return member == NOBODY or member[1] % examples == lane * length
 
 
 class _LengthPlan:

@@ -23,7 +23,7 @@ from models.protocols import Batch, Tokenizer
 
 WIDTH = 100  # columns per line
 # Targets that are tokens: of slots with positions; `next` stands at the position that predicts it.
-_SLOTS = ("mask", "chosen", "shuffled", "span", "next")
+_SLOTS = ("mask", "chosen", "shuffled", "span", "query", "next")
 _WRITTEN = "target"  # has tokens of its own, beside those of the row
 _SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level tokens contain whitespace
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
@@ -85,6 +85,8 @@ def shown(
     lines["segment"] = [str(i) for i in clean[keys.SEGMENT_IDS][row, :length]]
     for name, targets in _targets(batch, row):
         lines[name] = [text(targets[i]) if i in targets else "" for i in range(length)]
+    if keys.FACTORISATION in batch:
+        lines |= _factorised(batch, row, length)
     for name, labels in _questions(batch, row):
         lines[name] = [str(labels[i]) if i in labels else "" for i in range(length)]
     blocks = [*_wrapped(lines)]
@@ -143,6 +145,23 @@ def _targets(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
         at = positions[row]
         at = at[-len(labels) :] if name == "shuffled" else at[: len(labels)]
         yield name, {int(at[i]): int(labels[i]) for i in np.flatnonzero(weights)}
+
+
+def _factorised(batch: Batch, row: int, length: int) -> dict[str, list[str]]:
+    """The places of the factorisation, and what the first two and the last of its tokens see.
+
+    A token that is predicted by its query stream sees those marked with a dot, not itself, which is
+    marked ``?``.
+    """
+    places = batch[keys.FACTORISATION][row, :length]
+    lines = {"place": [str(place) for place in places]}
+    asked = batch[keys.QUERY_POSITIONS][row][batch[keys.QUERY_WEIGHTS][row] > 0]
+    order = list(enumerate(asked[np.argsort(places[asked])], start=1))
+    for number, at in order[:2] + order[2:][-1:]:
+        seen = ["·" if place < places[at] else "" for place in places]
+        seen[at] = "?"
+        lines[f"sees {number}"] = seen
+    return lines
 
 
 def _wrapped(lines: Mapping[str, list[str]]) -> Iterator[str]:

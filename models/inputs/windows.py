@@ -28,7 +28,8 @@ class Windows:
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
         """Full windows over the whole corpus, or over each document."""
         index = window_index if self.across_documents else document_index
-        return index(corpus, self.context.sequence_length, closed=self.closed)
+        again = not self.context.remembers
+        return index(corpus, self.context.sequence_length, closed=self.closed, again=again)
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
@@ -39,7 +40,9 @@ class Windows:
         )
 
 
-def window_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True) -> Index:
+def window_index(
+    corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True, again: bool = True
+) -> Index:
     """Full windows over the corpus as one stream, in which documents are joined by [SEP].
 
     Every token is in a window. Windows do not overlap, except that the last one starts early enough
@@ -49,6 +52,7 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool 
         corpus: Tokenised documents.
         sequence_length: T; a window has T - 2 tokens of the stream, between [CLS] and [SEP].
         closed: Whether a [SEP] ends each row; without it, a window has T - 1 tokens.
+        again: Whether the last window reads tokens again to be full, instead of being padded.
 
     Returns:
         An index of `WINDOW` entries; a start equal to the document's length means the [SEP] after
@@ -67,7 +71,7 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool 
         raise ContractViolation("masked windows: the corpus has no tokens")
     starts = np.arange(0, max(total - room, 0) + 1, room, dtype=np.int64)
     if starts[-1] + room < total:
-        starts = np.append(starts, total - room)
+        starts = np.append(starts, total - room if again else starts[-1] + room)
     document = np.searchsorted(ends, starts, side="right")
     offset = starts - (ends[document] - corpus.lengths[document] - 1)
     lengths = np.minimum(room, total - starts) + special
@@ -78,7 +82,9 @@ def window_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool 
     )
 
 
-def document_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True) -> Index:
+def document_index(
+    corpus: TokenisedCorpus, sequence_length: int, *, closed: bool = True, again: bool = True
+) -> Index:
     """Windows within single documents, as SpanBERT's blocks.
 
     As `window_index`, but per document: the last window of each document starts early enough to be
@@ -88,6 +94,8 @@ def document_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: boo
         corpus: Tokenised documents.
         sequence_length: T.
         closed: Whether a [SEP] ends each row; without it, only where the document ends.
+        again: Whether the last window of a document reads tokens again to be full, instead of being
+            padded.
 
     Returns:
         An index of `WINDOW` entries.
@@ -107,6 +115,9 @@ def document_index(corpus: TokenisedCorpus, sequence_length: int, *, closed: boo
     place = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)
     held = np.minimum(lengths[document], room)
     start = np.minimum(place * room, lengths[document] - held)
+    if not again:
+        start = place * room
+        held = np.minimum(lengths[document] - start, room)
     return Index(
         _entries(document, start),
         held + special,

@@ -37,6 +37,8 @@ class Link:
         rows: Number of rows of ours; None for all that follow.
         optional: Whether their checkpoint may lack it; it then lacks all optional tensors.
         part: (number, count) where theirs is `count` of ours side by side, along the last axis.
+        as_ours: Shape in which theirs has as many axes as ours, before transposing; None for
+            `shape`.
     """
 
     theirs: str
@@ -47,6 +49,7 @@ class Link:
     rows: int | None = None
     optional: bool = False
     part: tuple[int, int] | None = None
+    as_ours: tuple[int, ...] | None = None
 
 
 def dense(theirs: str, ours: str, inputs: int, outputs: int, **more: Any) -> Iterator[Link]:
@@ -96,6 +99,8 @@ class Architecture:
             dropout rate.
         head_activation: Activation of their masked-token head, if it is not that of the blocks.
         pad_id: Their default padding id; None for the id of the end of a text.
+        reads_segments: Whether it tells segments apart without a table of them (``num_segments``).
+        padding_side: Where their class expects padding: at the last position XLNet's heads read.
         their_prefix: Prefix of the network's tensors in a file that also has a head, without the
             dot, "" for none; by default `model_type`.
         zeros: {their tensor that ours has no counterpart of, and that must be zero: (the head it
@@ -118,6 +123,8 @@ class Architecture:
     attention_dropout: str = "attention_probs_dropout_prob"
     head_activation: str | None = None
     pad_id: int | None = 0
+    reads_segments: bool = False
+    padding_side: str = "right"
     their_prefix: str | None = None
     zeros: Mapping[str, tuple[str, tuple[int | str, ...]]] = field(default_factory=dict)
     special_ids: Mapping[str, str] = field(default_factory=dict)

@@ -460,6 +460,8 @@ class _Found:
         if link.part is not None:
             number, count = link.part
             return np.array(np.split(array, count, axis=-1)[number], order="C")
+        if link.as_ours is not None:
+            array = array.reshape(link.as_ours)
         if link.transposed:
             return np.array(array.T, order="C")
         stop = None if link.rows is None else link.rows_before + link.rows
@@ -540,7 +542,9 @@ def write_checkpoint(
         if checkpoint.tokenizer is not None:
             # So that a pipeline with `truncation=True` cuts texts where `predict` does.
             length = checkpoint.sequence_length or settings["max_sequence_length"]
-            write_tokenizer(checkpoint.tokenizer, part, length, "num_segments" in settings)
+            segments = architecture.reads_segments or "num_segments" in settings
+            side = architecture.padding_side
+            write_tokenizer(checkpoint.tokenizer, part, length, segments, side)
     return tuple(notes)
 
 
@@ -625,6 +629,8 @@ def _as_theirs(links: Sequence[Link], arrays: Mapping[str, np.ndarray]) -> np.nd
         array = array.T
     elif link.rows_before:
         array = np.concatenate([np.zeros((link.rows_before, array.shape[1]), array.dtype), array])
+    if link.as_ours == array.shape:
+        array = array.reshape([size or -1 for size in link.shape])
     if not _fits(array.shape, link.shape):
         raise RecipeError(f"{link.ours}: expected {link.shape} as theirs, got {array.shape}")
     return np.array(array, np.float32, order="C")

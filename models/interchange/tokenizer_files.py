@@ -45,7 +45,11 @@ def read_tokenizer(folder: Path) -> tuple[WordPiece | ByteBPE | None, str]:
 
 
 def write_tokenizer(
-    tokenizer: WordPiece | ByteBPE, folder: Path, length: int, segments: bool
+    tokenizer: WordPiece | ByteBPE,
+    folder: Path,
+    length: int,
+    segments: bool,
+    padding_side: str = "right",
 ) -> None:
     """Write the vocabulary, ``tokenizer.json`` and ``tokenizer_config.json`` for transformers.
 
@@ -57,6 +61,7 @@ def write_tokenizer(
         folder: An existing folder.
         length: Largest sequence length in tokens.
         segments: Whether the network reads segment ids.
+        padding_side: ``right`` or ``left``.
     """
     from tokenizers import processors
 
@@ -73,6 +78,7 @@ def write_tokenizer(
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     settings |= {
         "model_max_length": length,
+        "padding_side": padding_side,
         "model_input_names": inputs if segments else [inputs[0], inputs[2]],
         **{
             f"{role}_token": tokenizer.vocabulary[i]

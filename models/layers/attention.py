@@ -150,13 +150,17 @@ class MultiHeadAttention(keras.layers.Layer):
             query = query * self.head_dim**-0.5
         query = self._by_head(query, size)  # (B, H, T, K)
 
-        scores = ops.matmul(query, key)  # (B, H, T, S)
-        scores = ops.cast(scores, "float32")
+        scores = ops.cast(ops.matmul(query, key), "float32")  # (B, H, T, S)
+        return self._mix(scores, value, bias, training)
+
+    def _mix(self, scores: Any, value: Any, bias: Any, training: bool | None) -> Any:
+        """The values, weighted by the softmax of the scores (B, H, T, S), and projected."""
         if bias is not None:
             scores = scores + bias
         weights = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         weights = self.dropout(weights, training=training)
 
         mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))  # (B, T, H, K)
+        size = ops.shape(mixed)[:2]
         mixed = self.output_projection(ops.reshape(mixed, (-1, self.inner_dim)))
         return ops.reshape(mixed, (*size, self.hidden_dim))  # (B, T, D)

@@ -74,7 +74,7 @@ class ResidualBlock(keras.layers.Layer):
         self.intermediate_dim = intermediate_dim
         self.inner_dropout = inner_dropout
         self.make_attention = partial(
-            MultiHeadAttention,
+            self.attention_of,
             hidden_dim=hidden_dim,
             num_heads=num_heads,
             dropout=dropout,
@@ -98,6 +98,10 @@ class ResidualBlock(keras.layers.Layer):
         )
         self.output_norm = self.make_norm("output_norm")
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
+
+    def attention_of(self, **arguments: Any) -> Any:
+        """An attention; of its own kind in a subclass."""
+        return MultiHeadAttention(**arguments)
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables, in the order in which they are listed."""
@@ -150,8 +154,7 @@ class TransformerBlock(ResidualBlock):
         if at is not None:
             x, asking = gather_positions(x, at), gather_positions(seen, at)
         attended = self.attention(asking, seen, bias=bias, training=training)
-        x = self._attended(x, attended, self.attention_norm, training)
-        return self._feed_forward(x, training)
+        return self._after_attention(x, attended, training)
 
     def go_on(self, x: Any, past: Past | None, bias: Any = None) -> tuple[Any, Past]:
         """Run the block on tokens that continue a sequence.
@@ -167,8 +170,12 @@ class TransformerBlock(ResidualBlock):
         seen = self._before(x, self.attention_norm)
         kept = joined(past, self.attention.keys_and_values(seen))
         attended = self.attention.attend(seen, *kept, bias=bias)
-        x = self._attended(x, attended, self.attention_norm, None)
-        return self._feed_forward(x, None), kept
+        return self._after_attention(x, attended), kept
+
+    def _after_attention(self, x: Any, attended: Any, training: bool | None = None) -> Any:
+        """The stream after attention and the feed-forward network."""
+        x = self._attended(x, attended, self.attention_norm, training)
+        return self._feed_forward(x, training)
 
 
 def joined(past: Past | None, new: Past) -> Past:

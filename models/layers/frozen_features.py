@@ -19,7 +19,6 @@ from typing import Any
 
 import keras
 
-from fourstage.errors import RecipeError
 from models import features as keys
 from models.layers.summary import MEAN
 from models.protocols import Capability
@@ -117,9 +116,6 @@ class FrozenFeatures(keras.layers.Layer):
             only layer is ``sequence_output``.
         settings: Of the `FeatureReader`.
 
-    Raises:
-        RecipeError: The network carries memory from batch to batch.
-
     Shape:
         As the network, but {sequence_output (B, T, 2 · hidden_dim) float32} alone.
     """
@@ -129,8 +125,6 @@ class FrozenFeatures(keras.layers.Layer):
 
     def __init__(self, network: Any, **settings: Any):
         super().__init__(name="frozen", dtype=network.dtype_policy.name, autocast=False)
-        if getattr(network, "memory", None):
-            raise RecipeError("feature_based: not with a network that carries memory")
         for variable in network.trainable_variables:
             variable.trainable = False
         self.network = network

@@ -19,12 +19,15 @@ from typing import Any
 import keras
 import numpy as np
 
+from fourstage.errors import RecipeError
 from models import features as keys
+from models.inputs.segments import empty_rows
+from models.inputs.stream import Streams
 from models.inputs.windows import Windows
 from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import token_logits
-from models.protocols import Batch, Capability, Context
+from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -44,12 +47,19 @@ class CausalLM(Windows):
     the text, with [SEP] after each document and nowhere else. So every token of the text and every
     end of a document is predicted once a pass; the last window may repeat some, to be full.
 
+    Where the network remembers the rows before, rows are the stream of [CLS] document [SEP] itself,
+    cut every T tokens, and the last token of a row predicts the first of the next one. No [CLS] is
+    predicted.
+
     Beside a head, the row's own tokens are predicted. GPT means over each row, then over rows; here
     the mean is over the tokens of a batch.
 
     Args:
         context: The stage's constants.
         across_documents: Whether a row continues with the next document where one ends.
+
+    Raises:
+        RecipeError: Rows of single documents, for a network that remembers the rows before.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -59,11 +69,44 @@ class CausalLM(Windows):
     closed = False
 
     def __init__(self, context: Context, *, across_documents: bool = True):
+        if context.remembers and not across_documents:
+            raise RecipeError(
+                "objectives.causal_lm.across_documents: expected true for a network that remembers"
+                " the rows before, whatever document they are of, got false; leave it out, or set"
+                " size.memory_length: 0"
+            )
         self.context = context
         self.across_documents = across_documents
+        self._streams = Streams(context)
+
+    def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
+        """Full windows, or the stream cut into rows."""
+        if not self.context.remembers:
+            return super().index(corpus, rng)
+        return self._streams.of(corpus).rows(self.context.sequence_length)
+
+    def segments(
+        self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
+    ) -> Batch:
+        """The rows; of a stream with the token after each, (B, T)."""
+        if not self.context.remembers:
+            return super().segments(corpus, entries, rng)
+        batch = empty_rows(len(entries), self.context)
+        labels = np.zeros_like(batch[keys.TOKEN_IDS])
+        stream, length = self._streams.of(corpus), self.context.sequence_length
+        for row, start in enumerate(entries.tolist()):
+            ids, starts = stream.read(start, length + 1)
+            end = len(ids) - 1
+            batch[keys.TOKEN_IDS][row, :end], labels[row, :end] = ids[:-1], ids[1:]
+            batch[keys.UNIT_STARTS][row, :end] = starts[:-1]
+            batch[keys.PADDING_MASK][row, :end] = 1
+        counts = (batch[keys.PADDING_MASK] > 0) & (labels != self.context.tokenizer.cls_id)
+        return batch | {keys.NEXT_LABELS: labels, keys.NEXT_WEIGHTS: counts.astype(np.float32)}
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Add the next token of each position and its loss weight, (B, T - 1)."""
+        if keys.NEXT_LABELS in batch:
+            return batch
         real = batch[keys.PADDING_MASK]
         return batch | {
             keys.NEXT_LABELS: batch[keys.TOKEN_IDS][..., 1:],

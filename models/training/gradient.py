@@ -147,11 +147,6 @@ class _Run:
         self.interruption = interruption
         self.precision = resolve_precision(self.stage.precision)
 
-        contexts = [self._context(phase.sequence_length) for phase in self.stage.phases]
-        per_phase = [
-            build_objectives(self.stage.objectives, self.stage.heads, context, job.folders)
-            for context in contexts
-        ]
         self.network = build_network(
             self.stage.family,
             self.stage.network,
@@ -159,6 +154,13 @@ class _Run:
             precision=self.precision,
             folders=job.folders,
         )
+        # A head's rows go on from no other.
+        self.remembers = self.stage.head is None and bool(memory_of(self.network))
+        contexts = [self._context(phase.sequence_length) for phase in self.stage.phases]
+        per_phase = [
+            build_objectives(self.stage.objectives, self.stage.heads, context, job.folders)
+            for context in contexts
+        ]
         check_lengths(self.stage.family, self.network, self.stage.sequence_length)
         self.objectives = per_phase[-1]
         self.context = contexts[-1]
@@ -253,7 +255,7 @@ class _Run:
                         self.stage.seed, "phase", number, *([name] if self.stage.alternate else [])
                     ),
                     task=self.tasks.get(name, 0),
-                    in_lanes=bool(memory_of(self.network)),
+                    in_lanes=self.remembers,
                     on_copy=[objectives[each] for each in group if each in self.on_copy],
                 )
                 for name, group in self.groups.items()
@@ -300,14 +302,17 @@ class _Run:
         Raises:
             RecipeError: Batches that don't follow one another row by row.
         """
-        if not memory_of(self.network):
+        if not self.remembers:
             return
-        sizes = {phase.batch_size or self.stage.batch_size for phase in self.stage.phases}
-        if len(sizes) > 1 or self.stage.micro_batches > 1 or self.stage.alternate:
+        stage = self.stage
+        sizes = {phase.batch_size or stage.batch_size for phase in stage.phases}
+        if len(sizes) > 1 or stage.micro_batches > 1 or stage.alternate:
             raise RecipeError(
-                f"{self.stage.kind}: a {self.stage.family} network carries memory from batch to"
-                " batch, so batch_size must be the same in all phases, micro_batches 1, and"
-                " objectives can't take turns"
+                f"{stage.kind}: a {stage.family} network carries memory from batch to batch, so"
+                " expected one batch_size in all phases, micro_batches 1, and objectives that don't"
+                f" take turns; got batch_size {', '.join(map(str, sorted(sizes)))}, micro_batches"
+                f" {stage.micro_batches}, alternate {str(stage.alternate).lower()}. Change these,"
+                " or set size.memory_length: 0"
             )
         self.model.carry_memory(sizes.pop())
 
@@ -322,7 +327,8 @@ class _Run:
             rows,
             job.folders,
             marks,
-            catalogue.provided(self.stage.family, job.folders),
+            network=catalogue.provided(self.stage.family, job.folders),
+            remembers=self.remembers,
         )
 
     def _build(self, feed: TaskSchedule) -> None:

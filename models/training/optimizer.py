@@ -25,7 +25,7 @@ import keras
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-_UNDECAYED = {"bias", "gamma", "beta", "scale"}
+_UNDECAYED = ("bias", "gamma", "beta", "scale")
 
 
 @keras.saving.register_keras_serializable(package="fourstage")
@@ -255,7 +255,8 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 def is_decayed(variable: Any) -> bool:
     """Whether weight decay applies: to matrices and embeddings, not to LayerNorms and biases."""
     name = variable.path.rsplit("/", 1)[-1]
-    return len(variable.shape) > 1 and name not in _UNDECAYED
+    # Attention by relative positions has biases by head, (H, K), such as ``content_bias``.
+    return len(variable.shape) > 1 and not name.endswith(_UNDECAYED)
 
 
 def layer_depths(paths: Sequence[str]) -> list[int]:

@@ -38,9 +38,10 @@ R_DROP = "r_drop"  # in the place of an objective: how far two predictions of th
 WHOLE = "whole_weight/"
 
 
-def memory_of(network: Any) -> Mapping[str, tuple[int, ...]]:
+def memory_of(network: Any, *, evaluating: bool = False) -> Mapping[str, tuple[int, ...]]:
     """{feature: its shape without the batch's} of a network with memory; empty without."""
-    return getattr(network, "memory", {})
+    memory = getattr(network, "memory", {})
+    return getattr(network, "evaluation_memory", memory) if evaluating else memory
 
 
 class StageModel(TracedModel):
@@ -88,19 +89,21 @@ class StageModel(TracedModel):
         """Nothing to do: network and scorers are already built."""
         self.built = True
 
-    def carry_memory(self, batch_size: int) -> None:
+    def carry_memory(self, batch_size: int, *, evaluating: bool = False) -> None:
         """Feed what the network remembers of each batch to the next one, row by row.
 
-        The memory is zero at first. It is a variable: checkpoints hold it, gradients stop at it.
+        The memory is zero at first, and of a row that begins a text (``begins``). It is a variable:
+        checkpoints hold it, gradients stop at it.
 
         Args:
             batch_size: B, the same for every batch.
+            evaluating: Whether the text is held out; a network may then remember more.
         """
         self.memory = {
             key: self.add_weight(
                 shape=(batch_size, *shape), initializer="zeros", trainable=False, name=key
             )
-            for key, shape in memory_of(self.network).items()
+            for key, shape in memory_of(self.network, evaluating=evaluating).items()
         }
 
     def forget(self) -> None:
@@ -144,7 +147,7 @@ class StageModel(TracedModel):
         for scorer in scorers.values():
             batch = scorer.prepare(batch, training)
         batch = where_read(self.network, scorers.values(), batch)
-        batch |= {key: ops.convert_to_tensor(variable) for key, variable in self.memory.items()}
+        batch |= {key: _kept(variable, batch) for key, variable in self.memory.items()}
         predicted = dict(self.network(batch, training=training))
         scores: dict[str, dict[str, tuple[Any, Any]]] = {}
         for name, scorer in scorers.items():
@@ -191,6 +194,15 @@ class StageModel(TracedModel):
                 flat[f"{name}/{score}/sum"] = total
                 flat[f"{name}/{score}/weight"] = weight
         return flat
+
+
+def _kept(variable: Any, batch: Mapping[str, Any]) -> Any:
+    """What is remembered, (B, …); zero for rows that begin a text."""
+    value = ops.convert_to_tensor(variable)
+    if keys.BEGINS not in batch:
+        return value
+    goes_on = 1 - ops.reshape(batch[keys.BEGINS], (-1, *[1] * (len(value.shape) - 1)))
+    return value * ops.cast(goes_on, value.dtype)
 
 
 def _twice(batch: Mapping[str, Any]) -> dict[str, Any]:

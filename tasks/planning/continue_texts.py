@@ -70,7 +70,9 @@ def continue_texts(
     scorer = stage.scorer(OBJECTIVE, stage.objective(OBJECTIVE, folders))
     read = [ids.tolist() for ids in tokenizer.encode(texts)]
     reader = causal_reader(stage.network, scorer.logits)
-    reader.longest = stage.context.sequence_length  # positions after it are not trained
+    # Positions after a row are not trained; a row that goes on from a memory has seen as far back.
+    remembered = getattr(stage.network, "memory_length", 0)
+    reader.longest = stage.context.sequence_length + remembered
     try:
         found = generate(
             reader,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
@@ -11,6 +12,7 @@ from tasks.store.step_names import tokens_step
 if TYPE_CHECKING:
     import numpy as np
 
+    from fourstage.recipe.resolved import ResolvedStage
     from models.protocols import Objective
     from tasks.planning.layout import Plan
     from tasks.store.artifacts import Artifact
@@ -66,6 +68,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
         answers_of(stage.head, plan.folders).names(data.answers) if stage.head else (),
         marks=mark_ids(tokenizer, tokens.facts.get("markings", ())),
         network=provided(stage.family, plan.folders),
+        remembers=_remembers(stage, plan.folders),
     )
     head = {stage.head: stage.head_settings} if stage.head else None
     made_objectives = build_objectives(stage.objectives, head, context, plan.folders)
@@ -93,6 +96,14 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
             if stage.head is not None:
                 example += f"\nanswer: {data.answers[rows_of(entries)[row]]}"
             yield example
+
+
+def _remembers(stage: ResolvedStage, folders: Sequence[Path]) -> bool:
+    """Whether the stage's network remembers the rows before; known without building it."""
+    from models.catalogue import literals
+
+    provides = literals("families", stage.family, folders).get("PROVIDES", ())
+    return stage.head is None and "memory" in provides and stage.network.get("memory_length") != 0
 
 
 def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Run by `test_jax.py` on either backend: names of the weights and the losses of a short training.
+"""Run by `test_jax.py` on either backend: names of the weights and losses, of a short training too.
 
 Weights and noise come from NumPy, so that both backends start from the same bits.
 """
@@ -14,12 +14,14 @@ from models import catalogue
 from models.weights import load_weights, named_weights
 from tests.conformance.parts import Stage, family_of, stage
 
+REMEMBERING = {"transformer_xl": "causal_lm", "xlnet": "permutation_lm"}
+
 
 def run(steps: int) -> dict:
-    """BERT with both objectives, dropout 0, and the first loss of BERT with each head.
+    """BERT with both objectives, dropout 0, the first loss of each head, and that with a memory.
 
     Returns:
-        {"backend", "names", "losses", "heads"}.
+        {"backend", "names", "losses", "heads", "remembering"}.
     """
     import keras
 
@@ -29,14 +31,32 @@ def run(steps: int) -> dict:
         "backend": keras.backend.backend(),
         "names": names,
         "losses": made.train(steps),
-        "heads": {head: _first_loss(head) for head in catalogue.names("heads")},
+        "heads": {
+            head: _first_loss(family_of(head), (), head) for head in catalogue.names("heads")
+        },
+        "remembering": {
+            family: _second_loss(family, objective) for family, objective in REMEMBERING.items()
+        },
     }
 
 
-def _first_loss(head: str) -> float:
-    made = stage(family_of(head), (), head, dropout=0.0)
+def _first_loss(family: str, objectives: tuple[str, ...], head: str | None) -> float:
+    made = stage(family, objectives, head, dropout=0.0)
     _start(made)
-    total, weight = made.scores()[0][head]["loss"]
+    return _loss(made)
+
+
+def _second_loss(family: str, objective: str) -> float:
+    """The loss of a batch that is read after itself, which the network remembers."""
+    made = stage(family, (objective,), None, dropout=0.0, memory_length=16)
+    _start(made)
+    made.model.carry_memory(len(made.batch["token_ids"]))
+    made.model(made.batch)
+    return _loss(made)
+
+
+def _loss(made: Stage) -> float:
+    ((total, weight),) = (each["loss"] for each in made.scores()[0].values())
     return float(total) / float(weight)
 
 

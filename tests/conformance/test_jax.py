@@ -29,3 +29,4 @@ def test_twenty_steps_on_jax_give_the_losses_of_tensorflow_and_so_does_every_hea
     assert ours["losses"] == pytest.approx(theirs["losses"], abs=1e-4)
     assert ours["losses"][-1] < ours["losses"][0]
     assert ours["heads"] == pytest.approx(theirs["heads"], rel=1e-4)
+    assert ours["remembering"] == pytest.approx(theirs["remembering"], rel=1e-4)

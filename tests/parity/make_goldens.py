@@ -1,4 +1,4 @@
-"""Make ``golden/``: numbers of Hugging Face transformers, for `test_parity.py`.
+"""Make ``golden/``, ``generation/`` and ``relative/``: numbers of Hugging Face transformers.
 
 Run by hand, in an environment of its own (torch and transformers are no dependencies of ours):
 
@@ -8,6 +8,9 @@ With names of cases, only their folders are written.
 
 A folder a class and draw: the checkpoint as transformers saves it, and ``numbers.npz`` with inputs
 and, for both GELUs, hidden states, logits, the loss and its gradient on the table of tokens.
+With ``relative`` as argument only the last of them. A folder a class and draw: the checkpoint as
+transformers saves it, and ``numbers.npz`` with inputs and, for both GELUs, hidden states, logits,
+the loss and its gradient on the table of tokens.
 
 Everything is random, LayerNorm gains and biases and the padding row too: what starts at 0 or 1
 would hide a swapped or a missing term. N(0, 0.3) is large enough to tell the two GELUs apart,
@@ -32,6 +35,7 @@ GENERATION = Path(__file__).with_name("generation")
 BANDED = Path(__file__).with_name("banded") / "gpt_neo.npz"
 UNILM = Path(__file__).with_name("unilm")
 WRITING = Path(__file__).with_name("encoder_decoders")
+RELATIVE = Path(__file__).with_name("relative")
 DRAWS = {"large": 0.3, "small": 0.02}
 ACTIVATIONS = ("gelu", "gelu_new")
 SIZE = {
@@ -149,6 +153,25 @@ WRITES_AT = {"bart": 1.0, "t5": 1.0, "t5-v1.1": 0.6}
 # Their encoder counts positions from the row's first place, padding or not; so it is given every
 # row without padding on the left.
 COUNTS_PADDING = ("bart",)
+XLNET = {
+    "vocab_size": 97,
+    "d_model": 32,
+    "n_layer": 3,
+    "n_head": 4,
+    "d_inner": 64,
+    "dropout": 0.0,
+    "mem_len": 10,
+    "pad_token_id": 0,
+}
+# Transformer-XL, which transformers no longer has, as a special case of its XLNet: one direction,
+# no segments, one pair of biases in all layers. What is changed against the first case, by case.
+TRANSFORMER_XL = XLNET | {
+    "attn_type": "uni",
+    "ff_activation": "relu",
+    "layer_norm_eps": 1e-5,
+    "bi_data": False,
+}
+READINGS = {"plain": {}, "same_length": {"same_length": True}, "clamped": {"clamp_len": 6}}
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {},
     "beams": {"num_beams": 4},
@@ -477,6 +500,133 @@ def write_unilm() -> None:
         np.savez_compressed(UNILM / draw / "numbers.npz", **arrays)
 
 
+def randomise(model: Any, deviation: float) -> None:
+    """Draw every weight anew, the same for every class."""
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for _, parameter in model.named_parameters():
+            drawn = torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(drawn * deviation)
+
+
+def factorised(length: int, mask: np.ndarray) -> dict[str, np.ndarray]:
+    """Places of three tokens a row that are predicted in some order, and their slots."""
+    places = np.zeros((4, length), np.int64)
+    at = np.array([[1, 5, 12], [2, 8, 0], [6, 13, 9], [1, 0, 0]])
+    weights = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 0, 0]], np.float32)
+    for row, order in enumerate(([2, 1, 3], [1, 2], [3, 1, 2], [1])):
+        for slot, place in enumerate(order):
+            places[row, at[row, slot]] = place
+    assert mask[np.arange(4)[:, None], at][weights > 0].all()
+    return {"factorisation": places, "query_positions": at, "query_weights": weights}
+
+
+def xlnet(model: Any, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What their XLNet computes of a row after another one, in both streams."""
+    ids = torch.tensor(batch["token_ids"])
+    length = ids.shape[1]
+    places, at = batch["factorisation"], batch["query_positions"]
+    asked = np.zeros(places.shape, bool)
+    asked[np.nonzero(batch["query_weights"])[0], at[batch["query_weights"] > 0]] = True
+    hidden = places[:, None] > places[:, :, None]
+    hidden |= (places[:, None] == places[:, :, None]) & asked[:, :, None]
+    chosen = np.take_along_axis(batch["token_ids"], at, axis=1)
+    labels_of = np.where(batch["query_weights"] > 0, chosen, -100)
+    with torch.no_grad():
+        before = model(torch.tensor(batch["before"])).mems
+    model.zero_grad()
+    result = model(
+        ids,
+        attention_mask=torch.tensor(batch["padding_mask"]).float(),
+        token_type_ids=torch.tensor(batch["segment_ids"]),
+        perm_mask=torch.tensor(hidden).float(),
+        target_mapping=torch.nn.functional.one_hot(torch.tensor(at), length).float(),
+        mems=before,
+        labels=torch.tensor(labels_of),
+        output_hidden_states=True,
+    )
+    result.loss.backward()
+    streams = [state.detach().numpy() for state in result.hidden_states]
+    return {
+        **{f"hidden_{number}": state for number, state in enumerate(streams[::2])},
+        "query": streams[-1],
+        "memory": by_row(before),
+        "memory_after": by_row(result.mems),
+        "logits": result.logits.detach().numpy(),
+        "loss": result.loss.detach().numpy(),
+        "table_gradient": model.get_input_embeddings().weight.grad.numpy().copy(),
+    }
+
+
+def by_row(memory: Any) -> np.ndarray:
+    """Their memory, (P, B, D) a layer, as ours, (B, L, P, D)."""
+    return np.stack([each.detach().numpy() for each in memory]).transpose(2, 0, 1, 3)
+
+
+def transformer_xl(model: Any, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What Transformer-XL computes of a row after another one, and its loss with tied output.
+
+    Padding counts as tokens: their class fails where one direction meets a mask of several rows.
+    """
+    table = model.get_input_embeddings().weight
+    scale = table.shape[1] ** 0.5
+    with torch.no_grad():
+        before = model(inputs_embeds=scale * table[torch.tensor(batch["before"])]).mems
+    model.zero_grad()
+    ids = torch.tensor(batch["token_ids"])
+    result = model(
+        inputs_embeds=scale * table[ids],
+        mems=before,
+        output_hidden_states=True,
+    )
+    logits = result.last_hidden_state @ table.T
+    after = ids[:, 1:].reshape(-1)
+    loss = torch.nn.functional.cross_entropy(logits[:, :-1].reshape(len(after), -1), after)
+    loss.backward()
+    states = [state.detach().numpy() for state in result.hidden_states]
+    return {
+        **{f"hidden_{number}": state for number, state in enumerate(states)},
+        "memory": by_row(before),
+        "memory_after": by_row(result.mems),
+        "logits": logits.detach().numpy(),
+        "loss": loss.detach().numpy(),
+        "table_gradient": table.grad.numpy().copy(),
+    }
+
+
+def relative() -> None:
+    """Write ``relative/`` anew."""
+    shutil.rmtree(RELATIVE, ignore_errors=True)
+    versions = np.array([torch.__version__.split("+")[0], hf.__version__])
+    batch = inputs(LENGTHS[0], 0)
+    batch |= factorised(LENGTHS[0], batch["padding_mask"])
+    batch["before"] = np.random.default_rng(3).integers(5, SIZE["vocab_size"], (4, 10))
+    for draw, deviation in DRAWS.items():
+        arrays = {**batch, "versions": versions}
+        folder = RELATIVE / f"xlnet-{draw}"
+        for activation in ACTIVATIONS:
+            config = hf.XLNetConfig(**XLNET, ff_activation=activation)
+            model = hf.XLNetLMHeadModel(config).eval()
+            randomise(model, deviation)
+            if activation == ACTIVATIONS[0]:
+                model.save_pretrained(folder)
+            arrays |= {f"{activation}/{k}": v for k, v in xlnet(model, batch).items()}
+        np.savez_compressed(folder / "numbers.npz", **arrays)
+        arrays = {**batch, "versions": versions}
+        folder = RELATIVE / f"transformer-xl-{draw}"
+        for reading, changes in READINGS.items():
+            model = hf.XLNetModel(hf.XLNetConfig(**(TRANSFORMER_XL | changes))).eval()
+            randomise(model, deviation)
+            with torch.no_grad():
+                for layer in model.layer[1:]:
+                    for name in ("r_w_bias", "r_r_bias"):
+                        getattr(layer.rel_attn, name).copy_(getattr(model.layer[0].rel_attn, name))
+            if reading == "plain":
+                model.save_pretrained(folder)
+            arrays |= {f"{reading}/{k}": v for k, v in transformer_xl(model, batch).items()}
+        np.savez_compressed(folder / "numbers.npz", **arrays)
+
+
 def main(wanted: list[str]) -> None:
     """Write the folders of these cases anew, by default of all."""
     if not wanted or "banded" in wanted:
@@ -484,6 +634,8 @@ def main(wanted: list[str]) -> None:
         np.savez_compressed(BANDED, **banded())
     if not wanted or "unilm" in wanted:
         write_unilm()
+    if not wanted or "relative" in wanted:
+        relative()
     for name in wanted or ENCODER_DECODERS:
         if name in ENCODER_DECODERS:
             make_encoder_decoder(name)

@@ -76,6 +76,47 @@ def test_transformers_writes_the_same_from_what_we_write(name, tmp_path):
             assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), key
 
 
+@pytest.mark.parametrize("draw", ["large", "small"])
+def test_transformers_computes_both_streams_of_xlnet_from_what_we_write(draw, tmp_path):
+    from tests.parity.make_goldens import RELATIVE, xlnet
+
+    folder = RELATIVE / f"xlnet-{draw}"
+    write_checkpoint(read_checkpoint(folder), tmp_path / "ours")
+    model, told = hf.XLNetLMHeadModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    with np.load(folder / "numbers.npz") as numbers:
+        batch = {key: numbers[key] for key in numbers if "/" not in key}
+        for key, value in xlnet(model.eval(), batch).items():
+            assert np.allclose(value, numbers[f"gelu/{key}"], rtol=1e-5, atol=1e-6), key
+
+
+def test_transformers_classifies_as_our_head_does_with_padding_on_the_left(tmp_path):
+    """Its summary is the last position, ours the last real token."""
+    network = read_checkpoint(GOLDEN.with_name("relative") / "xlnet-large")
+    rng = np.random.default_rng(0)
+    shapes = {"pooler/kernel": (32, 32), "pooler/bias": (32,), "output/kernel": (32, 3)}
+    head = {
+        name: rng.normal(0, 0.3, shape).astype(np.float32)
+        for name, shape in (shapes | {"output/bias": (3,)}).items()
+    }
+    written = replace(network, heads={"sequence_classification": head}, label_names=("a", "b", "c"))
+    write_checkpoint(written, tmp_path / "ours")
+    model = hf.XLNetForSequenceClassification.from_pretrained(tmp_path / "ours").eval()
+    ids = rng.integers(5, 97, (3, 9))
+    mask = (np.arange(9) >= np.array([[0], [3], [7]])).astype(np.int64)
+    given = {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    theirs = model(**{key: torch.tensor(value) for key, value in given.items()}).logits
+    plain = [
+        model(input_ids=torch.tensor(ids[None, row, start:])).logits[0]
+        for row, start in enumerate((0, 3, 7))
+    ]
+    assert np.allclose(theirs.detach().numpy(), torch.stack(plain).detach().numpy(), atol=1e-5)
+    last = model.transformer(input_ids=torch.tensor(ids)).last_hidden_state[:, -1].detach().numpy()
+    pooled = np.tanh(last @ head["pooler/kernel"] + head["pooler/bias"])
+    ours = pooled @ head["output/kernel"] + head["output/bias"]
+    assert np.allclose(ours[0], theirs[0].detach().numpy(), atol=1e-5)
+
+
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_their_tokenizer_reads_the_files_as_the_rust_package_does(lowercase, tmp_path):
     """`test_tokenizer_files.py` holds that package's ids against ours."""

@@ -114,7 +114,9 @@ def test_logits_loss_and_the_gradient_on_the_table_match(name, activation, tmp_p
         for length in LENGTHS:
             batch = batch_of(numbers, length)
             if objective == "causal_lm":
-                batch = CausalLM(None).examples(batch, np.random.default_rng(0))
+                batch = CausalLM(Context(PlainTokenizer(), 33)).examples(
+                    batch, np.random.default_rng(0)
+                )
             golden = {
                 key: numbers[f"{length}/{activation}/{key}"]
                 for key in ("loss", "table_gradient", "token_logits", "second_logits")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from fourstage.errors import RecipeError
 from fourstage.settings import REPOSITORY
 from models import catalogue
 from models.layers.frozen_features import FeatureReader, FrozenFeatures, LayerMix
@@ -149,13 +148,6 @@ def test_a_family_that_gives_no_layers_is_read_at_its_last():
     assert frozen.hidden_dim == 24
     expected = frozen.reader([made(batch)["sequence_output"]], padding_mask=batch["padding_mask"])
     np.testing.assert_array_equal(value(frozen(batch)["sequence_output"]), value(expected))
-
-
-def test_a_network_with_memory_is_refused():
-    made = network("bert")
-    made.memory = {"memory": (3,)}
-    with pytest.raises(RecipeError, match="feature_based: not with a network that carries memory"):
-        FrozenFeatures(made, **READER)
 
 
 def test_a_stage_trains_what_is_above_the_network_and_resumes_to_the_same_bits(tmp_path):

@@ -11,10 +11,14 @@ import pytest
 from fourstage.errors import RecipeError
 from models.catalogue import find
 from models.evaluation.heldout import heldout_losses
+from models.inputs.batches import batches
+from models.inputs.stream import Stream
+from models.protocols import Context
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from models.training.stage_model import StageModel
-from tests.models.training.memory import Corpus, pretraining, tokenizer
+from models.training.trained_stage import load_stage
+from tests.models.training.memory import Corpus, Rows, finetuning, pretraining, tokenizer
 from tests.models.training.test_gradient import Killed, KillingAt, weights
 
 FAMILY = '''
@@ -121,3 +125,125 @@ def test_held_out_text_is_read_in_order_from_an_empty_memory(folders, tmp_path):
 def test_parts_of_a_batch_are_refused(folders, tmp_path):
     with pytest.raises(RecipeError, match="micro_batches 1"):
         train(job(folders, micro_batches=2), tmp_path / "stage")
+
+
+def test_rows_that_begin_a_text_get_an_empty_memory(folders):
+    network = find("families", "remembering", folders)(vocabulary_size=50, hidden_dim=4)
+    model = StageModel(network, {})
+    model.carry_memory(2)
+    ids = np.array([[5, 6], [8, 5]], np.int32)
+    model({"token_ids": ids, "begins": np.array([1, 1], np.int32)})
+    batch = {"token_ids": ids, "begins": np.array([0, 1], np.int32)}
+    alone = np.asarray(network({"token_ids": ids})["sequence_output"])
+    moved = np.asarray(model.outputs(batch)[1]["sequence_output"]) != alone
+    assert moved.any(axis=(1, 2)).tolist() == [True, False]
+
+
+def test_the_first_row_of_each_lane_begins_a_text_in_every_pass():
+    context = Context(tokenizer(), 16, remembers=True)
+    objective = find("objectives", "masked_lm")(context)
+    fed = batches({"one": (Corpus(12), 1.0)}, [objective], context, 4, seed=1, in_lanes=True)
+    in_pass = len(fed.feeds[0].index)
+    lanes = -(-in_pass // 4)
+    for k in range(2 * lanes):
+        begins = fed.batch(k)["begins"].tolist()
+        there = [member != (-1, -1) for member in fed.members(k)]
+        assert begins == [k % lanes == 0 or not each for each in there]
+
+
+@pytest.mark.parametrize("across", [True, False])
+def test_windows_read_no_token_twice_where_the_rows_before_are_remembered(across):
+    context = Context(tokenizer(), 16, remembers=True)
+    objective = find("objectives", "masked_lm")(context, across_documents=across)
+    corpus, rng = Corpus(12), np.random.default_rng(0)
+    index = objective.index(corpus, rng)
+    rows = objective.segments(corpus, index.entries, rng)
+    assert (rows["token_ids"] >= 5).sum() == corpus.num_tokens
+    np.testing.assert_array_equal(rows["padding_mask"].sum(axis=1), index.lengths)
+
+
+XL = {"num_layers": 1, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64}
+FAMILIES = {
+    "transformer_xl": (XL | {"memory_length": 16, "evaluation_memory_length": 32}, "causal_lm"),
+    "xlnet": (XL | {"memory_length": 16}, "permutation_lm"),
+}
+
+
+def remembering(family: str, **changes: Any) -> Any:
+    network, objective = FAMILIES[family]
+    given = {"family": family, "network": network, "objectives": {objective: {}}}
+    return job((), **(given | changes))
+
+
+@pytest.mark.parametrize(
+    "family", ["transformer_xl", pytest.param("xlnet", marks=pytest.mark.slow)]
+)
+def test_a_family_trains_with_its_memory_and_killed_ends_with_the_same_bits(family, tmp_path):
+    whole = train(remembering(family), tmp_path / "whole")
+    with pytest.raises(Killed):
+        train(remembering(family), tmp_path / "killed", KillingAt(8))
+    again = train(remembering(family), tmp_path / "killed")
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert again.metrics["last"]["loss"] == whole.metrics["last"]["loss"]
+
+
+def test_held_out_loss_is_that_of_one_token_after_another(tmp_path):
+    """Of a text in lanes that fit the memory: equals a reading of each lane as one long row."""
+    changes = {"network": FAMILIES["transformer_xl"][0] | {"evaluation_memory_length": 200}}
+    train(remembering("transformer_xl", budget=Budget("steps", 2), **changes), tmp_path / "stage")
+    corpus = Corpus(20, 3)
+    found = heldout_losses(tmp_path / "stage", tokenizer(), {"a": corpus}, objective="causal_lm")[
+        "a"
+    ]
+    stage = load_stage(tmp_path / "stage", tokenizer(), precision="float32")
+    objective = stage.objective("causal_lm")
+    scorer = stage.scorer("causal_lm", objective)
+    stream = Stream(corpus, tokenizer().cls_id, tokenizer().sep_id)
+    rows = -(-(len(stream) - 1) // 16)
+    lane, nats, total = -(-rows // 16) * 16, 0.0, 0.0
+    for start in range(0, len(stream) - 1, lane):
+        ids = stream.read(start, lane + 1)[0][None]
+        weight = (ids[:, 1:] != tokenizer().cls_id).astype(np.float32)
+        batch = {"token_ids": ids[:, :-1], "next_labels": ids[:, 1:], "next_weights": weight}
+        loss, count = scorer(batch, stage.network(batch))[0]["loss"]
+        nats, total = nats + float(loss), total + float(count)
+    assert found["loss"] == pytest.approx(nats / total, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"micro_batches": 2}, "got batch_size 8, micro_batches 2, alternate false"),
+        ({"phases": [Phase(16, 0.5), Phase(32, 0.5, 4)]}, "got batch_size 4, 8, micro_batches 1"),
+    ],
+)
+def test_what_does_not_go_with_memory_is_refused_with_the_numbers(changes, said, tmp_path):
+    with pytest.raises(RecipeError, match=said):
+        train(remembering("transformer_xl", **changes), tmp_path / "stage")
+
+
+def test_rows_of_single_documents_are_refused_for_a_network_that_remembers():
+    with pytest.raises(RecipeError, match="across_documents: expected true for a network that"):
+        find("objectives", "causal_lm")(
+            Context(tokenizer(), 16, remembers=True), across_documents=False
+        )
+
+
+@pytest.mark.parametrize(
+    ("family", "changes"),
+    [
+        ("xlnet", {"micro_batches": 2}),
+        ("transformer_xl", {"feature_based": {"hidden_dim": 8, "num_layers": 1, "dropout": 0.0}}),
+    ],
+    ids=["xlnet", "transformer_xl"],
+)
+def test_a_head_reads_its_rows_without_memory(family, changes, tmp_path):
+    made = finetuning(
+        family=family,
+        network=FAMILIES[family][0],
+        budget=Budget("steps", 2),
+        rows={"train": Rows(24, 1), "dev": Rows(16, 2)},
+        **changes,
+    )
+    outcome = train(made, tmp_path / "stage")
+    assert np.isfinite(outcome.metrics["last"]["loss"])
