@@ -1,7 +1,7 @@
 """Text infilling: damage a text, write the whole one (BART).
 
-    token_ids    [CLS]  it    is   _     .     the  _    [SEP]
-    target       the    cat   is   here  .     it   is   late  .   [SEP]
+    token_ids    [CLS]  it   is  _     .  the  _   here  .  [SEP]
+    target       the    cat  is  here  .  it   is  late  .  [SEP]
 
 Kinds of noise can be combined; the defaults are BART's: spans of 30 % of the tokens become a [MASK]
 each, and all sentences change places (`models.inputs.denoising`). The loss is the mean
