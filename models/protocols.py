@@ -100,6 +100,7 @@ class Tokenizer(Protocol):
     cls_id: int
     sep_id: int
     mask_id: int
+    sentinel_ids: tuple[int, ...]  # the first one first; () for none (`models.sentinels`)
 
     @property
     def special_ids(self) -> tuple[int, ...]:
@@ -203,6 +204,8 @@ class Network(Protocol):
     #   before. It comes in as a feature; what to remember next goes out under the same name. Row b
     #   of a batch then continues row b of the batch before.
     # - `target_begin`, of an encoder–decoder: special tokens with which a target begins.
+    # - `output_scale`: factor on the states with which the token embedding predicts tokens.
+    # - `output_table`: (V, D) that predicts tokens in place of the token embedding; None for none.
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.
@@ -233,6 +236,8 @@ class Objective(Protocol):
       the objective then scores the head's own pass; any other one reads a copy of the rows.
     - ``ALONE`` (optional): its scorer reads what no other objective's can, such as a target that a
       decoder writes. No other objective has its rows; they may take turns.
+    - ``HIDES_SPANS`` (optional): names of its settings for the share of hidden tokens and the mean
+      length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

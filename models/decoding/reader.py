@@ -97,7 +97,7 @@ class Reading:
         import tensorflow as tf
 
         network = self._network
-        heads, width = network.num_heads, network.hidden_dim // network.num_heads
+        heads, width = network.num_heads, network.key_dim
         kept = [
             tf.TensorSpec((None, heads, width, None), network.compute_dtype),
             tf.TensorSpec((None, heads, None, width), network.compute_dtype),

@@ -51,7 +51,12 @@ class MultiHeadAttention(keras.layers.Layer):
         hidden_dim: Width of the output, a multiple of `num_heads`.
         num_heads: Number of heads.
         dropout: Dropout rate of the attention weights, 0-1.
-        output_stddev: Standard deviation of the output projection's initial kernel.
+        head_dim: K, width per head; None for hidden_dim / num_heads.
+        stddev: Standard deviation of the initial kernels (`models.layers.projection`).
+        output_stddev: That of the output projection.
+        scaled: Whether scores are multiplied by 1/√K. Without it, the query's initial kernel is
+            smaller by that factor; its `stddev` must be None.
+        use_bias: Whether the four projections have biases.
         dtype: Dtype policy of the matrix products; the softmax is always float32.
 
     Shape:
@@ -65,35 +70,44 @@ class MultiHeadAttention(keras.layers.Layer):
         hidden_dim: int,
         num_heads: int,
         dropout: float = 0.0,
-        output_stddev: float = 0.02,
+        head_dim: int | None = None,
+        stddev: float | None = 0.02,
+        output_stddev: float | None = 0.02,
+        scaled: bool = True,
+        use_bias: bool = True,
         dtype: str = "float32",
         name: str = "attention",
     ):
         # autocast would round the additive bias to bfloat16 on entry.
         super().__init__(name=name, dtype=dtype, autocast=False)
-        if hidden_dim % num_heads:
+        if head_dim is None and hidden_dim % num_heads:
             raise ValueError(
                 f"hidden_dim must be a multiple of num_heads, got {hidden_dim} and {num_heads}"
             )
         self.hidden_dim = hidden_dim
         self.num_heads = num_heads
-        self.head_dim = hidden_dim // num_heads
-        self.query = projection(hidden_dim, name="query", dtype=dtype)
-        self.key = projection(hidden_dim, name="key", dtype=dtype)
-        self.value = projection(hidden_dim, name="value", dtype=dtype)
+        self.head_dim = head_dim or hidden_dim // num_heads
+        self.inner_dim = num_heads * self.head_dim
+        self.scaled = scaled
+        of_input: dict[str, Any] = {"dtype": dtype, "stddev": stddev, "use_bias": use_bias}
+        gain = 1.0 if scaled else 1.0 / self.head_dim
+        self.query = projection(self.inner_dim, name="query", gain=gain, **of_input)
+        self.key = projection(self.inner_dim, name="key", **of_input)
+        self.value = projection(self.inner_dim, name="value", **of_input)
         self.output_projection = projection(
-            hidden_dim, name="output", dtype=dtype, stddev=output_stddev
+            hidden_dim, name="output", dtype=dtype, stddev=output_stddev, use_bias=use_bias
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables, in the order in which they are listed."""
-        for layer in (self.query, self.key, self.value, self.output_projection):
+        for layer in (self.query, self.key, self.value):
             layer.build((None, None, self.hidden_dim))
+        self.output_projection.build((None, None, self.inner_dim))
         self.built = True
 
     def _by_head(self, rows: Any, size: Any, order: tuple[int, ...] = (0, 2, 1, 3)) -> Any:
-        """(B · T, D) → (B, H, T, K), or another order of (B, T, H, K); `size` is (B, T)."""
+        """(B · T, H · K) → (B, H, T, K), or another order of (B, T, H, K); `size` is (B, T)."""
         x = ops.reshape(rows, (*size, self.num_heads, self.head_dim))
         return ops.transpose(x, order)
 
@@ -116,7 +130,10 @@ class MultiHeadAttention(keras.layers.Layer):
     ) -> Any:
         """Attend from `x` to what `keys_and_values` gives, perhaps of several memories joined."""
         size, rows = ops.shape(x)[:2], ops.reshape(x, (-1, self.hidden_dim))
-        query = self._by_head(self.query(rows) * self.head_dim**-0.5, size)  # (B, H, T, K)
+        query = self.query(rows)
+        if self.scaled:
+            query = query * self.head_dim**-0.5
+        query = self._by_head(query, size)  # (B, H, T, K)
 
         scores = ops.matmul(query, key)  # (B, H, T, S)
         scores = ops.cast(scores, "float32")
@@ -126,5 +143,5 @@ class MultiHeadAttention(keras.layers.Layer):
         weights = self.dropout(weights, training=training)
 
         mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))  # (B, T, H, K)
-        mixed = self.output_projection(ops.reshape(mixed, (-1, self.hidden_dim)))
+        mixed = self.output_projection(ops.reshape(mixed, (-1, self.inner_dim)))
         return ops.reshape(mixed, (*size, self.hidden_dim))  # (B, T, D)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import keras
 
 from models.layers.attention import MultiHeadAttention
 from models.layers.gather import gather_positions
+from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
 
 # Keras annotates its operations as if each could return None.
@@ -18,12 +20,12 @@ Past = tuple[Any, Any]  # keys (B, H, K, S) and values (B, H, S, K) of one layer
 
 
 class ResidualBlock(keras.layers.Layer):
-    """What blocks are made of: self-attention and a feed-forward network, each with a LayerNorm.
+    """What blocks are made of: self-attention and a feed-forward network, each with a norm.
 
         post-LN (BERT, GPT)     x ← norm(x + f(x))
-        pre-LN (GPT-2)          x ← x + f(norm(x))
+        pre-LN (GPT-2, T5)      x ← x + f(norm(x))
 
-    The residual stream and both LayerNorms are always float32; only the matrix products use the
+    The residual stream and both norms are always float32; only the matrix products use the
     compute dtype.
 
     Args:
@@ -32,10 +34,16 @@ class ResidualBlock(keras.layers.Layer):
         intermediate_dim: Width of the feed-forward network's inner layer.
         dropout: Dropout rate of the attention weights and of both residual branches, 0-1.
         activation: Name of the feed-forward activation.
-        layer_norm_epsilon: Added to the variance: 1e-12 BERT, 1e-5 RoBERTa, BART and GPT.
-        norm_first: Whether LayerNorm precedes (pre-LN) instead of following (post-LN).
-        residual_stddev: Standard deviation of the initial kernels that write to the residual
-            stream.
+        layer_norm_epsilon: Added to the variance: 1e-12 BERT, 1e-5 RoBERTa, BART and GPT, 1e-6 T5.
+        norm_first: Whether the norm precedes (pre-LN) instead of following (post-LN).
+        stddev: Standard deviation of the initial kernels (`models.layers.projection`).
+        residual_stddev: That of the kernels that write to the residual stream.
+        head_dim: Width per head; None for hidden_dim / num_heads.
+        scaled: Whether attention scores are multiplied by 1/√K.
+        use_bias: Whether projections have biases.
+        rms: Whether norms are by the root mean square alone (`models.layers.norm`).
+        gated: Whether the feed-forward network's inner layer is multiplied by a second, linear one.
+        inner_dropout: Whether there is dropout on that layer, too.
         dtype: Dtype policy of the matrix products.
     """
 
@@ -49,7 +57,14 @@ class ResidualBlock(keras.layers.Layer):
         activation: str,
         layer_norm_epsilon: float,
         norm_first: bool = False,
-        residual_stddev: float = 0.02,
+        stddev: float | None = 0.02,
+        residual_stddev: float | None = 0.02,
+        head_dim: int | None = None,
+        scaled: bool = True,
+        use_bias: bool = True,
+        rms: bool = False,
+        gated: bool = False,
+        inner_dropout: bool = False,
         dtype: str = "float32",
         name: str,
     ):
@@ -57,25 +72,31 @@ class ResidualBlock(keras.layers.Layer):
         self.norm_first = norm_first
         self.hidden_dim = hidden_dim
         self.intermediate_dim = intermediate_dim
-        self.attention = MultiHeadAttention(
+        self.inner_dropout = inner_dropout
+        self.make_attention = partial(
+            MultiHeadAttention,
             hidden_dim=hidden_dim,
             num_heads=num_heads,
             dropout=dropout,
+            head_dim=head_dim,
+            stddev=stddev,
             output_stddev=residual_stddev,
+            scaled=scaled,
+            use_bias=use_bias,
             dtype=dtype,
         )
-        self.attention_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_epsilon, name="attention_norm", dtype="float32"
-        )
+        self.make_norm = partial(norm_layer, epsilon=layer_norm_epsilon, rms=rms)
+        inner: dict[str, Any] = {"stddev": stddev, "use_bias": use_bias, "dtype": dtype}
+        self.attention = self.make_attention(name="attention")
+        self.attention_norm = self.make_norm("attention_norm")
         self.intermediate = ActivatedProjection(
-            intermediate_dim, activation=activation, name="intermediate", dtype=dtype
+            intermediate_dim, activation=activation, name="intermediate", **inner
         )
+        self.gate = projection(intermediate_dim, name="gate", **inner) if gated else None
         self.output_projection = projection(
-            hidden_dim, name="output", dtype=dtype, stddev=residual_stddev
+            hidden_dim, name="output", dtype=dtype, stddev=residual_stddev, use_bias=use_bias
         )
-        self.output_norm = keras.layers.LayerNormalization(
-            epsilon=layer_norm_epsilon, name="output_norm", dtype="float32"
-        )
+        self.output_norm = self.make_norm("output_norm")
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype=dtype)
 
     def build(self, input_shape: Any = None) -> None:
@@ -84,6 +105,8 @@ class ResidualBlock(keras.layers.Layer):
         self.attention.build(stream)
         self.attention_norm.build(stream)
         self.intermediate.build(stream)
+        if self.gate is not None:
+            self.gate.build(stream)
         self.output_projection.build((None, None, self.intermediate_dim))
         self.output_norm.build(stream)
         self.built = True
@@ -104,8 +127,12 @@ class ResidualBlock(keras.layers.Layer):
     def _feed_forward(self, x: Any, training: bool | None) -> Any:
         """The stream after the feed-forward network."""
         rows = ops.reshape(self._before(x, self.output_norm), (-1, self.hidden_dim))
-        rows = self.intermediate(rows, training=training)  # (B · T, F)
-        rows = self.dropout(self.output_projection(rows), training=training)  # (B · T, D)
+        inner = self.intermediate(rows, training=training)  # (B · T, F)
+        if self.gate is not None:
+            inner = inner * self.gate(rows, training=training)
+        if self.inner_dropout:
+            inner = self.dropout(inner, training=training)
+        rows = self.dropout(self.output_projection(inner), training=training)  # (B · T, D)
         return self._after(x, ops.reshape(rows, ops.shape(x)), self.output_norm)
 
 

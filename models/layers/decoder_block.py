@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
-from models.layers.attention import MultiHeadAttention
 from models.layers.block import Past, ResidualBlock, joined
 
 
 class DecoderBlock(ResidualBlock):
-    """Self-attention, attention to a memory, feed-forward network; each with its LayerNorm.
+    """Self-attention, attention to a memory, feed-forward network; each with its norm.
 
         post-LN (Transformer, BART)     x ← norm(x + f(x))
         pre-LN (T5)                     x ← x + f(norm(x))
@@ -29,17 +26,8 @@ class DecoderBlock(ResidualBlock):
 
     def __init__(self, **arguments: Any):
         super().__init__(**arguments)
-        self.cross_attention = MultiHeadAttention(
-            hidden_dim=arguments["hidden_dim"],
-            num_heads=arguments["num_heads"],
-            dropout=arguments["dropout"],
-            output_stddev=arguments.get("residual_stddev", 0.02),
-            dtype=self.dtype_policy.name,
-            name="cross_attention",
-        )
-        self.cross_norm = keras.layers.LayerNormalization(
-            epsilon=arguments["layer_norm_epsilon"], name="cross_norm", dtype="float32"
-        )
+        self.cross_attention = self.make_attention(name="cross_attention")
+        self.cross_norm = self.make_norm("cross_norm")
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables, in the order in which they are listed."""

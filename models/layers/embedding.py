@@ -13,17 +13,19 @@ ops: Any = keras.ops
 
 
 class TextEmbedding(keras.layers.Layer):
-    """Sum of token, learned position, segment and task embeddings, with LayerNorm and dropout.
+    """Sum of token, learned position, segment and task embeddings, with a norm and dropout.
 
     Args:
         vocabulary_size: Rows of the token table.
         hidden_dim: Width of the tables; equal to that of the blocks unless they are projected.
-        max_sequence_length: Rows of the position table: the longest sequence in tokens.
+        max_sequence_length: Rows of the position table: the longest sequence in tokens; None for no
+            table.
         num_segments: Rows of the segment table; 0 for no table.
         num_tasks: Rows of the task table (ERNIE 2.0); 0 for no table.
         dropout: Dropout rate, 0-1.
         layer_norm_epsilon: Added to the variance; None for no LayerNorm (GPT).
         token: The token table of another embedding, to be shared; None for one of its own.
+        stddev: Standard deviation of the initial tables, before truncation at two deviations.
 
     Shape:
         token_ids (B, T), segment_ids (B, T) or None for all 0, position_ids (B, T) or None for
@@ -38,12 +40,13 @@ class TextEmbedding(keras.layers.Layer):
         *,
         vocabulary_size: int,
         hidden_dim: int,
-        max_sequence_length: int,
+        max_sequence_length: int | None,
         num_segments: int,
         num_tasks: int = 0,
         dropout: float,
         layer_norm_epsilon: float | None,
         token: keras.layers.Embedding | None = None,
+        stddev: float = 0.02,
         name: str = "embeddings",
     ):
         # Look-ups and their sum are float32: bfloat16 would not be faster here.
@@ -51,7 +54,7 @@ class TextEmbedding(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.max_sequence_length = max_sequence_length
 
-        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
+        initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
 
         def table(rows: int, name: str) -> keras.layers.Embedding:
             return keras.layers.Embedding(
@@ -63,7 +66,7 @@ class TextEmbedding(keras.layers.Layer):
             )
 
         self.token = table(vocabulary_size, "token") if token is None else token
-        self.position = table(max_sequence_length, "position")
+        self.position = table(max_sequence_length, "position") if max_sequence_length else None
         self.segment = table(num_segments, "segment") if num_segments else None
         self.task = table(num_tasks, "task") if num_tasks else None
         self.norm = None
@@ -91,18 +94,9 @@ class TextEmbedding(keras.layers.Layer):
         training: bool | None = None,
     ) -> Any:
         """Embed a batch of tokens."""
-        length = token_ids.shape[1]
-        if length is not None and length > self.max_sequence_length:
-            raise RecipeError(
-                f"sequence_length: {length} tokens, but the network's position table has "
-                f"{self.max_sequence_length}; shorten the sequence or raise max_sequence_length"
-            )
         x = self.token(token_ids)  # (B, T, D)
-        positions: Any = ops.convert_to_tensor(self.position.embeddings)
-        if position_ids is None:
-            x = x + positions[None, : ops.shape(token_ids)[1]]
-        else:
-            x = x + ops.take(positions, position_ids, axis=0)
+        if self.position is not None:
+            x = x + self._positions(token_ids, position_ids)
         if self.segment is not None:
             x = x + _of_few(self.segment, segment_ids)
         if self.task is not None:
@@ -110,6 +104,20 @@ class TextEmbedding(keras.layers.Layer):
         if self.norm is not None:
             x = self.norm(x)
         return self.dropout(x, training=training)
+
+    def _positions(self, token_ids: Any, position_ids: Any) -> Any:
+        """The vectors of positions, (B or 1, T, D)."""
+        length, longest = token_ids.shape[1], self.max_sequence_length
+        if length is not None and longest is not None and length > longest:
+            raise RecipeError(
+                f"sequence_length: {length} tokens, but the network's position table has "
+                f"{longest}; shorten the sequence or raise max_sequence_length"
+            )
+        assert self.position is not None
+        positions: Any = ops.convert_to_tensor(self.position.embeddings)
+        if position_ids is None:
+            return positions[None, : ops.shape(token_ids)[1]]
+        return ops.take(positions, position_ids, axis=0)
 
 
 def positions_of_tokens(padding_mask: Any) -> Any:

@@ -43,35 +43,60 @@ class Projection(keras.layers.Dense):
         return ops.reshape(rows, (*ops.shape(inputs)[:-1], self.units))
 
 
+def kernel_initializer(stddev: float | None, gain: float = 1.0) -> Any:
+    """Normal, truncated at two deviations: N(0, stddev²); for None N(0, gain / inputs), as in T5.
+
+    Args:
+        stddev: Standard deviation before truncation, or None.
+        gain: Only where `stddev` is None: variance of an output of the layer whose inputs have
+            variance 1.
+    """
+    if stddev is None:
+        return keras.initializers.VarianceScaling(gain, "fan_in", "truncated_normal")
+    return keras.initializers.TruncatedNormal(stddev=stddev)
+
+
 def projection(
-    units: int, *, name: str, dtype: str, stddev: float = 0.02, use_bias: bool = True
+    units: int,
+    *,
+    name: str,
+    dtype: str,
+    stddev: float | None = 0.02,
+    gain: float = 1.0,
+    use_bias: bool = True,
 ) -> Projection:
-    """A dense layer with BERT's initialisation.
+    """A dense layer with BERT's initialisation, or T5's.
 
     Args:
         units: Width of the output.
         name: Name of the layer, the second-to-last part of its variables' paths.
         dtype: Dtype policy, ``float32`` or ``mixed_bfloat16``.
-        stddev: Standard deviation of the kernel's normal distribution, truncated at two deviations.
+        stddev: Standard deviation of the initial kernel (`kernel_initializer`).
+        gain: Of the initial kernel where `stddev` is None.
         use_bias: Whether a bias is added.
     """
-    initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
     return Projection(
-        units, use_bias=use_bias, kernel_initializer=initializer, name=name, dtype=dtype
+        units,
+        use_bias=use_bias,
+        kernel_initializer=kernel_initializer(stddev, gain),
+        name=name,
+        dtype=dtype,
     )
 
 
 @cache
-def _with_bias(activation: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Bias and activation as one function: plain, and compiled.
+def _activating(activation: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Activation, or bias and activation, as one function: plain, and compiled.
 
     Cached, so that all layers of a process share it and it is compiled once per shape. A function
     per layer would be compiled again for every layer of every network, and never be freed.
     """
     curve = activation_called(activation)
 
-    def activate(x: Any, bias: Any) -> Any:
-        exact = ops.cast(x, "float32") + ops.cast(bias, "float32")
+    def activate(x: Any, *bias: Any) -> Any:
+        exact = ops.cast(x, "float32")
+        for each in bias:
+            exact = exact + ops.cast(each, "float32")
         return ops.cast(curve(exact), x.dtype)
 
     return activate, xla_elementwise(activate)
@@ -88,15 +113,31 @@ class ActivatedProjection(Projection):
         activation: Name of the activation.
         name: Name of the layer, the second-to-last part of its variables' paths.
         dtype: Dtype policy of the matrix product; the activation is computed in float32.
+        stddev: Standard deviation of the initial kernel (`kernel_initializer`).
+        use_bias: Whether a bias is added.
 
     Shape:
         (…, D) → (…, units) in the compute dtype.
     """
 
-    def __init__(self, units: int, *, activation: str, name: str, dtype: str):
-        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.02)
-        super().__init__(units, kernel_initializer=initializer, name=name, dtype=dtype)
-        self._plain, self._compiled = _with_bias(activation)
+    def __init__(
+        self,
+        units: int,
+        *,
+        activation: str,
+        name: str,
+        dtype: str,
+        stddev: float | None = 0.02,
+        use_bias: bool = True,
+    ):
+        super().__init__(
+            units,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer(stddev),
+            name=name,
+            dtype=dtype,
+        )
+        self._plain, self._compiled = _activating(activation)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Project, then activate."""
@@ -104,4 +145,4 @@ class ActivatedProjection(Projection):
         if self.beside is not None:
             projected = projected + self.beside(inputs, training)
         activate = self._compiled if training else self._plain
-        return activate(projected, self.bias)
+        return activate(projected) if self.bias is None else activate(projected, self.bias)

@@ -9,7 +9,7 @@ import keras
 from models import features as keys
 from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_prediction import token_logits
 from models.protocols import Capability, Tokenizer
 
 # Keras annotates its operations as if each could return None.
@@ -38,7 +38,7 @@ class TargetScorer(ScorerLayer):
     as the network has learned to (`begin_of`). A causal network reads text and target as one row.
 
     Args:
-        network: The network, whose token embedding makes the predictions, without a bias.
+        network: The network, whose output matrix makes the predictions, without a bias.
         name: Name of the objective or head.
         tokenizer: The recipe's tokenizer.
 
@@ -49,13 +49,12 @@ class TargetScorer(ScorerLayer):
     def __init__(self, network: Any, name: str, tokenizer: Tokenizer):
         super().__init__(name=name, dtype=network.dtype_policy.name, autocast=False)
         self.begin = begin_of(network, tokenizer)
-        # Wrapped in a function, so that Keras does not track the network's embedding here.
-        self._table = lambda: network.token_embedding.embeddings
+        self._logits = token_logits(network)
         self.built = True
 
     def logits(self, hidden: Any) -> Any:
         """(…, D) hidden states → (…, V) float32 logits."""
-        return tied_logits(hidden, self._table(), None, self.compute_dtype)
+        return self._logits(hidden)
 
     def prepare(self, batch: dict, training: bool) -> dict:
         """Text and target as the network reads them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -12,7 +13,31 @@ from models.layers.projection import ActivatedProjection
 ops: Any = keras.ops
 
 
-def tied_logits(hidden: Any, table: Any, bias: Any, compute_dtype: str) -> Any:
+def token_logits(network: Any) -> Callable[[Any], Any]:
+    """What predicts tokens from a network's last states, without a bias.
+
+    The output matrix is the network's `output_table` where it has one, else its token embedding.
+
+    Args:
+        network: The network.
+
+    Returns:
+        A function from (…, D) to (…, V) float32. Keras does not track the network in it.
+    """
+    own, scale = getattr(network, "output_table", None), getattr(network, "output_scale", None)
+
+    def logits(hidden: Any) -> Any:
+        dtype = network.dtype_policy.compute_dtype
+        if own is not None:
+            return tied_logits(hidden, own, None, dtype)
+        return tied_logits(hidden, network.token_embedding.embeddings, None, dtype, scale)
+
+    return logits
+
+
+def tied_logits(
+    hidden: Any, table: Any, bias: Any, compute_dtype: str, scale: float | None = None
+) -> Any:
     """Logits of all tokens: product with the token embedding, plus a bias.
 
     Args:
@@ -20,10 +45,13 @@ def tied_logits(hidden: Any, table: Any, bias: Any, compute_dtype: str) -> Any:
         table: The token embedding, (V, E).
         bias: (V,), or None for none.
         compute_dtype: Dtype of the product.
+        scale: The network's ``output_scale``: factor on `hidden`; None for 1.
 
     Returns:
         (…, V) float32.
     """
+    if scale is not None:
+        hidden = hidden * scale
     table = ops.cast(table, compute_dtype)
     logits = ops.matmul(ops.cast(hidden, compute_dtype), ops.transpose(table))
     logits = ops.cast(logits, "float32")
@@ -51,6 +79,7 @@ class TokenPrediction(keras.layers.Layer):
         self.hidden_dim = network.hidden_dim
         # Wrapped in a function, so that Keras does not track the network's embedding here.
         self._table = lambda: network.token_embedding.embeddings
+        self._scale: float | None = getattr(network, "output_scale", None)
         self.vocabulary_size, self.embedding_dim = self.tied_embedding.shape
         self.transform = ActivatedProjection(
             self.embedding_dim,
@@ -82,4 +111,6 @@ class TokenPrediction(keras.layers.Layer):
     def logits(self, hidden: Any, training: bool | None = None) -> Any:
         """(B, M, D) → (B, M, V) float32."""
         hidden = self.norm(self.transform(hidden, training=training))  # (B, M, E)
-        return tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
+        return tied_logits(
+            hidden, self.tied_embedding, self.output_bias, self.compute_dtype, self._scale
+        )

@@ -13,6 +13,7 @@ from models.layers.attention import bias_from_padding
 from models.layers.block import ResidualBlock, TransformerBlock
 from models.layers.embedding import TextEmbedding
 from models.layers.gather import gather_positions
+from models.layers.norm import norm_layer
 from models.layers.projection import projection
 from models.layers.summary import FIRST
 
@@ -62,7 +63,10 @@ class TextTransformer(keras.Model):
         always_project: Whether embeddings are projected even where the widths are equal.
         pooled: Whether there is a pooler.
         embedding_norm: Whether the embeddings have a LayerNorm.
-        norm_first: Whether blocks are pre-LN (`models.layers.block`), with a last LayerNorm.
+        norm_first: Whether blocks are pre-LN (`models.layers.block`), with a last norm.
+        rms_norm: Whether norms are by the root mean square alone (`models.layers.norm`).
+        has_positions: Whether there is a table of positions.
+        table_stddev: Standard deviation of the initial embeddings, before truncation.
 
     Args:
         dtype: Policy name of the matrix products, ``float32`` or ``mixed_bfloat16``. Variables,
@@ -83,6 +87,9 @@ class TextTransformer(keras.Model):
     pooled = False
     embedding_norm = True
     norm_first = False
+    rms_norm = False
+    has_positions = True
+    table_stddev = 0.02
     reads_positions = True
     row_summary = FIRST
 
@@ -117,36 +124,39 @@ class TextTransformer(keras.Model):
         return TextEmbedding(
             vocabulary_size=config.vocabulary_size,
             hidden_dim=width,
-            max_sequence_length=config.max_sequence_length,
+            max_sequence_length=config.max_sequence_length if self.has_positions else None,
             num_segments=self.num_segments,
             num_tasks=self.num_tasks,
             dropout=config.dropout,
             layer_norm_epsilon=config.layer_norm_epsilon if self.embedding_norm else None,
+            stddev=self.table_stddev,
             **more,
         )
 
     def make_block(self, kind: type[ResidualBlock], config: Any, number: int) -> Any:
         """Block `number`, of a kind."""
-        return kind(
-            hidden_dim=config.hidden_dim,
-            num_heads=config.num_heads,
-            intermediate_dim=config.intermediate_dim,
-            dropout=config.dropout,
-            activation=config.activation,
-            layer_norm_epsilon=config.layer_norm_epsilon,
-            norm_first=self.norm_first,
-            residual_stddev=self.residual_stddev(config),
-            dtype=self.dtype_policy.name,
-            name=f"block_{number}",
-        )
+        return kind(**self.block_arguments(config), name=f"block_{number}")
+
+    def block_arguments(self, config: Any) -> dict[str, Any]:
+        """What all blocks have in common."""
+        return {
+            "hidden_dim": config.hidden_dim,
+            "num_heads": config.num_heads,
+            "intermediate_dim": config.intermediate_dim,
+            "dropout": config.dropout,
+            "activation": config.activation,
+            "layer_norm_epsilon": config.layer_norm_epsilon,
+            "norm_first": self.norm_first,
+            "rms": self.rms_norm,
+            "residual_stddev": self.residual_stddev(config),
+            "dtype": self.dtype_policy.name,
+        }
 
     def make_final_norm(self, config: Any, name: str) -> Any:
-        """The LayerNorm behind pre-LN blocks; None behind post-LN blocks."""
+        """The norm behind pre-LN blocks; None behind post-LN blocks."""
         if not self.norm_first:
             return None
-        return keras.layers.LayerNormalization(
-            epsilon=config.layer_norm_epsilon, name=name, dtype="float32"
-        )
+        return norm_layer(name, config.layer_norm_epsilon, rms=self.rms_norm)
 
     def make_more(self, config: Any) -> None:
         """What a subclass has beside an encoder; its `build` makes the variables."""
@@ -155,7 +165,7 @@ class TextTransformer(keras.Model):
         """Number of the block of each layer; 0, 1, 2… unless layers share blocks."""
         return tuple(range(config.num_layers))
 
-    def residual_stddev(self, config: Any) -> float:
+    def residual_stddev(self, config: Any) -> float | None:
         """Standard deviation of the initial kernels that write to the residual stream."""
         return 0.02
 
@@ -172,6 +182,11 @@ class TextTransformer(keras.Model):
         if self.pooler is not None:
             self.pooler.build((None, hidden_dim))
         self.built = True
+
+    @property
+    def key_dim(self) -> int:
+        """K, width per head."""
+        return self.hidden_dim // self.num_heads
 
     @property
     def token_embedding(self) -> keras.layers.Embedding:

@@ -23,7 +23,7 @@ from models import features as keys
 from models.inputs.windows import Windows
 from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_prediction import token_logits
 from models.protocols import Batch, Capability, Context
 
 # Keras annotates its operations as if each could return None.
@@ -85,13 +85,12 @@ class _CausalLMScorer(ScorerLayer):
 
     def __init__(self, network: Any):
         super().__init__(name="causal_lm", dtype=network.dtype_policy.name, autocast=False)
-        # Wrapped in a function, so that Keras does not track the network's embedding here.
-        self._table = lambda: network.token_embedding.embeddings
+        self._logits = token_logits(network)
         self.built = True
 
     def logits(self, hidden: Any) -> Any:
         """(…, D) hidden states → (…, V) float32 logits."""
-        return tied_logits(hidden, self._table(), None, self.compute_dtype)
+        return self._logits(hidden)
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None

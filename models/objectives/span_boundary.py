@@ -113,6 +113,7 @@ class _SpanBoundaryScorer(ScorerLayer):
         super().__init__(name="span_boundary", dtype=dtype, autocast=False)
         # Wrapped in a function, so that Keras does not track the network's embedding here.
         self._table = lambda: network.token_embedding.embeddings
+        self._scale: float | None = getattr(network, "output_scale", None)
         self.input_dim = 2 * network.hidden_dim + place_dim
         self.hidden_dim = network.hidden_dim
         self.vocabulary_size, self.embedding_dim = self.tied_embedding.shape
@@ -172,7 +173,9 @@ class _SpanBoundaryScorer(ScorerLayer):
         hidden = self.first_norm(self.first(hidden, training=training))  # (B, M, D)
         hidden = ops.cast(hidden, self.compute_dtype)
         hidden = self.second_norm(self.second(hidden, training=training))  # (B, M, E)
-        logits = tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
+        logits = tied_logits(
+            hidden, self.tied_embedding, self.output_bias, self.compute_dtype, self._scale
+        )
         if SPAN_LABELS not in batch:
             return {}, {SPAN_LOGITS: logits}
         weights = batch[SPAN_WEIGHTS]

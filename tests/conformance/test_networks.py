@@ -175,7 +175,7 @@ def test_bfloat16_keeps_its_variables_and_norms_in_float32(family):
     norms = [
         layer
         for layer in rounded._flatten_layers()
-        if isinstance(layer, keras.layers.LayerNormalization)
+        if isinstance(layer, keras.layers.LayerNormalization | keras.layers.RMSNormalization)
     ]
     assert norms
     assert all(layer.compute_dtype == "float32" for layer in norms)
