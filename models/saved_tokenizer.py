@@ -38,7 +38,12 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
 
 
 def learn_tokenizer(
-    scheme: str, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool
+    scheme: str,
+    texts: Iterable[str],
+    *,
+    vocabulary_size: int,
+    lowercase: bool,
+    sentinels: int = 0,
 ) -> Tokenizer:
     """Learn a tokenizer.
 
@@ -47,9 +52,11 @@ def learn_tokenizer(
         texts: The training texts; some schemes iterate over them twice.
         vocabulary_size: Number of tokens, including special tokens.
         lowercase: Whether case and accents are dropped; ignored by schemes that keep case.
+        sentinels: Tokens that stand for hidden spans (`models.sentinels`).
     """
-    made = find("tokenizers", scheme)
-    return made.learned(texts, vocabulary_size=vocabulary_size, lowercase=lowercase)
+    return find("tokenizers", scheme).learned(
+        texts, vocabulary_size=vocabulary_size, lowercase=lowercase, sentinels=sentinels
+    )
 
 
 def scheme_of(tokenizer: Tokenizer) -> str:

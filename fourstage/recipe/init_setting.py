@@ -60,7 +60,13 @@ def resolve_start(ledger: Ledger) -> Start | None:
     settings = dict(given.settings)
     size = settings.pop("vocabulary_size")
     network = resolve_network(ledger, given.family, settings, "stages[0].init")
-    tokenizer = ResolvedTokenizer(scheme_of(given.tokenizer), size, given.tokenizer.lowercase, ())
+    tokenizer = ResolvedTokenizer(
+        scheme_of(given.tokenizer),
+        size,
+        given.tokenizer.lowercase,
+        (),
+        sentinels=len(given.tokenizer.sentinel_ids),
+    )
     _agrees(ledger, network, tokenizer)
     ledger.origins |= {name: "stages[0].init" for name in ("size", "tokenizer")}
     ledger.notes.extend(f"stages[0].init: {note}" for note in given.notes)

@@ -64,7 +64,14 @@ def resolve_network(
         elif isinstance(size, str):
             ledger.origins[f"{place}.{name}"] = f"size {size} of {family}"
     heads, width = given.get("num_heads"), given.get("hidden_dim")
-    if isinstance(heads, int) and isinstance(width, int) and heads > 0 and width % heads:
+    own = "head_dim" in known  # heads have a width of their own
+    if (
+        not own
+        and isinstance(heads, int)
+        and isinstance(width, int)
+        and heads > 0
+        and width % heads
+    ):
         ledger.fault(
             place, f"expected a hidden_dim that num_heads divides, got {width} and {heads}"
         )

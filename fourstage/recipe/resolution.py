@@ -26,6 +26,7 @@ from fourstage.recipe.support import check_supported
 from fourstage.settings import search_folders
 from models import catalogue
 from models.answers.label import Label
+from models.inputs.spans import longest_text
 from models.protocols import Answers
 
 
@@ -79,6 +80,7 @@ class _Resolution:
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         self._tasks(stages)
         tokenizer = self._brought(start.tokenizer, stages) if start else self._tokenizer(stages)
+        self._sentinels(tokenizer, stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         probes = self._probes()
@@ -184,16 +186,40 @@ class _Resolution:
                 "tokenizer.lowercase",
                 f"{scheme} keeps case and accents; leave it out, or say false",
             )
-        if size < (smallest := facts.get("SMALLEST", 0)):
+        sentinels = (said.sentinels if said else None) or 0
+        if size - sentinels < (smallest := facts.get("SMALLEST", 0)):
+            beside = f" beside {sentinels} sentinels" if sentinels else ""
             self.ledger.fault(
-                "tokenizer.vocabulary_size", f"{scheme} has {smallest} ids or more; got {size}"
+                "tokenizer.vocabulary_size",
+                f"{scheme} has {smallest} ids or more{beside}; got {size}",
             )
         return ResolvedTokenizer(
             scheme,
             size,
             not facts["KEEPS_CASE"] if lowercase is None else lowercase,
             self._learn_from(stages),
+            sentinels=sentinels,
         )
+
+    def _sentinels(self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]) -> None:
+        """Check that there is a sentinel for each span that an objective hides in a row."""
+        if self.ledger.faults:  # a setting may be of another type
+            return
+        for stage in stages:
+            length = max(phase.sequence_length for phase in stage.phases)
+            for name, settings in stage.objectives.items():
+                parts = catalogue.literals("objectives", name, self.ledger.folders)
+                if "HIDES_SPANS" not in parts:
+                    continue
+                rate, mean_length = (settings[each] for each in parts["HIDES_SPANS"])
+                needed = longest_text(length - 2, rate, mean_length).spans
+                if needed > tokenizer.sentinels:
+                    self.ledger.fault(
+                        f"stages[{stage.index}].objectives.{name}",
+                        f"a row of {length} tokens has {needed} hidden spans, but the tokenizer has"
+                        f" {tokenizer.sentinels} sentinels; say"
+                        f" `tokenizer: {{sentinels: {needed}}}` or more, or shorten the rows",
+                    )
 
     def _scheme(self, name: str) -> dict[str, Any]:
         """What the file of a tokenizer's scheme says of it."""

@@ -40,6 +40,7 @@ class ResolvedTokenizer:
     Attributes:
         learn_from: Names of corpora, in order.
         add_words: Words to add to the vocabulary of a network trained elsewhere.
+        sentinels: Tokens that stand for hidden spans.
     """
 
     scheme: str
@@ -47,6 +48,7 @@ class ResolvedTokenizer:
     lowercase: bool
     learn_from: tuple[str, ...]
     add_words: int = 0
+    sentinels: int = 0
 
 
 @dataclass(frozen=True)
@@ -227,6 +229,8 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         recipe["tokenizer"]["learn_from"] = list(resolved.tokenizer.learn_from)
     if resolved.tokenizer.add_words:
         recipe["tokenizer"]["add_words"] = resolved.tokenizer.add_words
+    if resolved.tokenizer.sentinels:
+        recipe["tokenizer"]["sentinels"] = resolved.tokenizer.sentinels
     units = {name: value for name, value in vars(resolved.units).items() if value is not None}
     if units:
         recipe["units"] = units

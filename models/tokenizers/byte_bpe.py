@@ -31,6 +31,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models.sentencepiece_model import bpe_model
+from models.sentinels import sentinel_ids, sentinel_names
 from models.served.pieces import text_of_bytes
 
 KEEPS_CASE = True
@@ -170,6 +171,7 @@ class ByteBPE:
         self.cls_id, self.pad_id, self.sep_id, self.unknown_id, self.mask_id = (
             ids[token] for token in SPECIAL_TOKENS
         )
+        self.sentinel_ids = sentinel_ids(ids)
 
     @cached_property
     def special_ids(self) -> tuple[int, ...]:
@@ -352,10 +354,16 @@ class ByteBPE:
         (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
     @classmethod
-    def learned(cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> ByteBPE:
-        """Learn a tokenizer from texts (`learn`). It always keeps case."""
+    def learned(
+        cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool, sentinels: int = 0
+    ) -> ByteBPE:
+        """Learn a tokenizer from texts (`learn`); some of its tokens are sentinels.
+
+        It always keeps case.
+        """
         del lowercase
-        return learn(texts, vocabulary_size=vocabulary_size)
+        made = learn(texts, vocabulary_size=vocabulary_size - sentinels)
+        return cls([*made.vocabulary, *sentinel_names(sentinels)], made.merges)
 
     @classmethod
     def load(cls, folder: str | Path) -> ByteBPE:

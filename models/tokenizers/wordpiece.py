@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from fourstage.errors import ContractViolation
+from models.sentinels import sentinel_ids, sentinel_names
 from models.served.pieces import CONTINUATION, is_cjk, text_of_words
 
 KEEPS_CASE = False
@@ -193,11 +194,13 @@ class WordPiece:
         self.pad_id, self.unknown_id, self.cls_id, self.sep_id, self.mask_id = (
             self._ids[token] for token in SPECIAL_TOKENS
         )
+        self.sentinel_ids = sentinel_ids(self._ids)
 
     @property
     def special_ids(self) -> tuple[int, ...]:
         """Ids that are never predicted and never random replacements."""
-        return (self.pad_id, self.unknown_id, self.cls_id, self.sep_id, self.mask_id)
+        named = (self.pad_id, self.unknown_id, self.cls_id, self.sep_id, self.mask_id)
+        return named + self.sentinel_ids
 
     @property
     def digest(self) -> str:
@@ -332,9 +335,12 @@ class WordPiece:
         (folder / "tokenizer.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
     @classmethod
-    def learned(cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> WordPiece:
-        """Learn a tokenizer from texts (`learn`)."""
-        return cls(learn(texts, vocabulary_size=vocabulary_size, lowercase=lowercase), lowercase)
+    def learned(
+        cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool, sentinels: int = 0
+    ) -> WordPiece:
+        """Learn a tokenizer from texts (`learn`); some of its tokens are sentinels."""
+        pieces = learn(texts, vocabulary_size=vocabulary_size - sentinels, lowercase=lowercase)
+        return cls([*pieces, *sentinel_names(sentinels)], lowercase)
 
     @classmethod
     def load(cls, folder: str | Path) -> WordPiece:

@@ -196,6 +196,7 @@ class Layout:
                 "scheme": spec.scheme,
                 "vocabulary_size": spec.vocabulary_size,
                 "lowercase": spec.lowercase,
+                **({"sentinels": spec.sentinels} if spec.sentinels else {}),
             }
         inputs = {}
         for name in spec.learn_from:

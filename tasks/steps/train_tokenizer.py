@@ -35,6 +35,7 @@ def _learned(step: Bound, texts: Iterable[str]) -> Any:
         texts,
         vocabulary_size=settings["vocabulary_size"],
         lowercase=settings["lowercase"],
+        sentinels=settings.get("sentinels", 0),
     )
 
 

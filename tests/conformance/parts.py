@@ -28,7 +28,8 @@ from tests.models.training.memory import RULE
 VOCABULARY_SIZE = 120
 LENGTH = 24
 BATCH_SIZE = 6
-CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE), LENGTH)
+SENTINELS = tuple(VOCABULARY_SIZE - 1 - i for i in range(8))
+CONTEXT = Context(PlainTokenizer(VOCABULARY_SIZE, sentinel_ids=SENTINELS), LENGTH)
 # The answer to row i, by kind.
 ANSWERS = {
     "label": lambda i: "abc"[i % 3],

@@ -31,6 +31,7 @@ TOGETHER = {
     ("distilbert", "distillation"),
     ("electra", "replaced_token_detection"),
     ("ernie", "sentence_reordering"),
+    ("t5", "span_denoising"),
 }
 
 

@@ -79,6 +79,7 @@ class PlainTokenizer:
     sep_id: int = 3
     mask_id: int = 4
     special_ids: tuple[int, ...] = (0, 1, 2, 3, 4)
+    sentinel_ids: tuple[int, ...] = ()
     digest: str = "plain"
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:

@@ -12,7 +12,9 @@ class ScriptedChance(np.random.Generator):
 
     def __init__(self, *answers: Sequence):
         super().__init__(np.random.PCG64(0))
-        self._answers = [np.asarray(answer) for answer in answers]
+        self._answers = [
+            np.asarray(answer if np.size(answer) else np.zeros(0, np.int64)) for answer in answers
+        ]
 
     def _next(self, size) -> np.ndarray:
         answer = self._answers.pop(0)

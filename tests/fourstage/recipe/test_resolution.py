@@ -471,3 +471,30 @@ def test_byte_bpe_keeps_case(edit):
 def test_a_scheme_without_a_file_is_refused(edit):
     said = fault(edit("^tokenizer: {", "tokenizer: {scheme: word_piece, "))
     assert "tokenizer.scheme: 'word_piece' is not a scheme of tokenizers; did you mean 'w" in said
+
+
+def writing(tmp_path: Path, tokenizer: str, length: int) -> Path:
+    file = tmp_path / "writing.yaml"
+    file.write_text(
+        f"name: writing\nfamily: t5\nsize: v1.1-small\ntokenizer: {tokenizer}\nstages:\n"
+        "  - {stage: general, corpora: {general_text: 1.0}, objectives: {span_denoising: {}},"
+        f" sequence_length: {length}}}\n",
+        "utf-8",
+    )
+    return file
+
+
+def test_a_recipe_with_fewer_sentinels_than_hidden_spans_is_refused_with_the_numbers(tmp_path):
+    said = fault(writing(tmp_path, "{sentinels: 27}", 512))
+    assert "stages[0].objectives.span_denoising: a row of 512 tokens has 28 hidden spans" in said
+    assert "the tokenizer has 27 sentinels; say `tokenizer: {sentinels: 28}`" in said
+    assert "has 0 sentinels" in fault(writing(tmp_path, "{lowercase: true}", 128))
+    resolved = resolve(load_recipe(writing(tmp_path, "{sentinels: 28}", 512)), SOURCES)
+    assert resolved.tokenizer.sentinels == 28
+    assert as_recipe(resolved)["tokenizer"]["sentinels"] == 28
+
+
+def test_sentinels_leave_room_for_the_bytes(tmp_path):
+    given = "{scheme: byte_bpe, vocabulary_size: 280, sentinels: 28}"
+    said = fault(writing(tmp_path, given, 512))
+    assert "byte_bpe has 261 ids or more beside 28 sentinels; got 280" in said

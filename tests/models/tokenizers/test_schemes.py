@@ -157,3 +157,20 @@ def test_no_text_and_too_small_a_vocabulary_are_refused():
             learn_tokenizer(scheme, ["  "], vocabulary_size=300, lowercase=False)
         with pytest.raises(ContractViolation, match="vocabulary_size 6"):
             learn_tokenizer(scheme, ["ab"], vocabulary_size=6, lowercase=False)
+
+
+@pytest.mark.parametrize("scheme", names("tokenizers"))
+def test_sentinels_are_on_top_and_no_text_gives_them(scheme, tmp_path):
+    asked = {"vocabulary_size": 900, "lowercase": False}
+    plain = learn_tokenizer(scheme, ENGLISH * 3, **asked)
+    made = learn_tokenizer(scheme, ENGLISH * 3, **asked, sentinels=5)
+    made.save(tmp_path)
+    size = made.vocabulary_size
+    for each in (made, load_tokenizer(tmp_path)):
+        assert each.sentinel_ids == tuple(range(size - 1, size - 6, -1))
+        assert set(each.sentinel_ids) <= set(each.special_ids)
+        assert each.decode(each.sentinel_ids[:1]) == "<extra_id_0>"
+    assert size <= 900
+    assert plain.sentinel_ids == ()
+    texts = ["a <extra_id_0> b", "<extra_id_4>", *ENGLISH]
+    assert not {*np.concatenate(made.encode(texts)).tolist()} & {*made.sentinel_ids}
