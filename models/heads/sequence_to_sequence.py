@@ -18,7 +18,7 @@ embedding, without a bias.
 Reference:
     Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", 3.6 and 3.7, for one
     network that continues the text it has read; label smoothing: Vaswani et al. 2017,
-    arXiv 1706.03762, 5.4.
+    arXiv 1706.03762, 5.4; prefixes: Raffel et al. 2020, arXiv 1910.10683, 2.4.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class SequenceToSequence:
         length_penalty: A hypothesis of n tokens scores Σ log p / n^length_penalty; only with beams.
         no_repeat_ngram: Length of token sequences that appear at most once; 0 for no limit.
         min_tokens: Tokens before which no text ends.
+        prefix: Text before each row's text that says what to do with it (T5), such as "summarize:".
 
     Raises:
         RecipeError: A setting is out of range, or leaves no room for the row's text.
@@ -97,6 +98,7 @@ class SequenceToSequence:
         length_penalty: float = 1.0,
         no_repeat_ngram: int = 0,
         min_tokens: int = 0,
+        prefix: str = "",
     ):
         where = "head.sequence_to_sequence"
         most = context.sequence_length - 5
@@ -125,7 +127,13 @@ class SequenceToSequence:
             raise RecipeError(f"{where}: {error}") from None
         tokenizer = context.tokenizer
         self._never = sorted({*tokenizer.special_ids} - {tokenizer.sep_id})
+        (self._prefix,) = tokenizer.encode([prefix]) if prefix else (np.zeros(0, np.int32),)
         length = context.sequence_length - target_length
+        if len(self._prefix) > length - 5:
+            raise RecipeError(
+                f"{where}.prefix: {len(self._prefix)} tokens leave no room for the row's text; the"
+                f" stage's rows have {length} tokens beside the target"
+            )
         self._source = replace(context, sequence_length=length)
         self._encoded: tuple[TokenisedRows, list[np.ndarray]] | None = None
         if context.rows is not None:
@@ -134,7 +142,8 @@ class SequenceToSequence:
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order."""
-        sources = text_index(map(corpus.texts, range(len(corpus))), self._source.sequence_length)
+        texts = (self._texts(corpus, row) for row in range(len(corpus)))
+        sources = text_index(texts, self._source.sequence_length)
         lengths = np.array([len(target) + 1 for target in self._targets(corpus)], np.int64)
         return Index(
             sources.entries,
@@ -152,7 +161,7 @@ class SequenceToSequence:
     ) -> Batch:
         """Texts and targets; the targets of rows without answers have no weight."""
         rows = entries.tolist()
-        batch = framed_texts([corpus.texts(row) for row in rows], self._source)
+        batch = framed_texts([self._texts(corpus, row) for row in rows], self._source)
         tokenizer, all_targets = self.context.tokenizer, self._targets(corpus)
         targets = [all_targets[row][: self.target_length - 1] for row in rows]
         width = 1 + max(map(len, targets))
@@ -168,6 +177,11 @@ class SequenceToSequence:
             weights[row, : end + 1] = bool(corpus.answers[rows[row]])
         values = (ids, mask, labels, weights)
         return batch | dict(zip(self.targets, values, strict=True))
+
+    def _texts(self, rows: TokenisedRows, row: int) -> tuple[np.ndarray, ...]:
+        """Token ids of a row's texts, the prefix before the first."""
+        first, *more = rows.texts(row)
+        return (np.concatenate([self._prefix, first]), *more)
 
     def _targets(self, rows: TokenisedRows) -> list[np.ndarray]:
         """Token ids of each row's first reference."""
@@ -194,6 +208,7 @@ class SequenceToSequence:
         """What a served model has to know of the head."""
         tokenizer = self.context.tokenizer
         return {
+            "prefix": self._prefix.tolist(),
             "source_length": self._source.sequence_length,
             "longest": self.context.sequence_length,
             "generation": asdict(self.generation),

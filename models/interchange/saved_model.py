@@ -137,6 +137,9 @@ def export_text_model(
 
     def frame(*texts: Any) -> tuple[Any, Any]:
         first, second = map(module, texts) if pairs else (module(texts[0]), None)
+        if settings["prefix"]:
+            before = tf.constant([settings["prefix"]], tf.int32)
+            first = tf.concat([tf.repeat(before, first.nrows(), axis=0), first], axis=1)
         found = framed(tokenizer, first, second, settings["source_length"], marks)
         return found[keys.TOKEN_IDS], found[keys.PADDING_MASK]
 

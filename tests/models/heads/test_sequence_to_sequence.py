@@ -59,6 +59,18 @@ def batch_of(made: SequenceToSequence, rows: MemoryRows = ROWS) -> dict[str, np.
     return made.segments(rows, made.index(rows, RNG).entries, RNG)
 
 
+def test_a_prefix_stands_before_the_first_text_and_is_kept_where_a_text_is_cut():
+    made = head(prefix="30 31")
+    batch = batch_of(made)
+    assert batch[keys.TOKEN_IDS][:, :7].tolist() == [
+        [2, 30, 31, 10, 11, 3, 0],
+        [2, 30, 31, 12, 13, 14, 3],
+        [2, 30, 31, 3, 13, 14, 3],  # of a pair the longer text is cut first
+    ]
+    with pytest.raises(RecipeError, match="prefix: 3 tokens leave no room for the row's text"):
+        head(prefix="30 31 32")
+
+
 def test_rows_by_hand():
     made = head()
     index = made.index(ROWS, RNG)

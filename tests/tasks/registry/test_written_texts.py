@@ -69,7 +69,7 @@ CASES = {
     "greedy": ("gpt2", tokenizer, {"min_tokens": 3}, False),
     "beams-of-bytes": ("gpt2", byte_bpe, {"beams": 3, "no_repeat_ngram": 2}, False),
     "pairs": ("gpt2", tokenizer, {"min_tokens": 2}, True),
-    "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2}, False),
+    "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2, "prefix": "wab"}, False),
 }
 NETWORKS = {"gpt2": NETWORK, "bart": {**NETWORK, "num_decoder_layers": 1}}
 # Updates and learning rate after which different texts are written.
