@@ -97,7 +97,7 @@ class Architecture:
         head_activation: Activation of their masked-token head, if it is not that of the blocks.
         pad_id: Their default padding id; None for the id of the end of a text.
         their_prefix: Prefix of the network's tensors in a file that also has a head, without the
-            dot; by default `model_type`.
+            dot, "" for none; by default `model_type`.
         zeros: {their tensor that ours has no counterpart of, and that must be zero: (the head it
             belongs to, its shape in numbers and names of our arguments)}.
         special_ids: {their key: our special token, such as ``sep``, whose id it is}, for a network
@@ -125,7 +125,8 @@ class Architecture:
     @property
     def prefix(self) -> str:
         """Prefix of the network's tensors in a file that also has a head."""
-        return f"{self.their_prefix or self.model_type}."
+        prefix = self.model_type if self.their_prefix is None else self.their_prefix
+        return prefix and f"{prefix}."
 
 
 @cache

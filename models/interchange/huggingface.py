@@ -42,6 +42,7 @@ LARGEST = {  # largest values of settings; more is a mistake, and could exhaust 
 }
 LARGEST_WIDTH = 1 << 17
 NAMES_SHOWN = 5
+WRITES = "sequence_to_sequence"  # a head that predicts with the network's own output matrix
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ def _settings(
     for key, (argument, default) in architecture.arguments.items():
         value = config.get(key, default)
         settings[argument] = _checked(path, key, argument, value)
-    if settings["hidden_dim"] % settings["num_heads"]:
+    if "head_dim" not in settings and settings["hidden_dim"] % settings["num_heads"]:
         raise RecipeError(
             f"{path}: the width {settings['hidden_dim']} is not a multiple of the"
             f" {settings['num_heads']} heads"
@@ -429,7 +430,7 @@ class _Found:
             RecipeError: They differ.
         """
         for copy, original in self.architecture.copies.items():
-            if copy in there and original in links:
+            if copy in there and copy not in links and original in links:
                 one, two = (self.files.array(self.named[name]) for name in (copy, original))
                 if not np.array_equal(one, two):
                     raise RecipeError(
@@ -516,7 +517,8 @@ def write_checkpoint(
     arrays = {f"network/{path}": value for path, value in checkpoint.network.items()}
     for head in heads:
         links += their_heads[head]
-        arrays |= {f"{head}/{path}": value for path, value in checkpoint.heads[head].items()}
+        own = checkpoint.heads.get(head, {})
+        arrays |= {f"{head}/{path}": value for path, value in own.items()}
     # For example the generator of replaced_token_detection.
     surplus = sorted({"/".join(name.split("/")[:2]) for name in arrays.keys() - _ours(links)})
     notes += [f"left out, {name} has no counterpart: {part}" for part in surplus]
@@ -556,6 +558,10 @@ def _their_class(
     there = set(checkpoint.heads)
     if FEATURE_BASED in there:  # the head reads that, not the network
         there.discard("sequence_classification")
+    # Heads of theirs that do the same: those without tensors of their own.
+    their_heads = architecture.heads(checkpoint.settings, len(checkpoint.label_names))
+    alike = {head for head, links in their_heads.items() if not links and WRITES in there}
+    there |= alike
     # Prefer a class with a classification head, then the one with the most heads.
     best, taken = next(iter(architecture.classes.items()))
     for name, has in architecture.classes.items():
@@ -564,7 +570,7 @@ def _their_class(
             > ("sequence_classification" in taken, len(taken))
         ):
             best, taken = name, has
-    left = sorted(set(checkpoint.heads) - set(taken))
+    left = sorted(set(checkpoint.heads) - set(taken) - ({WRITES} if alike & set(taken) else set()))
     return best, taken, [f"left out, {best} has no counterpart: head {head}" for head in left]
 
 
@@ -592,12 +598,12 @@ def _their_config(
     for key, (argument, _) in architecture.arguments.items():
         if argument == "activation":
             config[key] = THEIR_ACTIVATION[activation]
+    config[architecture.attention_dropout] = settings["dropout"]
+    config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
     architecture.write(config, settings, checkpoint.pad_id)
     if checkpoint.tokenizer is not None:
         named = architecture.special_ids.items()
         config |= {key: getattr(checkpoint.tokenizer, f"{name}_id") for key, name in named}
-    config[architecture.attention_dropout] = settings["dropout"]
-    config |= {"pad_token_id": checkpoint.pad_id, "tie_word_embeddings": True, "dtype": "float32"}
     if "sequence_classification" in heads:
         config["id2label"] = {str(i): name for i, name in enumerate(checkpoint.label_names)}
         config["label2id"] = {name: i for i, name in enumerate(checkpoint.label_names)}

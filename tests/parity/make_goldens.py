@@ -76,6 +76,19 @@ BART = {
     "dropout": 0.0,
     "forced_eos_token_id": None,
 }
+T5 = {
+    "vocab_size": 97,
+    "d_model": 32,
+    "d_kv": 12,
+    "d_ff": 64,
+    "num_layers": 3,
+    "num_decoder_layers": 2,
+    "num_heads": 4,
+    "dropout_rate": 0.0,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "decoder_start_token_id": 0,
+}
 ACTIVATION_KEYS = {"distilbert": "activation", "gpt2": "activation_function", "gpt": "afn"}
 # Name: (class, settings, key of the second head's labels, of its logits)
 CASES: dict[str, tuple[str, dict[str, Any], str, str]] = {
@@ -108,7 +121,14 @@ CAUSAL = ("gpt", "gpt2")
 # Name: (class, settings)
 ENCODER_DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "bart": ("BartForConditionalGeneration", BART),
+    "t5": ("T5ForConditionalGeneration", T5),
+    "t5-v1.1": (
+        "T5ForConditionalGeneration",
+        T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+    ),
 }
+# Deviations with which texts vary and some are stopped.
+WRITES_AT = {"bart": 1.0, "t5": 1.0, "t5-v1.1": 0.6}
 # Their encoder counts positions from the row's first place, padding or not; so it is given every
 # row without padding on the left.
 COUNTS_PADDING = ("bart",)
@@ -258,6 +278,8 @@ def make_encoder_decoder(name: str) -> None:
 
     def drawn(deviation: float, axes: int = 1) -> Any:
         model = kind(kind.config_class(**settings, attn_implementation="eager")).eval()
+        if not settings.get("tie_word_embeddings", True):  # theirs ties them all the same
+            model.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())
         generator = torch.Generator().manual_seed(7)
         with torch.no_grad():
             for _, parameter in model.named_parameters():
@@ -278,7 +300,10 @@ def make_encoder_decoder(name: str) -> None:
         arrays["versions"] = np.array([torch.__version__.split("+")[0], hf.__version__])
         np.savez_compressed(folder / "numbers.npz", **arrays)
     shutil.rmtree(GENERATION / name, ignore_errors=True)
-    model = drawn(1.0, axes=2)  # so large that texts vary
+    model = drawn(WRITES_AT[name], axes=2)
+    if model.lm_head.weight is not model.get_input_embeddings().weight:
+        with torch.no_grad():  # no more certain than with a tied one
+            model.lm_head.weight.mul_(model.config.d_model**-0.5)
     model.save_pretrained(GENERATION / name)
     np.savez_compressed(GENERATION / name / "generated.npz", **generated(model))
 

@@ -52,7 +52,10 @@ def test_transformers_computes_the_same_from_what_we_write(name, shards, tmp_pat
                 assert np.allclose(value, expected, rtol=1e-5, atol=1e-6), (length, key)
 
 
-@pytest.mark.parametrize("name", ["bart-large", "bart-small"])
+WRITES = sorted(path.name for path in Path(__file__).with_name("encoder_decoders").iterdir())
+
+
+@pytest.mark.parametrize("name", WRITES)
 def test_transformers_writes_the_same_from_what_we_write(name, tmp_path):
     from tests.parity.make_goldens import ENCODER_DECODERS, WRITING, write_text
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 
@@ -13,6 +12,7 @@ from models.decoding.generate import generate
 from models.decoding.reader import reader_of
 from models.decoding.settings import Generation
 from models.interchange.huggingface import read_checkpoint
+from models.layers.token_prediction import token_logits
 
 GENERATION = Path(__file__).with_name("generation")
 SEARCHES = {
@@ -32,10 +32,8 @@ def of(request):
     network = read_checkpoint(folder).build()
     config = json.loads((folder / "config.json").read_text("utf-8"))
     begin = (config["decoder_start_token_id"],) if config.get("is_encoder_decoder") else ()
-    table = keras.ops.transpose(network.token_embedding.embeddings)
     with np.load(folder / "generated.npz") as numbers:
-        read = reader_of(network, lambda hidden: keras.ops.matmul(hidden, table), begin)
-        return read, dict(numbers)
+        return reader_of(network, token_logits(network), begin), dict(numbers)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
