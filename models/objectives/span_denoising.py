@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.spans import hidden_spans, longest_text, span_numbers, with_sentinels
 from models.inputs.windows import document_index, windows
@@ -33,7 +33,9 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = True
 ALONE = True
-MEASURED = {}
+# Held-out loss is that of the hidden tokens: which sentinel comes next is known without the text.
+MEASURED = {"scored": "hidden"}
+SCORED = ("all", "hidden")
 HIDES_SPANS = ("rate", "mean_length")
 
 
@@ -47,9 +49,11 @@ class SpanDenoising:
         context: The stage's constants.
         rate: Share of a text's tokens to hide, 0-1.
         mean_length: Mean tokens of a span, 1 or more.
+        scored: Tokens that count in the loss: ``all`` of the target, or those that were ``hidden``.
 
     Raises:
         RecipeError: A setting is out of range, or there are fewer sentinels than spans in a row.
+        UnknownNameError: `scored` is unknown.
 
     Differs from the paper:
         Rows begin with [CLS], as all rows here. The authors join documents; a text here is of one.
@@ -60,7 +64,14 @@ class SpanDenoising:
     chooses = CHOOSES
     prepares = PREPARES
 
-    def __init__(self, context: Context, *, rate: float = 0.15, mean_length: float = 3.0):
+    def __init__(
+        self,
+        context: Context,
+        *,
+        rate: float = 0.15,
+        mean_length: float = 3.0,
+        scored: str = "all",
+    ):
         where = "objectives.span_denoising"
         if not 0.0 < rate < 1.0:
             raise RecipeError(f"{where}.rate: expected a number in (0, 1), got {rate}")
@@ -69,8 +80,10 @@ class SpanDenoising:
                 f"{where}.mean_length: expected 1 to {context.sequence_length} tokens, got"
                 f" {mean_length}"
             )
+        if scored not in SCORED:
+            raise UnknownNameError(f"{where}.scored", scored, "a choice of tokens", SCORED)
         self.context = context
-        self.rate, self.mean_length = rate, mean_length
+        self.rate, self.mean_length, self.scored = rate, mean_length, scored
         self.numbers = longest_text(context.sequence_length - 2, rate, mean_length)
         sentinels = len(context.tokenizer.sentinel_ids)
         if sentinels < self.numbers.spans:
@@ -120,7 +133,10 @@ class SpanDenoising:
             target[row, 0], target[row, 1 : end + 1] = tokenizer.sep_id, said
             labels[row, :end], labels[row, end] = said, tokenizer.sep_id
             written[row, : end + 1] = 1
-            weights[row, : end + 1] = hidden.any()
+            if self.scored == "hidden":
+                weights[row, :end] = ~np.isin(said, tokenizer.sentinel_ids)
+            else:
+                weights[row, : end + 1] = hidden.any()
         return batch | {
             keys.TOKEN_IDS: ids,
             keys.SEGMENT_IDS: segments,

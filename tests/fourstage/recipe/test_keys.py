@@ -117,6 +117,7 @@ WHOLE = {
         "scheme": "wordpiece",
         "vocabulary_size": 400,
         "lowercase": True,
+        "sentinels": 10,
         "learn_from": ["text"],
     },
     "units": {"segmenter": "rjieba", "gazetteer": "names.txt"},

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, UnknownNameError
+from models import catalogue
 from models.inputs.batches import batches
 from models.inputs.display import shown
 from models.objectives.span_denoising import SpanDenoising
@@ -57,6 +58,16 @@ def test_rows_by_hand():
     assert batch["target_mask"].sum(axis=1).tolist() == [6, 3, 2]
     # What is read and what is written.
     assert index.lengths.tolist() == [19, 10, 5]
+
+
+def test_of_the_measured_loss_the_hidden_tokens_count_alone():
+    measured = catalogue.literals("objectives", "span_denoising")["MEASURED"]
+    objective, rng = SpanDenoising(CONTEXT, **measured), np.random.default_rng(0)
+    clean = objective.segments(CORPUS, objective.index(CORPUS, rng).entries, rng)
+    batch = objective.examples(clean, rng)
+    counted = batch["target_weights"] > 0
+    assert counted.sum(axis=1).tolist() == [2, 1, 0]
+    assert not np.isin(batch["target_labels"][counted], (*TOKENIZER.sentinel_ids, SEP)).any()
 
 
 def test_a_full_row_is_of_a_longer_text():
@@ -115,5 +126,7 @@ def test_what_is_out_of_range_is_told_with_the_numbers():
         SpanDenoising(CONTEXT, rate=1.0)
     with pytest.raises(RecipeError, match=r"mean_length: expected 1 to 13 tokens, got 0\.5"):
         SpanDenoising(CONTEXT, mean_length=0.5)
+    with pytest.raises(UnknownNameError, match="hidden"):
+        SpanDenoising(CONTEXT, scored="hiden")
     with pytest.raises(RecipeError, match=r"512 tokens has 28 hidden spans, .* has 20 sentinels"):
         SpanDenoising(Context(TOKENIZER, 512))
