@@ -60,9 +60,9 @@ class TextEmbedding(keras.layers.Layer):
         self.max_sequence_length = max_sequence_length
         self.scale = scale
 
-        initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
-
         def table(rows: int, name: str) -> keras.layers.Embedding:
+            # One of its own: an initializer draws the same numbers each time it is called.
+            initializer: Any = keras.initializers.TruncatedNormal(stddev=stddev)
             return keras.layers.Embedding(
                 rows,
                 hidden_dim,

@@ -104,9 +104,10 @@ class HeadBiases(keras.layers.Layer):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables."""
-        made = {"shape": self.shape_of_each, "initializer": _initial()}
-        self.content = self.add_weight(name="content_bias", **made)
-        self.position = self.add_weight(name="position_bias", **made)
+        self.content, self.position = (
+            self.add_weight(shape=self.shape_of_each, initializer=_initial(), name=name)
+            for name in ("content_bias", "position_bias")
+        )
         self.built = True
 
     @property
@@ -250,4 +251,5 @@ def _by_head(query: Any, keys: Any) -> Any:
 
 
 def _initial() -> Any:
+    """A new one for each variable: one initializer draws the same numbers each time."""
     return keras.initializers.TruncatedNormal(stddev=0.02)

@@ -76,6 +76,13 @@ def test_the_same_seed_gives_the_same_weights(family):
     assert not all(np.array_equal(one[name], other[name]) for name in one)
 
 
+def test_no_two_variables_start_with_the_same_numbers(family):
+    """An initializer that two variables share draws the same numbers for both."""
+    drawn = [array for array in map(np.asarray, network(family).weights) if array.std() > 0]
+    firsts = [array.ravel()[:8].tobytes() for array in drawn]
+    assert len(set(firsts)) == len(firsts)
+
+
 def test_padding_changes_nothing_real(family):
     made = network(family)
     batch = features()
