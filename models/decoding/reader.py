@@ -9,6 +9,7 @@ import keras
 
 from models import features as keys
 from models.decoding.cached import CachedReader
+from models.layers.cache import moved, stacked, unstacked, written
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -22,7 +23,7 @@ def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
         logits: (…, D) last hidden states → (…, V) logits.
     """
     reading = Reading(network, logits)
-    functions = [reading.start, reading.step, reading.chosen]
+    functions = [reading.start, reading.step, reading.moved]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -34,7 +35,7 @@ def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
 
 
 class Reading:
-    """What a `CachedReader` is made of; keys and values follow layer by layer.
+    """What a `CachedReader` is made of; keys and values are one tensor (`models.layers.cache`).
 
     Args:
         network: The network.
@@ -45,26 +46,30 @@ class Reading:
         self._network, self._logits = network, logits
 
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
-        """Read prompts, (B, T)."""
-        return self._read(token_ids, padding_mask, [])
+        """Read prompts, (P, T)."""
+        logits, new = self._read(token_ids, ops.convert_to_tensor(padding_mask, "int32"), [])
+        return [logits, new]
 
-    def step(self, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
-        """Read one more token, (B, 1), of each text."""
-        layers = list(zip(kept[::2], kept[1::2], strict=True))
-        return self._read(token_ids, padding_mask, layers)
+    def step(self, token_ids: Any, seen: Any, at: Any, cache: Any) -> list[Any]:
+        """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
+        ids = ops.reshape(token_ids, (-1, 1))
+        before = ops.reshape(ops.cast(seen, "int32"), (-1, ops.shape(seen)[2]))
+        mask = ops.concatenate([before, ops.ones_like(ids)], axis=1)
+        logits, new = self._read(ids, mask, unstacked(cache, self._network.num_layers))
+        return [logits, written(cache, new, at, after=logits)]
 
-    def chosen(self, rows: Any, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
-        """Read one more token, (B', 1), of the texts `rows`, (B',)."""
-        taken = [ops.take(each, ops.convert_to_tensor(rows), axis=0) for each in kept]
-        return self.step(token_ids, padding_mask, *taken)
+    def moved(self, prompts: Any, places: Any, cache: Any) -> list[Any]:
+        """What is kept for some prompts, (P',), at places (P', C')."""
+        return [moved(cache, prompts, places)]
 
-    def _read(self, token_ids: Any, padding_mask: Any, layers: list[Any]) -> list[Any]:
+    def _read(self, token_ids: Any, mask: Any, past: list[Any]) -> tuple[Any, Any]:
+        """Logits after the last token, and keys and values of the tokens."""
         batch = {
             keys.TOKEN_IDS: ops.convert_to_tensor(token_ids, "int32"),
-            keys.PADDING_MASK: ops.convert_to_tensor(padding_mask, "int32"),
+            keys.PADDING_MASK: mask,
         }
-        hidden, layers = self._network.go_on(batch, layers)
-        return [self._logits(hidden[:, -1]), *(each for layer in layers for each in layer)]
+        hidden, new = self._network.go_on(batch, past)
+        return self._logits(hidden[:, -1]), stacked(new)
 
     def signatures(self) -> dict[str, list[Any]]:
         """TensorFlow's signatures of the three, for all shapes."""
@@ -72,14 +77,12 @@ class Reading:
 
         network = self._network
         heads, width = network.num_heads, network.hidden_dim // network.num_heads
-        kept = [
-            tf.TensorSpec((None, heads, width, None), network.compute_dtype),
-            tf.TensorSpec((None, heads, None, width), network.compute_dtype),
-        ] * network.num_layers
-        ids = tf.TensorSpec((None, None), tf.int32)
-        one, rows = tf.TensorSpec((None, 1), tf.int32), tf.TensorSpec((None,), tf.int32)
+        size = (2 * network.num_layers, None, heads, None, width)
+        cache = tf.TensorSpec(size, network.compute_dtype)
+        some, each = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, None), tf.int32)
+        seen, at = tf.TensorSpec((None, None, None), tf.bool), tf.TensorSpec((), tf.int32)
         return {
-            "start": [ids, ids],
-            "step": [one, ids, *kept],
-            "chosen": [rows, one, ids, *kept],
+            "start": [each, each],
+            "step": [each, seen, at, cache],
+            "moved": [some, each, cache],
         }

@@ -11,6 +11,10 @@ from models.layers.projection import projection
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
+# Keys and values of one layer at S places, (P, H, S, K) each. P divides the rows of a batch: rows
+# that follow one another may share them, as the hypotheses of one text do.
+Past = tuple[Any, Any]
+
 # Far below any score but finite: a fully masked row gets uniform weights instead of NaN.
 NOT_SEEN = -1e9
 
@@ -42,6 +46,25 @@ def causal_bias(length: Any, before: Any = 0) -> Any:
     row = ops.arange(length, dtype="int32") + before
     later = ops.cast(column[None, :] > row[:, None], "float32")
     return (later * NOT_SEEN)[None, None]
+
+
+def shared_product(x: Any, shared: Any) -> Any:
+    """Matrix products of rows with what they share, which is read once and not repeated.
+
+    Args:
+        x: (B, H, T, X).
+        shared: (P, H, X, Y), where P divides B; rows b · B / P up to the next such row share b.
+
+    Returns:
+        (B, H, T, Y).
+    """
+    rows, heads, length, width = ops.shape(x)
+    owners = ops.shape(shared)[0]
+    each = rows // owners
+    x = ops.transpose(ops.reshape(x, (owners, each, heads, length, width)), (0, 2, 1, 3, 4))
+    found = ops.matmul(ops.reshape(x, (owners, heads, each * length, width)), shared)
+    found = ops.reshape(found, (owners, heads, each, length, ops.shape(shared)[3]))
+    return ops.reshape(ops.transpose(found, (0, 2, 1, 3, 4)), (rows, heads, length, -1))
 
 
 class MultiHeadAttention(keras.layers.Layer):
@@ -112,19 +135,43 @@ class MultiHeadAttention(keras.layers.Layer):
         return key, self._by_head(self.value(rows), size)
 
     def attend(
-        self, x: Any, key: Any, value: Any, bias: Any = None, training: bool | None = None
+        self,
+        x: Any,
+        key: Any,
+        value: Any,
+        bias: Any = None,
+        past: Past | None = None,
+        training: bool | None = None,
     ) -> Any:
-        """Attend from `x` to what `keys_and_values` gives, perhaps of several memories joined."""
+        """Attend from `x` to what `keys_and_values` gives.
+
+        Args:
+            x: (B, T, D).
+            key: (B, H, K, S).
+            value: (B, H, S, K).
+            bias: Broadcast to (B, H, T, R + S).
+            past: What is attended to before the rest, at R places; None for nothing.
+            training: Whether there is dropout.
+        """
         size, rows = ops.shape(x)[:2], ops.reshape(x, (-1, self.hidden_dim))
         query = self._by_head(self.query(rows) * self.head_dim**-0.5, size)  # (B, H, T, K)
 
         scores = ops.matmul(query, key)  # (B, H, T, S)
+        if past is not None:
+            before = shared_product(query, ops.transpose(past[0], (0, 1, 3, 2)))
+            scores = ops.concatenate([before, scores], axis=-1)
         scores = ops.cast(scores, "float32")
         if bias is not None:
             scores = scores + bias
         weights = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         weights = self.dropout(weights, training=training)
 
-        mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))  # (B, T, H, K)
+        if past is None:
+            mixed = ops.matmul(weights, value)
+        else:
+            places = ops.shape(past[1])[2]
+            mixed = shared_product(weights[..., :places], past[1])
+            mixed = mixed + ops.matmul(weights[..., places:], value)
+        mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B, T, H, K)
         mixed = self.output_projection(ops.reshape(mixed, (-1, self.hidden_dim)))
         return ops.reshape(mixed, (*size, self.hidden_dim))  # (B, T, D)

@@ -6,15 +6,12 @@ from typing import Any
 
 import keras
 
-from models.layers.attention import MultiHeadAttention
+from models.layers.attention import MultiHeadAttention, Past
 from models.layers.gather import gather_positions
 from models.layers.projection import ActivatedProjection, projection
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
-
-
-Past = tuple[Any, Any]  # keys (B, H, K, S) and values (B, H, S, K) of one layer
 
 
 class TransformerBlock(keras.layers.Layer):
@@ -106,19 +103,16 @@ class TransformerBlock(keras.layers.Layer):
 
         Args:
             x: The new tokens, (B, N, D).
-            past: Keys and values of the S tokens before them; None for none.
+            past: Keys and values at S places before them; None for none.
             bias: Broadcast to (B, H, N, S + N).
 
         Returns:
-            Output at the new tokens, (B, N, D) float32, and keys and values of all S + N.
+            Output at the new tokens, (B, N, D) float32, and their keys and values, (B, H, N, K).
         """
         seen = self.attention_norm(x) if self.norm_first else x
         key, value = self.attention.keys_and_values(seen)
-        if past is not None:
-            key = ops.concatenate([past[0], key], axis=3)
-            value = ops.concatenate([past[1], value], axis=2)
-        attended = self.attention.attend(seen, key, value, bias=bias)
-        return self._after_attention(x, attended), (key, value)
+        attended = self.attention.attend(seen, key, value, bias=bias, past=past)
+        return self._after_attention(x, attended), (ops.transpose(key, (0, 1, 3, 2)), value)
 
     def _after_attention(self, x: Any, attended: Any, training: bool | None = None) -> Any:
         """Residual connections, LayerNorms and the feed-forward network."""
