@@ -48,23 +48,38 @@ def causal_bias(length: Any, before: Any = 0) -> Any:
     return (later * NOT_SEEN)[None, None]
 
 
-def shared_product(x: Any, shared: Any) -> Any:
-    """Matrix products of rows with what they share, which is read once and not repeated.
+def _shared_scores(query: Any, keys: Any) -> Any:
+    """Scores of rows for keys that they share, which are read once and not repeated.
 
     Args:
-        x: (B, H, T, X).
-        shared: (P, H, X, Y), where P divides B; rows b · B / P up to the next such row share b.
+        query: (B, H, T, K).
+        keys: (P, H, S, K), where P divides B.
 
     Returns:
-        (B, H, T, Y).
+        (B, H, T, S).
     """
-    rows, heads, length, width = ops.shape(x)
-    owners = ops.shape(shared)[0]
-    each = rows // owners
-    x = ops.transpose(ops.reshape(x, (owners, each, heads, length, width)), (0, 2, 1, 3, 4))
-    found = ops.matmul(ops.reshape(x, (owners, heads, each * length, width)), shared)
-    found = ops.reshape(found, (owners, heads, each, length, ops.shape(shared)[3]))
-    return ops.reshape(ops.transpose(found, (0, 2, 1, 3, 4)), (rows, heads, length, -1))
+    _, heads, length, width = ops.shape(query)
+    owners, _, places, _ = ops.shape(keys)
+    asked = ops.reshape(query, (owners, -1, heads, length, width))  # (P, B/P, H, T, K)
+    asked = ops.reshape(ops.transpose(asked, (0, 2, 4, 1, 3)), (owners, heads, width, -1))
+    # The keys come first: as they stand they are what is multiplied from the left.
+    found = ops.reshape(ops.matmul(keys, asked), (owners, heads, places, -1, length))
+    return ops.reshape(ops.transpose(found, (0, 3, 1, 4, 2)), (-1, heads, length, places))
+
+
+def _shared_means(weights: Any, values: Any) -> Any:
+    """Values that rows share, weighted by each: (B, H, T, S) and (P, H, S, K) → (B, H, T, K)."""
+    _, heads, length, places = ops.shape(weights)
+    owners, width = ops.shape(values)[0], values.shape[3]
+    each = ops.reshape(weights, (owners, -1, heads, length, places))  # (P, B/P, H, T, S)
+    each = ops.reshape(ops.transpose(each, (0, 2, 1, 3, 4)), (owners, heads, -1, places))
+    mixed = ops.reshape(ops.matmul(each, values), (owners, heads, -1, length, width))
+    return ops.reshape(ops.transpose(mixed, (0, 2, 1, 3, 4)), (-1, heads, length, width))
+
+
+def _size(x: Any) -> tuple[Any, Any]:
+    """(B, T) of a tensor, for a new shape; -1 for B where T is known, which takes no operation."""
+    return ops.shape(x)[:2] if x.shape[1] is None else (-1, x.shape[1])
 
 
 class MultiHeadAttention(keras.layers.Layer):
@@ -130,7 +145,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def keys_and_values(self, memory: Any) -> tuple[Any, Any]:
         """What of a memory (B, S, D) is attended to: (B, H, K, S) and (B, H, S, K)."""
         # Vectors are in rows until they have heads: the fewer shapes, the faster a small network.
-        size, rows = ops.shape(memory)[:2], ops.reshape(memory, (-1, self.hidden_dim))
+        size, rows = _size(memory), ops.reshape(memory, (-1, self.hidden_dim))
         key = self._by_head(self.key(rows), size, (0, 2, 3, 1))
         return key, self._by_head(self.value(rows), size)
 
@@ -153,13 +168,12 @@ class MultiHeadAttention(keras.layers.Layer):
             past: What is attended to before the rest, at R places; None for nothing.
             training: Whether there is dropout.
         """
-        size, rows = ops.shape(x)[:2], ops.reshape(x, (-1, self.hidden_dim))
+        size, rows = _size(x), ops.reshape(x, (-1, self.hidden_dim))
         query = self._by_head(self.query(rows) * self.head_dim**-0.5, size)  # (B, H, T, K)
 
         scores = ops.matmul(query, key)  # (B, H, T, S)
         if past is not None:
-            before = shared_product(query, ops.transpose(past[0], (0, 1, 3, 2)))
-            scores = ops.concatenate([before, scores], axis=-1)
+            scores = ops.concatenate([_shared_scores(query, past[0]), scores], axis=-1)
         scores = ops.cast(scores, "float32")
         if bias is not None:
             scores = scores + bias
@@ -170,7 +184,7 @@ class MultiHeadAttention(keras.layers.Layer):
             mixed = ops.matmul(weights, value)
         else:
             places = ops.shape(past[1])[2]
-            mixed = shared_product(weights[..., :places], past[1])
+            mixed = _shared_means(weights[..., :places], past[1])
             mixed = mixed + ops.matmul(weights[..., places:], value)
         mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B, T, H, K)
         mixed = self.output_projection(ops.reshape(mixed, (-1, self.hidden_dim)))

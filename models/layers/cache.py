@@ -23,7 +23,8 @@ def stacked(layers: Sequence[Past]) -> Any:
 
 def unstacked(cache: Any, layers: int) -> list[Past]:
     """Keys and values by layer; nothing is copied."""
-    return [(cache[2 * number], cache[2 * number + 1]) for number in range(layers)]
+    each = ops.unstack(cache, 2 * layers)
+    return list(zip(each[::2], each[1::2], strict=True))
 
 
 def written(cache: Any, new: Any, at: Any, after: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from models import catalogue
+from models.decoding import cached
 from models.decoding.reader import causal_reader
 from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network
 
@@ -24,6 +25,14 @@ def logits(made, hidden):
 
 def texts(count: int, length: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(5, VOCABULARY_SIZE, (count, length)).astype("int32")
+
+
+def padded(said: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and mask of texts, padded on the left."""
+    width = max(map(len, said))
+    ids = np.array([[0] * (width - len(text)) + text for text in said], "int32")
+    lengths = np.array([[len(text)] for text in said])
+    return ids, (np.arange(width) >= width - lengths).astype("int32")
 
 
 def whole(made, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -57,6 +66,19 @@ def test_texts_may_be_dropped_doubled_and_turned(made):
     found = reader.step(np.array([1]), new[:1])
     turned = np.concatenate([turned[1:2], new[None, :1]], axis=1)
     np.testing.assert_allclose(found, whole(made, turned, np.ones_like(turned)), atol=1e-5)
+
+
+def test_texts_that_part_and_end_equal_one_reading_whatever_room_there_is(made, monkeypatch):
+    monkeypatch.setattr(cached, "ROOM", 2)
+    rng, lengths = np.random.default_rng(3), (5, 2, 4)
+    said = [rng.integers(5, VOCABULARY_SIZE, length).tolist() for length in lengths]
+    ids, mask = padded(said)
+    reader = causal_reader(made, lambda hidden: logits(made, hidden))
+    reader.start(ids, mask)
+    for count in (3, 4, 6, 6, 5, 6, 7, 4, 4, 1, 3, 2, 2):
+        rows, new = rng.integers(0, len(said), count), rng.integers(5, VOCABULARY_SIZE, count)
+        said = [[*said[row], token] for row, token in zip(rows.tolist(), new.tolist(), strict=True)]
+        np.testing.assert_allclose(reader.step(rows, new), whole(made, *padded(said)), atol=1e-5)
 
 
 def test_two_readings_share_nothing(made):
