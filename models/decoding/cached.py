@@ -68,7 +68,8 @@ class CachedReader:
         ids[prompt, text] = token_ids
         self._seen = np.zeros((*size, seen.shape[1]), bool)
         self._seen[prompt, text] = seen
-        logits, *self._kept = self._step(ids, self._seen.copy(), np.int32(self._at), *self._kept)
+        given = self._seen.copy()  # a backend may read it where it is, and later
+        logits, *self._kept = self._step(ids, given, np.int32(self._at), *self._kept)
         self._seen[prompt, text, self._at + text] = True
         self._at += size[1]
         self._rows = prompt * size[1] + text
