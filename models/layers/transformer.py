@@ -129,8 +129,7 @@ class TextTransformer(keras.Model):
             num_tasks=self.num_tasks,
             dropout=config.dropout,
             layer_norm_epsilon=config.layer_norm_epsilon if self.embedding_norm else None,
-            stddev=self.table_stddev,
-            **more,
+            **{"stddev": self.table_stddev, **more},
         )
 
     def make_block(self, kind: type[ResidualBlock], config: Any, number: int) -> Any:
