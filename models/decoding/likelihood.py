@@ -15,6 +15,7 @@ import numpy as np
 from models import features as keys
 from models.decoding.filters import log_softmax
 from models.decoding.reader import Reading
+from models.layers.cache import unstacked
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -45,10 +46,10 @@ class Likelihood:
 
             signatures = reading.signatures()
             ids, mask = signatures["start"]
-            rows, _, _, *kept = signatures["chosen"]
+            rows, _, cache = signatures["moved"]
             for name, signature in (
                 ("_start", [ids, mask]),
-                ("_others", [rows, ids, mask, ids, *kept]),
+                ("_others", [rows, ids, mask, ids, cache]),
             ):
                 traced = tf.function(getattr(self, name), input_signature=signature)
                 setattr(self, name, traced.get_concrete_function())
@@ -68,10 +69,10 @@ class Likelihood:
         found: list[list[np.ndarray]] = [[] for _ in contexts]
         for part in self._parts([len(context) for context in contexts]):
             ids, mask = _padded([contexts[n] for n in part], self._pad_id, left=True)
-            last, *kept = self._start(ids, mask)
+            last, cache = self._start(ids, mask)
             log_p = log_softmax(np.asarray(last)).astype(np.float64)  # (B, V)
             flat = [(row, answer) for row, n in enumerate(part) for answer in answers[n]]
-            others = self._later(flat, mask, kept)
+            others = self._later(flat, mask, cache)
             for (row, answer), rest in zip(flat, others, strict=True):
                 found[part[row]].append(np.concatenate([[log_p[row, answer[0]]], rest]))
         return found
@@ -90,7 +91,7 @@ class Likelihood:
             order = order[size:]
 
     def _later(
-        self, flat: Sequence[tuple[int, Sequence[int]]], mask: np.ndarray, kept: Sequence[Any]
+        self, flat: Sequence[tuple[int, Sequence[int]]], mask: np.ndarray, cache: Any
     ) -> list[np.ndarray]:
         """Log probabilities of all tokens after the first, (tokens - 1,), of each answer."""
         found = [np.zeros(0)] * len(flat)
@@ -110,23 +111,21 @@ class Likelihood:
             read, new = _padded([flat[n][1][:-1] for n in part], self._pad_id, left=False)
             targets, _ = _padded([flat[n][1][1:] for n in part], self._pad_id, left=False)
             whole = np.concatenate([mask[rows], new], axis=1)
-            log_p = np.asarray(self._others(rows, read, whole, targets, *kept), np.float64)
+            log_p = np.asarray(self._others(rows, read, whole, targets, cache), np.float64)
             for n, row in zip(part, log_p, strict=True):
                 found[n] = row[: len(flat[n][1]) - 1]
         return found
 
     def _of_others(
-        self, rows: Any, token_ids: Any, padding_mask: Any, targets: Any, *kept: Any
+        self, rows: Any, token_ids: Any, padding_mask: Any, targets: Any, cache: Any
     ) -> Any:
         """Log probabilities (B', N) of tokens that follow others after the prompts `rows`."""
-        rows = ops.convert_to_tensor(rows)
-        taken = [ops.take(each, rows, axis=0) for each in kept]
-        layers = list(zip(taken[::2], taken[1::2], strict=True))
+        taken = ops.take(cache, ops.convert_to_tensor(rows), axis=1)
         batch = {
             keys.TOKEN_IDS: ops.convert_to_tensor(token_ids),
             keys.PADDING_MASK: ops.convert_to_tensor(padding_mask),
         }
-        hidden, _ = self._network.go_on(batch, layers)
+        hidden, _ = self._network.go_on(batch, unstacked(taken, self._network.num_layers))
         log_p = ops.log_softmax(ops.cast(self._logits(hidden), "float32"), axis=-1)  # (B', N, V)
         targets = ops.convert_to_tensor(targets)[..., None]
         return ops.take_along_axis(log_p, targets, axis=-1)[..., 0]

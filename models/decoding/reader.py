@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 
 from models import features as keys
 from models.decoding.cached import CachedReader
+from models.layers.attention import Past
+from models.layers.cache import moved, stacked, unstacked, written
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -26,7 +28,7 @@ def causal_reader(network: Any, logits: Callable[[Any], Any]) -> CachedReader:
 
 def cached_reader(reading: Reading) -> CachedReader:
     """A reader by the three functions of `reading`, which are compiled once for all shapes."""
-    functions = [reading.start, reading.step, reading.chosen]
+    functions = [reading.start, reading.step, reading.moved]
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
@@ -38,7 +40,9 @@ def cached_reader(reading: Reading) -> CachedReader:
 
 
 class Reading:
-    """What a `CachedReader` of a causal network is made of; keys and values follow layer by layer.
+    """What a `CachedReader` of a causal network is made of.
+
+    Keys and values are one tensor (`models.layers.cache`).
 
     Args:
         network: The network.
@@ -58,55 +62,35 @@ class Reading:
         self.longest: int = network.max_sequence_length - len(self._more)
 
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
-        """Read prompts, (B, T)."""
-        return self._read(token_ids, padding_mask, [])
+        """Read prompts, (P, T)."""
+        ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
+        return [*self._read(ids, mask, [])]
 
-    def step(self, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
-        """Read one more token, (B, 1), of each text."""
-        return self._read(token_ids, padding_mask, _by_layer(kept))
+    def step(self, token_ids: Any, seen: Any, at: Any, cache: Any) -> list[Any]:
+        """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
+        ids, mask = _by_text(token_ids, seen)
+        logits, new = self._read(ids, mask, unstacked(cache, self._network.num_layers))
+        return [logits, written(cache, new, at, after=logits)]
 
-    def chosen(self, rows: Any, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
-        """Read one more token, (B', 1), of the texts `rows`, (B',)."""
-        taken = [ops.take(each, ops.convert_to_tensor(rows), axis=0) for each in kept]
-        return self.step(token_ids, padding_mask, *taken)
+    def moved(self, prompts: Any, places: Any, cache: Any) -> list[Any]:
+        """What is kept for some prompts, (P',), at places (P', C')."""
+        return [moved(cache, prompts, places)]
 
-    def _read(self, token_ids: Any, padding_mask: Any, layers: list[Any]) -> list[Any]:
-        batch = {
-            keys.TOKEN_IDS: ops.convert_to_tensor(token_ids, "int32"),
-            keys.PADDING_MASK: ops.convert_to_tensor(padding_mask, "int32"),
-        }
-        hidden, layers = self._network.go_on(batch, layers, **self._more)
-        return [self._logits(hidden[:, -1]), *_flat(layers)]
-
-    @property
-    def num_kept(self) -> int:
-        """Pairs of keys and values that are kept."""
-        return self._network.num_layers
+    def _read(self, token_ids: Any, mask: Any, past: Sequence[Past]) -> tuple[Any, Any]:
+        """Logits after the last token, and keys and values of the tokens."""
+        batch = {keys.TOKEN_IDS: token_ids, keys.PADDING_MASK: mask}
+        hidden, new = self._network.go_on(batch, past, **self._more)
+        return self._logits(hidden[:, -1]), stacked(new)
 
     def signatures(self) -> dict[str, list[Any]]:
         """TensorFlow's signatures of the three, for all shapes."""
-        import tensorflow as tf
-
-        network = self._network
-        heads, width = network.num_heads, network.key_dim
-        kept = [
-            tf.TensorSpec((None, heads, width, None), network.compute_dtype),
-            tf.TensorSpec((None, heads, None, width), network.compute_dtype),
-        ] * self.num_kept
-        ids = tf.TensorSpec((None, None), tf.int32)
-        one, rows = tf.TensorSpec((None, 1), tf.int32), tf.TensorSpec((None,), tf.int32)
-        return {
-            "start": [ids, ids],
-            "step": [one, ids, *kept],
-            "chosen": [rows, one, ids, *kept],
-        }
+        return _signatures([_cache_spec(self._network, self._network.num_layers)])
 
 
 class ReadingApart(Reading):
     """What a `CachedReader` of an encoder–decoder is made of (`models.layers.encoder_decoder`).
 
-    The mask is the prompt's and does not grow. First the target's keys and values are kept, then
-    the prompt's.
+    Beside the targets' keys and values it keeps those of the prompts, and the prompts' mask.
 
     Args:
         network: The network.
@@ -119,38 +103,85 @@ class ReadingApart(Reading):
         self.begin = begin
 
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
-        """Read prompts, (B, T), and the tokens with which each text begins."""
-        token_ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
-        of_text = self._network.memorised({keys.TOKEN_IDS: token_ids, keys.PADDING_MASK: mask})
-        first = ops.zeros_like(token_ids[:, :1])
+        """Read prompts, (P, T), and the tokens with which each text begins."""
+        ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
+        of_prompt = self._network.memorised({keys.TOKEN_IDS: ids, keys.PADDING_MASK: mask})
+        first = ops.zeros_like(ids[:, :1])
         begun = ops.concatenate([first + each for each in self.begin], axis=1)
-        return self._write(begun, mask, [], of_text)
+        logits, new = self._write(begun, ops.ones_like(begun), [], of_prompt, mask)
+        return [logits, new, stacked(of_prompt), mask]
 
-    def step(self, token_ids: Any, padding_mask: Any, *kept: Any) -> list[Any]:
-        """Read one more token, (B, 1), of each text."""
-        layers = _by_layer(kept)
-        middle = len(layers) // 2
-        return self._write(token_ids, padding_mask, layers[:middle], layers[middle:])
+    def step(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, token_ids: Any, seen: Any, at: Any, cache: Any, of_prompt: Any, prompt_mask: Any
+    ) -> list[Any]:
+        """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
+        ids, mask = _by_text(token_ids, seen)
+        past, memorised = (unstacked(x, self._num_layers) for x in (cache, of_prompt))
+        logits, new = self._write(ids, mask, past, memorised, prompt_mask)
+        return [logits, written(cache, new, at, after=logits), of_prompt, prompt_mask]
+
+    def moved(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, prompts: Any, places: Any, cache: Any, of_prompt: Any, prompt_mask: Any
+    ) -> list[Any]:
+        """What is kept for some prompts, (P',), with their targets' at places (P', C')."""
+        prompts = ops.convert_to_tensor(prompts)
+        of_some = ops.take(of_prompt, prompts, axis=1), ops.take(prompt_mask, prompts, axis=0)
+        return [moved(cache, prompts, places), *of_some]
 
     def _write(
-        self, token_ids: Any, padding_mask: Any, layers: list[Any], of_text: list[Any]
-    ) -> list[Any]:
+        self,
+        target_ids: Any,
+        target_mask: Any,
+        past: Sequence[Past],
+        memorised: Sequence[Past],
+        prompt_mask: Any,
+    ) -> tuple[Any, Any]:
+        """Logits after the last token, and keys and values of the tokens."""
+        prompts, width = ops.shape(prompt_mask)
+        texts = ops.shape(target_ids)[0] // prompts
+        each = ops.broadcast_to(prompt_mask[:, None], (prompts, texts, width))
         batch = {
-            keys.TARGET_IDS: ops.convert_to_tensor(token_ids, "int32"),
-            keys.PADDING_MASK: ops.convert_to_tensor(padding_mask, "int32"),
+            keys.TARGET_IDS: target_ids,
+            keys.TARGET_MASK: target_mask,
+            keys.PADDING_MASK: ops.reshape(each, (-1, width)),
         }
-        hidden, layers = self._network.go_on(batch, layers, of_text)
-        return [self._logits(hidden[:, -1]), *_flat(layers), *_flat(of_text)]
+        hidden, new = self._network.go_on(batch, past, memorised)
+        return self._logits(hidden[:, -1]), stacked(new)
 
     @property
-    def num_kept(self) -> int:
-        """Pairs of keys and values that are kept."""
-        return 2 * self._network.num_decoder_layers
+    def _num_layers(self) -> int:
+        return self._network.num_decoder_layers
+
+    def signatures(self) -> dict[str, list[Any]]:
+        """TensorFlow's signatures of the three, for all shapes."""
+        import tensorflow as tf
+
+        cache = _cache_spec(self._network, self._num_layers)
+        return _signatures([cache, cache, tf.TensorSpec((None, None), tf.int32)])
 
 
-def _by_layer(kept: Any) -> list[Any]:
-    return list(zip(kept[::2], kept[1::2], strict=True))
+def _by_text(token_ids: Any, seen: Any) -> tuple[Any, Any]:
+    """Ids (P · N, 1) of one more token a text, and the mask (P · N, C + 1) of what it sees."""
+    ids = ops.reshape(ops.convert_to_tensor(token_ids, "int32"), (-1, 1))
+    before = ops.reshape(ops.cast(seen, "int32"), (-1, ops.shape(seen)[2]))
+    return ids, ops.concatenate([before, ops.ones_like(ids)], axis=1)
 
 
-def _flat(layers: list[Any]) -> list[Any]:
-    return [each for layer in layers for each in layer]
+def _cache_spec(network: Any, layers: int) -> Any:
+    """What TensorFlow is told of a cache."""
+    import tensorflow as tf
+
+    size = (2 * layers, None, network.num_heads, None, network.key_dim)
+    return tf.TensorSpec(size, network.compute_dtype)
+
+
+def _signatures(kept: list[Any]) -> dict[str, list[Any]]:
+    import tensorflow as tf
+
+    some, each = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, None), tf.int32)
+    seen, at = tf.TensorSpec((None, None, None), tf.bool), tf.TensorSpec((), tf.int32)
+    return {
+        "start": [each, each],
+        "step": [each, seen, at, *kept],
+        "moved": [some, each, *kept],
+    }

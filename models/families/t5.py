@@ -24,7 +24,6 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.attention import causal_bias
 from models.layers.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from models.layers.relative_bias import RelativeBias
 from models.protocols import Capability
@@ -207,10 +206,10 @@ class T5(EncoderDecoder):
         padding = super().attention_bias(features)
         return relative if padding is None else relative + padding
 
-    def target_bias(self, length: Any, before: Any = 0) -> Any:
-        """Relative positions, without what comes later, (1, H, N, S + N)."""
-        relative = self.decoder_relative_bias(length=length, before=before)
-        return relative + causal_bias(length, before)
+    def target_bias(self, length: Any, positions: Any = None) -> Any:
+        """Relative positions, without what comes later, (B or 1, H, N, S + N)."""
+        relative = self.decoder_relative_bias(length=length, positions=positions)
+        return relative + super().target_bias(length, positions)
 
     def encode(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
         """What the decoder attends to, (B, T, D) float32."""

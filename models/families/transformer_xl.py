@@ -21,8 +21,8 @@ import keras
 
 from fourstage.errors import UnknownNameError
 from models import features as keys
-from models.layers.attention import NOT_SEEN, bias_from_padding, causal_bias
-from models.layers.block import Past
+from models.layers.attention import Past, as_past, banded_bias, bias_from_padding, causal_bias
+from models.layers.embedding import positions_of_tokens
 from models.layers.gather import gather_positions
 from models.layers.relative_transformer import RelativeConfig, RelativeTransformer
 from models.layers.summary import LAST
@@ -146,11 +146,23 @@ class TransformerXL(RelativeTransformer):
         return self.relations(own, total, training) | {"bias": bias}
 
     def _before(
-        self, own: Any, total: Any, most: int | None = None, training: bool | None = None
+        self,
+        own: Any,
+        total: Any,
+        most: int | None = None,
+        training: bool | None = None,
+        positions: Any = None,
     ) -> Any:
-        """Hides later tokens, and those more than `most` before, (1, 1, T, S).
+        """Hides later tokens, and those more than `most` before, (B or 1, 1, T, S).
 
         Without a memory they are as many as one would have.
+
+        Args:
+            own: T, the tokens that attend.
+            total: S, of which they are the last.
+            most: Tokens of the memory; None without one.
+            training: Whether it is training.
+            positions: (B, S); None for tokens as they stand.
         """
         bias = causal_bias(own, total - own)
         said, longer = (
@@ -160,17 +172,18 @@ class TransformerXL(RelativeTransformer):
             most = self._arguments["memory_length"]
             most = most if training or longer is None else longer
         if most and (said == "always" or (said == "evaluation" and not training)):
-            column = ops.arange(total, dtype="int32")
-            row = ops.arange(own, dtype="int32") + (total - own)
-            far = ops.cast(row[:, None] - column[None] > most, "float32")
-            bias = ops.minimum(bias, (far * NOT_SEEN)[None, None])
+            if positions is None:
+                positions = ops.arange(total, dtype="int32")[None]
+            asking = positions[:, total - own :]
+            bias = ops.minimum(bias, banded_bias(asking, positions, most + 1))
         return bias
 
     # Reading token by token
 
     def past_of(self, memory: Any) -> list[Past]:
         """Keys and values of a memory (B, L, P, D), as `go_on` takes them."""
-        return [block.seen(memory[:, number])[1:] for number, block in enumerate(self.blocks)]
+        blocks = enumerate(self.blocks)
+        return [as_past(*block.seen(memory[:, number])[1:]) for number, block in blocks]
 
     def go_on(
         self, features: Mapping[str, Any], past: Sequence[Past] = ()
@@ -178,19 +191,22 @@ class TransformerXL(RelativeTransformer):
         """Read tokens that continue a sequence, without reading those before them again.
 
         Args:
-            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) of all tokens,
-                which may have padding on the left.
-            past: Keys and values of the S tokens before them, by layer, of another reading or of
-                `past_of` a memory; empty for none.
+            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) as in
+                `models.layers.causal`; without `past`, padding may be on the left.
+            past: Keys and values at S places, by layer, of other readings or of `past_of` a memory;
+                empty for none.
 
         Returns:
-            sequence_output of the new tokens (B, N, D) float32, and keys and values of all tokens.
+            sequence_output of the new tokens (B, N, D) float32, and their keys and values by layer.
             Both equal those of one reading of all tokens up to rounding.
         """
         mask = features[keys.PADDING_MASK]
         new, total = ops.shape(features[keys.TOKEN_IDS])[1], ops.shape(mask)[1]
-        seen = self.relations(new, total)
-        bias = ops.minimum(self._before(new, total), bias_from_padding(mask))
+        seen, positions = self.relations(new, total), positions_of_tokens(mask)
+        if past:  # else tokens stand one after another, and the shift needs no look-up
+            seen["distances"] = positions[:, total - new :, None] - positions[:, None]
+        bias = self._before(new, total, positions=positions)
+        bias = ops.minimum(bias, bias_from_padding(mask))
         x = self.embed(features)
         kept_by_layer = []
         for number, block in enumerate(self.blocks):

@@ -21,8 +21,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.attention import bias_from_padding, causal_bias
-from models.layers.block import Past
+from models.layers.attention import Past, bias_from_padding, causal_bias
 from models.layers.embedding import positions_of_tokens
 from models.layers.modes import mode_bias, segment_rows
 from models.layers.transformer import TextTransformer, TransformerConfig
@@ -98,13 +97,14 @@ class Unilm(TextTransformer):
         second text in mode sequence-to-sequence. The [MASK] is not remembered.
 
         Args:
-            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) of all tokens.
-            past: Keys and values of the S tokens before them, by layer; empty for none.
+            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) as in
+                `models.layers.causal`.
+            past: Keys and values at S places, by layer; empty for none.
             blank: Id of [MASK].
 
         Returns:
             sequence_output of the new tokens and of the [MASK] (B, N + 1, D) float32, and keys and
-            values of all tokens but the [MASK]. Both equal those of one reading of all tokens up to
+            values of the new tokens by layer. Both equal those of one reading of all tokens up to
             rounding.
         """
         one = ops.ones_like(features[keys.TOKEN_IDS][:, :1])
@@ -126,7 +126,7 @@ class Unilm(TextTransformer):
         kept = []
         for number, block in enumerate(self.blocks):
             x, (key, value) = block.go_on(x, past[number] if past else None, bias=bias)
-            kept.append((key[..., :-1], value[..., :-1, :]))
+            kept.append((key[:, :, :-1], value[:, :, :-1]))
         return x, kept
 
 

@@ -11,6 +11,10 @@ from models.layers.projection import projection
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
+# Keys and values of one layer at S places, (P, H, S, K) each. P divides the rows of a batch: rows
+# that follow one another may share them, as the hypotheses of one text do.
+Past = tuple[Any, Any]
+
 # Far below any score but finite: a fully masked row gets uniform weights instead of NaN.
 NOT_SEEN = -1e9
 
@@ -57,6 +61,45 @@ def banded_bias(asking: Any, seen: Any, width: int) -> Any:
     """
     far = asking[:, :, None] - seen[:, None, :] >= width
     return (ops.cast(far, "float32") * NOT_SEEN)[:, None]
+
+
+def as_past(key: Any, value: Any) -> Past:
+    """Keys and values of an attention, (B, H, K, S) and (B, H, S, K), as they are kept."""
+    return ops.transpose(key, (0, 1, 3, 2)), value
+
+
+def _shared_scores(query: Any, keys: Any) -> Any:
+    """Scores of rows for keys that they share, which are read once and not repeated.
+
+    Args:
+        query: (B, H, T, K).
+        keys: (P, H, S, K), where P divides B.
+
+    Returns:
+        (B, H, T, S).
+    """
+    _, heads, length, width = ops.shape(query)
+    owners, _, places, _ = ops.shape(keys)
+    asked = ops.reshape(query, (owners, -1, heads, length, width))  # (P, B/P, H, T, K)
+    asked = ops.reshape(ops.transpose(asked, (0, 2, 4, 1, 3)), (owners, heads, width, -1))
+    # The keys come first: as they stand they are what is multiplied from the left.
+    found = ops.reshape(ops.matmul(keys, asked), (owners, heads, places, -1, length))
+    return ops.reshape(ops.transpose(found, (0, 3, 1, 4, 2)), (-1, heads, length, places))
+
+
+def _shared_means(weights: Any, values: Any) -> Any:
+    """Values that rows share, weighted by each: (B, H, T, S) and (P, H, S, K) → (B, H, T, K)."""
+    _, heads, length, places = ops.shape(weights)
+    owners, width = ops.shape(values)[0], values.shape[3]
+    each = ops.reshape(weights, (owners, -1, heads, length, places))  # (P, B/P, H, T, S)
+    each = ops.reshape(ops.transpose(each, (0, 2, 1, 3, 4)), (owners, heads, -1, places))
+    mixed = ops.reshape(ops.matmul(each, values), (owners, heads, -1, length, width))
+    return ops.reshape(ops.transpose(mixed, (0, 2, 1, 3, 4)), (-1, heads, length, width))
+
+
+def _size(x: Any) -> tuple[Any, Any]:
+    """(B, T) of a tensor, for a new shape; -1 for B where T is known, which takes no operation."""
+    return ops.shape(x)[:2] if x.shape[1] is None else (-1, x.shape[1])
 
 
 class MultiHeadAttention(keras.layers.Layer):
@@ -136,31 +179,62 @@ class MultiHeadAttention(keras.layers.Layer):
     def keys_and_values(self, memory: Any) -> tuple[Any, Any]:
         """What of a memory (B, S, D) is attended to: (B, H, K, S) and (B, H, S, K)."""
         # Vectors are in rows until they have heads: the fewer shapes, the faster a small network.
-        size, rows = ops.shape(memory)[:2], ops.reshape(memory, (-1, self.hidden_dim))
+        size, rows = _size(memory), ops.reshape(memory, (-1, self.hidden_dim))
         key = self._by_head(self.key(rows), size, (0, 2, 3, 1))
         return key, self._by_head(self.value(rows), size)
 
     def attend(
-        self, x: Any, key: Any, value: Any, bias: Any = None, training: bool | None = None
+        self,
+        x: Any,
+        key: Any = None,
+        value: Any = None,
+        bias: Any = None,
+        past: Past | None = None,
+        training: bool | None = None,
     ) -> Any:
-        """Attend from `x` to what `keys_and_values` gives, perhaps of several memories joined."""
-        size, rows = ops.shape(x)[:2], ops.reshape(x, (-1, self.hidden_dim))
+        """Attend from `x` to what `keys_and_values` gives, and to what was kept before.
+
+        Args:
+            x: (B, T, D).
+            key: (B, H, K, S); None for nothing beside `past`.
+            value: (B, H, S, K), or None as the keys.
+            bias: Broadcast to (B, H, T, R + S).
+            past: What is attended to before the rest, at R places; None for nothing.
+            training: Whether there is dropout.
+        """
+        size, rows = _size(x), ops.reshape(x, (-1, self.hidden_dim))
         query = self.query(rows)
         if self.scaled:
             query = query * self.head_dim**-0.5
-        query = self._by_head(query, size)  # (B, H, T, K)
+        scores = self._scores(self._by_head(query, size), key, past)
+        return self._mix(scores, value, bias, past, training)
 
-        scores = ops.cast(ops.matmul(query, key), "float32")  # (B, H, T, S)
-        return self._mix(scores, value, bias, training)
+    def _scores(self, query: Any, key: Any, past: Past | None) -> Any:
+        """Scores of queries (B, H, T, K) for what was kept and for `key`, (B, H, T, R + S)."""
+        parts = [] if past is None else [_shared_scores(query, past[0])]
+        if key is not None:
+            parts.append(ops.matmul(query, key))
+        scores = parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=-1)
+        return ops.cast(scores, "float32")
 
-    def _mix(self, scores: Any, value: Any, bias: Any, training: bool | None) -> Any:
-        """The values, weighted by the softmax of the scores (B, H, T, S), and projected."""
+    def _mix(
+        self, scores: Any, value: Any, bias: Any, past: Past | None, training: bool | None
+    ) -> Any:
+        """The values, weighted by the softmax of the scores (B, H, T, R + S), and projected."""
         if bias is not None:
             scores = scores + bias
         weights = ops.cast(ops.softmax(scores, axis=-1), self.compute_dtype)
         weights = self.dropout(weights, training=training)
 
-        mixed = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))  # (B, T, H, K)
-        size = ops.shape(mixed)[:2]
+        if past is None:
+            mixed = ops.matmul(weights, value)  # (B, H, T, K)
+        elif value is None:
+            mixed = _shared_means(weights, past[1])
+        else:
+            places = ops.shape(past[1])[2]
+            mixed = _shared_means(weights[..., :places], past[1])
+            mixed = mixed + ops.matmul(weights[..., places:], value)
+        mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B, T, H, K)
+        size = _size(mixed)
         mixed = self.output_projection(ops.reshape(mixed, (-1, self.inner_dim)))
         return ops.reshape(mixed, (*size, self.hidden_dim))  # (B, T, D)

@@ -7,16 +7,13 @@ from typing import Any
 
 import keras
 
-from models.layers.attention import MultiHeadAttention
+from models.layers.attention import MultiHeadAttention, Past, as_past
 from models.layers.gather import gather_positions
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
-
-
-Past = tuple[Any, Any]  # keys (B, H, K, S) and values (B, H, S, K) of one layer
 
 
 class ResidualBlock(keras.layers.Layer):
@@ -161,28 +158,18 @@ class TransformerBlock(ResidualBlock):
 
         Args:
             x: The new tokens, (B, N, D).
-            past: Keys and values of the S tokens before them; None for none.
+            past: Keys and values at S places before them; None for none.
             bias: Broadcast to (B, H, N, S + N).
 
         Returns:
-            Output at the new tokens, (B, N, D) float32, and keys and values of all S + N.
+            Output at the new tokens, (B, N, D) float32, and their keys and values, (B, H, N, K).
         """
         seen = self._before(x, self.attention_norm)
-        kept = joined(past, self.attention.keys_and_values(seen))
-        attended = self.attention.attend(seen, *kept, bias=bias)
-        return self._after_attention(x, attended), kept
+        key, value = self.attention.keys_and_values(seen)
+        attended = self.attention.attend(seen, key, value, bias=bias, past=past)
+        return self._after_attention(x, attended), as_past(key, value)
 
     def _after_attention(self, x: Any, attended: Any, training: bool | None = None) -> Any:
         """The stream after attention and the feed-forward network."""
         x = self._attended(x, attended, self.attention_norm, training)
         return self._feed_forward(x, training)
-
-
-def joined(past: Past | None, new: Past) -> Past:
-    """Keys and values of tokens and of those that follow them."""
-    if past is None:
-        return new
-    return (
-        ops.concatenate([past[0], new[0]], axis=3),
-        ops.concatenate([past[1], new[1]], axis=2),
-    )

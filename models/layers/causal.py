@@ -8,8 +8,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.attention import bias_from_padding, causal_bias
-from models.layers.block import Past
+from models.layers.attention import Past, bias_from_padding, causal_bias
 from models.layers.embedding import positions_of_tokens
 from models.layers.summary import LAST
 from models.layers.transformer import TextTransformer
@@ -42,11 +41,12 @@ class CausalTransformer(TextTransformer):
         """Read tokens that continue a sequence, without reading those before them again.
 
         Args:
-            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) of all tokens.
-            past: Keys and values of the S tokens before them, by layer; empty for none.
+            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N), 1 = a token that
+                the row sees: of the S places before, those of its own text so far, in their order.
+            past: Keys and values at S places, by layer; empty for none.
 
         Returns:
-            sequence_output of the new tokens (B, N, D) float32, and keys and values of all tokens.
+            sequence_output of the new tokens (B, N, D) float32, and their keys and values by layer.
             Both equal those of one reading of all tokens up to rounding.
         """
         mask = features[keys.PADDING_MASK]

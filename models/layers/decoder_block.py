@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from models.layers.block import Past, ResidualBlock, joined
+from models.layers.attention import Past, as_past
+from models.layers.block import ResidualBlock
 
 
 class DecoderBlock(ResidualBlock):
@@ -44,41 +45,38 @@ class DecoderBlock(ResidualBlock):
         training: bool | None = None,
     ) -> Any:
         """Run the block on a whole target."""
-        return self.go_on(x, None, self.memorised(memory), bias, memory_bias, training)[0]
+        seen = self._before(x, self.attention_norm)
+        attended = self.attention(seen, bias=bias, training=training)
+        x = self._attended(x, attended, self.attention_norm, training)
+        asking = self._before(x, self.cross_norm)
+        attended = self.cross_attention(asking, memory, bias=memory_bias, training=training)
+        x = self._attended(x, attended, self.cross_norm, training)
+        return self._feed_forward(x, training)
 
     def memorised(self, memory: Any) -> Past:
-        """Keys and values of a memory (B, T, D); the same for all tokens of a target."""
-        return self.cross_attention.keys_and_values(memory)
+        """Keys and values of a memory (P, T, D); the same for all tokens of a target."""
+        return as_past(*self.cross_attention.keys_and_values(memory))
 
     def go_on(
-        self,
-        x: Any,
-        past: Past | None,
-        memorised: Past,
-        bias: Any = None,
-        memory_bias: Any = None,
-        training: bool | None = None,
+        self, x: Any, past: Past | None, memorised: Past, bias: Any = None, memory_bias: Any = None
     ) -> tuple[Any, Past]:
         """Run the block on tokens that continue a target.
 
         Args:
             x: The new tokens, (B, N, D).
-            past: Keys and values of the S tokens before them; None for none.
-            memorised: What `memorised` gives for the memory.
+            past: Keys and values at S places before them; None for none.
+            memorised: What `memorised` gives for the memory; targets of one text may share it.
             bias: Broadcast to (B, H, N, S + N).
             memory_bias: Broadcast to (B, H, N, T).
-            training: Whether there is dropout.
 
         Returns:
-            Output at the new tokens, (B, N, D) float32, and keys and values of all S + N.
+            Output at the new tokens, (B, N, D) float32, and their keys and values, (B, H, N, K).
         """
         seen = self._before(x, self.attention_norm)
-        kept = joined(past, self.attention.keys_and_values(seen))
-        attended = self.attention.attend(seen, *kept, bias=bias, training=training)
-        x = self._attended(x, attended, self.attention_norm, training)
+        key, value = self.attention.keys_and_values(seen)
+        attended = self.attention.attend(seen, key, value, bias=bias, past=past)
+        x = self._attended(x, attended, self.attention_norm, None)
         asking = self._before(x, self.cross_norm)
-        attended = self.cross_attention.attend(
-            asking, *memorised, bias=memory_bias, training=training
-        )
-        x = self._attended(x, attended, self.cross_norm, training)
-        return self._feed_forward(x, training), kept
+        attended = self.cross_attention.attend(asking, bias=memory_bias, past=memorised)
+        x = self._attended(x, attended, self.cross_norm, None)
+        return self._feed_forward(x, None), as_past(key, value)

@@ -27,8 +27,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.attention import bias_from_padding, causal_bias
-from models.layers.block import Past
+from models.layers.attention import Past, bias_from_padding, causal_bias
 from models.layers.decoder_block import DecoderBlock
 from models.layers.embedding import positions_of_tokens
 from models.layers.summary import LAST
@@ -114,13 +113,18 @@ class EncoderDecoder(TextTransformer):
             return features[keys.TARGET_POSITIONS]
         return positions_of_tokens(mask)
 
-    def target_bias(self, length: Any, before: Any = 0) -> Any:
-        """What is added to the scores of the decoder's self-attention, (1, 1 or H, N, S + N).
+    def target_bias(self, length: Any, positions: Any = None) -> Any:
+        """What is added to the scores of the decoder's self-attention.
 
         Args:
             length: N, the tokens that attend.
-            before: S, the tokens before them.
+            positions: (B, S + N) positions of the places that are attended to, of which the last N
+                attend; None for N tokens as they stand.
+
+        Returns:
+            (B or 1, 1 or H, N, S + N) float32.
         """
+        before = 0 if positions is None else ops.shape(positions)[1] - length
         return causal_bias(length, before)
 
     def memory_bias(self, features: Mapping[str, Any]) -> Any:
@@ -183,24 +187,25 @@ class EncoderDecoder(TextTransformer):
         """Read tokens that continue targets, without reading those before them again.
 
         Args:
-            features: target_ids (B, N) of the new tokens; padding_mask (B, T) of the text.
-            past: Keys and values of the S tokens before them, by block; empty for none. No row is
-                padded.
-            memorised: What `memorised` gives for the text.
+            features: target_ids (B, N) of the new tokens; target_mask (B, S + N) as padding_mask in
+                `models.layers.causal`; padding_mask (B, T) of the text.
+            past: Keys and values at S places, by block; empty for none.
+            memorised: What `memorised` gives for the text; targets of one text may share it.
 
         Returns:
-            sequence_output of the new tokens (B, N, D) float32, and keys and values of all tokens.
+            sequence_output of the new tokens (B, N, D) float32, and their keys and values by block.
             Both equal those of one reading of all tokens up to rounding.
         """
-        ids = features[keys.TARGET_IDS]
-        new, before = ops.shape(ids)[1], ops.shape(past[0][0])[3] if past else 0
-        positions = ops.arange(new, dtype="int32")[None] + before
-        x = self.decoder_embeddings(ids, position_ids=positions)
-        bias, memory_bias = self.target_bias(new, before), self.memory_bias(features)
+        ids, mask = features[keys.TARGET_IDS], features[keys.TARGET_MASK]
+        new, positions = ops.shape(ids)[1], positions_of_tokens(mask)
+        own = positions[:, ops.shape(mask)[1] - new :]
+        x = self.decoder_embeddings(ids, position_ids=own)
+        bias = self.target_bias(new, positions) + bias_from_padding(mask)
+        memory_bias = self.memory_bias(features)
         seen: list[Past] = []
         for number, block in enumerate(self.decoder_blocks):
-            own = past[number] if past else None
-            x, kept = block.go_on(x, own, memorised[number], bias, memory_bias)
+            before = past[number] if past else None
+            x, kept = block.go_on(x, before, memorised[number], bias, memory_bias)
             seen.append(kept)
         return (x if self.decoder_norm is None else self.decoder_norm(x)), seen
 

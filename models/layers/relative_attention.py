@@ -16,7 +16,7 @@ from typing import Any
 
 import keras
 
-from models.layers.attention import NOT_SEEN, MultiHeadAttention
+from models.layers.attention import NOT_SEEN, MultiHeadAttention, Past
 from models.layers.projection import projection
 
 # Keras annotates its operations as if each could return None.
@@ -87,6 +87,23 @@ def shifted_at(scores: Any, positions: Any, queries: Any, keys: Any) -> Any:
     """
     columns = ops.arange(keys, dtype="int32") + queries - positions[:, :, None]  # (B, R, S)
     columns = ops.broadcast_to(columns[:, None], (*ops.shape(scores)[:3], keys))
+    return ops.take_along_axis(scores, columns, axis=-1)
+
+
+def found_at(scores: Any, distances: Any) -> Any:
+    """As `relative_shift`, for keys that stand anywhere.
+
+    Args:
+        scores: (B, H, T, S + 1), of distance S - c in column c.
+        distances: (B, T, S) int32, from a query back to each key; what is out of range is that of
+            keys that are hidden, and means nothing.
+
+    Returns:
+        (B, H, T, S).
+    """
+    most = ops.shape(scores)[3] - 1
+    columns = ops.clip(most - distances, 0, most)[:, None]
+    columns = ops.broadcast_to(columns, (*ops.shape(scores)[:3], ops.shape(distances)[2]))
     return ops.take_along_axis(scores, columns, axis=-1)
 
 
@@ -165,29 +182,34 @@ class RelativeAttention(MultiHeadAttention):
     def attend(
         self,
         x: Any,
-        key: Any,
-        value: Any,
+        key: Any = None,
+        value: Any = None,
         bias: Any = None,
+        past: Past | None = None,
         training: bool | None = None,
         *,
         table: Any = None,
         biases: tuple[Any, Any] | None = None,
         differ: Any = None,
+        distances: Any = None,
         at: Any = None,
         queries: Any = None,
     ) -> Any:
-        """Attend from `x` to what `keys_and_values` gives.
+        """Attend from `x` to what `keys_and_values` gives, and to what was kept before.
 
         Args:
             x: The queries, (B, T, D): the last T of S positions.
-            key: (B, H, K, S).
-            value: (B, H, S, K).
+            key: (B, H, K, S), without those of `past`.
+            value: (B, H, S, K), without those of `past`.
             bias: Added to the scores; broadcast to (B, H, T, S).
+            past: What was kept of the first of the S positions; None for nothing.
             training: Whether there is dropout.
             table: (N, D) float32, of `distance_table` from distance S on.
             biases: u and v, (H, K) each; None for its own.
             differ: (B, T, S) float32, 1 where a key is of another segment than the query; None
                 where all are of one.
+            distances: (B, T, S) int32, from each query back to the keys; None for keys that stand
+                one after another.
             at: (B, R) int32 positions of the queries in [0, T), where `x` (B, R, D) are some of
                 them; None for all. Of these, a query that sees nothing gets zeros.
             queries: T, with `at`.
@@ -198,19 +220,23 @@ class RelativeAttention(MultiHeadAttention):
         assert own is not None, "biases are given, or the layer's own"
         content, position = own
 
-        scores = ops.cast(ops.matmul(self._with(query, content), key), "float32")  # (B, H, T, S)
-        count = ops.shape(key)[3]
+        scores = self._scores(self._with(query, content), key, past)  # (B, H, T, S)
+        count = ops.shape(scores)[3]
         near = self._by_distance(self._with(query, position), table)  # (B, H, T, N)
-        scores = scores + (
-            relative_shift(near, count) if at is None else shifted_at(near, at, queries, count)
-        )
+        if distances is not None:
+            near = found_at(near, distances)
+        elif at is not None:
+            near = shifted_at(near, at, queries, count)
+        else:
+            near = relative_shift(near, count)
+        scores = scores + near
         if differ is not None:
             vectors = ops.transpose(self._cast(self.segment_vectors), (1, 2, 0))  # (H, K, 2)
             # (B, H, T, 2): the same segment, another one
             kinds = _by_head(self._with(query, self.segment_bias), vectors)
             step = (kinds[..., 1] - kinds[..., 0])[..., None]
             scores = scores + kinds[..., :1] + step * differ[:, None]
-        mixed = self._mix(scores, value, bias, training)
+        mixed = self._mix(scores, value, bias, past, training)
         if at is None or bias is None:
             return mixed
         # The first token of an order may see nothing. Softmax would then give all keys, which it

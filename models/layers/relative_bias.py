@@ -50,7 +50,8 @@ class RelativeBias(keras.layers.Layer):
         name: Name of the layer.
 
     Shape:
-        numbers of tokens N and, before them, S → (1, H, N, S + N).
+        number of tokens N, positions (B, S + N) of which theirs are the last, or None for 0, 1, 2…
+        → (B or 1, H, N, S + N).
 
     Reference:
         Raffel et al. 2020, arXiv 1910.10683, 2.1; ``transformer_layers.py`` of
@@ -86,11 +87,13 @@ class RelativeBias(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, *, length: Any, before: Any = 0) -> Any:
-        """The bias of `length` tokens that follow `before` others."""
-        column = ops.arange(before + length, dtype="int32")
-        row = ops.arange(length, dtype="int32") + before
-        distance = ops.clip(column[None] - row[:, None], -self.max_distance, self.max_distance)
+    def call(self, *, length: Any, positions: Any = None) -> Any:
+        """The bias of `length` tokens, perhaps behind others."""
+        if positions is None:
+            positions = ops.arange(length, dtype="int32")[None]
+        own = positions[:, ops.shape(positions)[1] - length :]
+        distance = positions[:, None] - own[:, :, None]  # (B, N, S + N)
+        distance = ops.clip(distance, -self.max_distance, self.max_distance)
         bucket = ops.take(ops.convert_to_tensor(self._buckets), distance + self.max_distance)
-        bias = ops.take(ops.convert_to_tensor(self.table), bucket, axis=0)  # (N, S + N, H)
-        return ops.transpose(bias, (2, 0, 1))[None]
+        bias = ops.take(ops.convert_to_tensor(self.table), bucket, axis=0)
+        return ops.transpose(bias, (0, 3, 1, 2))  # from (B, N, S + N, H)

@@ -6,7 +6,8 @@ from typing import Any
 
 import keras
 
-from models.layers.block import Past, TransformerBlock, joined
+from models.layers.attention import Past, as_past
+from models.layers.block import TransformerBlock
 from models.layers.relative_attention import RelativeAttention
 
 # Keras annotates its operations as if each could return None.
@@ -108,6 +109,5 @@ class RelativeBlock(TransformerBlock):
     ) -> tuple[Any, Past]:
         """As `TransformerBlock.go_on`; `relations` as for `call`."""
         asking, key, value = self.seen(x)
-        kept = joined(past, (key, value))
-        attended = self.attention.attend(asking, *kept, bias=bias, **relations)
-        return self._after_attention(x, attended), kept
+        attended = self.attention.attend(asking, key, value, bias=bias, past=past, **relations)
+        return self._after_attention(x, attended), as_past(key, value)

@@ -122,6 +122,11 @@ class RelativeTransformer(keras.Model):
         self.built = True
 
     @property
+    def key_dim(self) -> int:
+        """K, width per head."""
+        return self._arguments["hidden_dim"] // self._arguments["num_heads"]
+
+    @property
     def token_embedding(self) -> keras.layers.Embedding:
         """The token table; heads that tie weights use its very variable."""
         return self.embeddings.token

@@ -25,7 +25,7 @@ def predict_texts(
     Args:
         columns: One list of texts, or two for pairs.
         loaded: The loaded graph, with ``frame``, from texts to token ids and mask (B, T), and
-            ``start``, ``step`` and ``chosen`` of a `CachedReader`.
+            ``start``, ``step`` and ``moved`` of a `CachedReader`.
         head: ``longest``, ``generation``, the ids ``begin`` and ``stop``,
             ``never`` and ``pad``, and the ``pieces`` of all ids, which are ``bytes`` or words.
 
@@ -34,7 +34,7 @@ def predict_texts(
     """
     settings = Generation(**head["generation"])
     # A reader of its own for each call: calls may come at the same time.
-    reader = CachedReader(head["longest"], loaded.start, loaded.step, loaded.chosen, head["begin"])
+    reader = CachedReader(head["longest"], loaded.start, loaded.step, loaded.moved, head["begin"])
     answers = []
     for first in range(0, len(columns[0]), AT_ONCE):
         texts = (np.array(column[first : first + AT_ONCE], object) for column in columns)

@@ -19,6 +19,7 @@ from fourstage.errors import RecipeError
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.layers.target_scorer import TargetScorer
 from tests.models.memory_corpus import PlainTokenizer
+from tests.past import longer
 
 ops: Any = keras.ops
 GOLDEN = Path(__file__).with_name("encoder_decoders")
@@ -86,8 +87,13 @@ def test_the_target_read_token_by_token_gives_the_same_logits(case):
     table = ops.transpose(made.token_embedding.embeddings)
     memorised, past, found = made.memorised(batch), [], []
     for place in range(batch["target_ids"].shape[1]):
-        new = {**batch, "target_ids": batch["target_ids"][:, place : place + 1]}
-        hidden, past = made.go_on(new, past, memorised)
+        given = {
+            **batch,
+            "target_ids": batch["target_ids"][:, place : place + 1],
+            "target_mask": batch["target_mask"][:, : place + 1],
+        }
+        hidden, new = made.go_on(given, past, memorised)
+        past = longer(past, new)
         found.append(ops.convert_to_numpy(ops.matmul(hidden, table))[:, 0])
     theirs = golden[f"{LENGTHS[1]}/their/token_logits"]
     error = np.abs(np.stack(found, axis=1) - theirs)[batch["target_mask"] > 0].max()

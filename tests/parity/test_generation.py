@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.decoding.generate import generate
-from models.decoding.reader import reader_of
+from models.decoding.reader import Reading, ReadingApart, cached_reader
 from models.decoding.settings import Generation
 from models.interchange.huggingface import read_checkpoint
 from models.layers.token_prediction import token_logits
@@ -31,9 +31,12 @@ def of(request):
     folder = GENERATION / request.param
     network = read_checkpoint(folder).build()
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    begin = (config["decoder_start_token_id"],) if config.get("is_encoder_decoder") else ()
+    reading = Reading(network, token_logits(network))
+    if config.get("is_encoder_decoder"):
+        begin = (config["decoder_start_token_id"],)
+        reading = ReadingApart(network, token_logits(network), begin)
     with np.load(folder / "generated.npz") as numbers:
-        return reader_of(network, token_logits(network), begin), dict(numbers)
+        return cached_reader(reading), dict(numbers)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 
+from models.decoding import cached
 from models.decoding.generate import generate
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.settings import Generation
@@ -27,6 +28,7 @@ class Anew:
     """Reads [CLS] text [SEP] and what is written, each text alone, with a [MASK] at its end."""
 
     longest = 47
+    begin = ()
 
     def __init__(self, made: Any):
         import tensorflow as tf
@@ -93,13 +95,14 @@ def prompts() -> list[list[int]]:
     return [[2, *rng.integers(5, VOCABULARY_SIZE, n).tolist(), 3] for n in (1, 6, 3, 11, 6)]
 
 
-def test_step_by_step_with_padding_on_the_left_and_texts_that_fork(reader, anew):
+def test_step_by_step_with_padding_on_the_left_and_texts_that_fork(reader, anew, monkeypatch):
+    monkeypatch.setattr(cached, "ROOM", 2)
     rng = np.random.default_rng(2)
     ids, mask = np.zeros((5, 13), np.int32), np.zeros((5, 13), np.int32)
     for row, prompt in enumerate(prompts()):
         ids[row, 13 - len(prompt) :], mask[row, 13 - len(prompt) :] = prompt, 1
     np.testing.assert_allclose(reader.start(ids, mask), anew.start(ids, mask), atol=1e-5)
-    for rows in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [4, 1, 1, 0], [3, 2, 1], [0, 1, 2]):
+    for rows in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [4, 1, 1, 0], [3, 2, 1], [0, 1, 2, 2]):
         new = rng.integers(5, VOCABULARY_SIZE, len(rows)).astype(np.int32)
         one, other = (each.step(np.array(rows), new) for each in (reader, anew))
         np.testing.assert_allclose(one, other, atol=1e-5)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from models import catalogue
+from models.decoding import cached
 from models.decoding.generate import generate
 from models.decoding.reader import ReadingApart, cached_reader, causal_reader
 from models.decoding.settings import Generation
@@ -78,6 +79,21 @@ def test_texts_may_be_dropped_doubled_and_turned(made):
     np.testing.assert_allclose(found, whole(made, ids[row], mask[row], new), atol=1e-5)
 
 
+def test_texts_that_part_and_end_equal_one_reading_whatever_room_there_is(made, monkeypatch):
+    monkeypatch.setattr(cached, "ROOM", 2)
+    rng, lengths = np.random.default_rng(3), np.array([[5], [2], [4]])
+    mask = (np.arange(5) >= 5 - lengths).astype("int32")
+    ids, new = texts(3, 5) * mask, NOTHING
+    read = reader(made)
+    read.start(ids, mask)
+    for step, count in enumerate((3, 4, 6, 6, 5, 6, 7, 4, 4, 1, 3, 2, 2)):
+        rows = rng.integers(0, len(ids), count)
+        new = np.concatenate([new[rows], texts(count, 1, seed=step)], axis=1)
+        ids, mask = ids[rows], mask[rows]
+        found = read.step(rows, new[:, -1])
+        np.testing.assert_allclose(found, whole(made, ids, mask, new), atol=1e-5)
+
+
 def test_two_readings_share_nothing(made):
     read = reader(made)
     one, other = texts(2, 5, seed=1), texts(4, 9, seed=2)
@@ -109,7 +125,7 @@ def test_a_text_does_not_depend_on_those_that_are_written_beside_it(made, settin
 @pytest.mark.parametrize("family", APART)
 def test_prompt_and_text_of_an_encoder_decoder_have_room_of_their_own(family):
     made = network(family, max_sequence_length=6)
-    read, most = reader(made), 7 - len(made.target_begin)
+    read, most = reader(made), 7 - len(BEGIN)
     (found,) = generate(read, [[5] * 6], Generation(max_new_tokens=most), stops=(), pad_id=0)
     assert len(found.tokens) == most
     with pytest.raises(ValueError, match=rf"max_new_tokens: expected at most {most}, .* got 7"):

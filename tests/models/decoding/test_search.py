@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from models.decoding.filters import NEVER, drawn_from, log_softmax, repeats
+from models.decoding.filters import NEVER, drawn_from, likeliest, log_softmax, repeats
 from models.decoding.generate import generate
 from models.decoding.settings import Generation
 
@@ -130,6 +130,16 @@ def test_filters_by_hand():
     cold = np.array([0.5, 0.3, 0.15, 0.05]) ** 2
     assert keep(temperature=0.5) == (cold / cold.sum()).round(6).tolist()
     assert drawn_from(np.where([1, 0, 1, 0], p, NEVER), Generation(sample=True))[1] == 0.0
+
+
+@pytest.mark.parametrize("size", [1, 5, 31, 64, 1000, 4099])
+def test_the_likeliest_are_those_that_come_first_when_all_are_sorted(size):
+    rng = np.random.default_rng(size)
+    for values in (rng.normal(size=size), rng.integers(0, 4, size) * 1.0, np.full(size, NEVER)):
+        values = np.where(rng.random(size) < 0.2, NEVER, values)
+        for count in {1, 2, 8, size // 40, size // 2, size} - {0}:
+            expected = np.argsort(-values, kind="stable")[:count]
+            np.testing.assert_array_equal(likeliest(values, count), expected)
 
 
 def test_no_ngram_comes_twice():

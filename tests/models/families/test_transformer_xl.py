@@ -14,6 +14,7 @@ from models.families.transformer_xl import SIZES, TransformerXL
 from models.training.stage_model import StageModel
 from models.weights import load_weights, named_weights
 from tests.models.weightless import weightless
+from tests.past import longer
 
 ops: Any = keras.ops
 SIZE = {"num_layers": 2, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 12, "dropout": 0.0}
@@ -232,7 +233,8 @@ def test_reading_on_after_a_memory_equals_reading_the_row_with_it(same_length):
     for at in range(4):
         mask = np.concatenate([mask, np.ones((2, 1), np.int32)], axis=1)
         features = {"token_ids": second[:, at : at + 1], "padding_mask": mask}
-        hidden, past = network.go_on(features, past)
+        hidden, new = network.go_on(features, past)
+        past = longer(past, new)
         np.testing.assert_allclose(hidden[:, 0], whole[:, at], atol=1e-5)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from models.layers.relative_attention import (
     distance_table,
+    found_at,
     relative_shift,
     shifted_at,
     sinusoids,
@@ -51,3 +52,15 @@ def test_the_shift_finds_the_score_of_each_pairs_distance(queries, keys):
     some = np.take_along_axis(scores, at[:, None, :, None], axis=2)
     found = shifted_at(some, at, queries, keys)
     np.testing.assert_array_equal(found, np.take_along_axis(expected, at[:, None, :, None], 2))
+
+
+def test_keys_that_stand_anywhere_get_the_score_of_their_distance():
+    scores = np.random.default_rng(0).normal(size=(2, 3, 2, 6))  # of distances 5, 4, …, 0
+    places = np.array([[3, 1, 0, 2, 4], [2, 0, 1, 4, 3]], np.int32)  # of five keys
+    distances = np.array([[3], [4]], np.int32) - places[:, None]  # of queries in places 3 and 4
+    found = ops.convert_to_numpy(found_at(scores, distances))
+    in_order = ops.convert_to_numpy(relative_shift(scores, 5))
+    for row, query in np.ndindex(2, 2):
+        seen = distances[row, query] >= 0
+        expected = in_order[row, :, query, places[row][seen]]
+        np.testing.assert_array_equal(found[row, :, query, seen], expected)

@@ -43,8 +43,10 @@ def test_a_score_gets_the_number_of_its_distance(both_directions):
         assert buckets.tolist() == [[0, 5, 6, 6], [1, 0, 5, 6], [2, 1, 0, 5], [2, 2, 1, 0]]
     else:  # what comes later is as what stands here; it is hidden anyway
         assert buckets.tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0], [3, 2, 1, 0]]
-    rest = np.asarray(layer(length=1, before=3))
-    np.testing.assert_array_equal(rest, np.asarray(layer(length=4))[:, :, 3:])
+    rest = np.asarray(layer(length=1, positions=np.arange(4)[None]))
+    np.testing.assert_array_equal(rest, found[:, :, 3:])
+    turned = np.asarray(layer(length=1, positions=np.array([[2, 0, 1, 3]])))
+    np.testing.assert_array_equal(turned, found[:, :, 3:, [2, 0, 1, 3]])
 
 
 def test_t5_has_one_table_a_side_and_none_between_them():
