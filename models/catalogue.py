@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import re
 import sys
+import time
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -32,6 +33,7 @@ KINDS = {
 # Setting that names an objective's teacher: the folder of a trained stage or, in a recipe, the name
 # of an earlier stage. The literal `TEACHER_HEADS` lists the heads that the teacher must have.
 TEACHER = "teacher"
+_SETTLED_NS = 2_000_000_000
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 
 
@@ -83,8 +85,13 @@ def literals(kind: str, name: str, folders: Sequence[Path] = (), where: str = ""
         UnknownNameError: There is no such file.
         RecipeError: The file is not valid Python.
     """
+    return dict(_literals(*_state(file_of(kind, name, folders, where))))
+
+
+@lru_cache(maxsize=256)
+def _literals(path: Path, mtime_ns: int, size: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for node in _parse(file_of(kind, name, folders, where)).body:
+    for node in _parsed(path, mtime_ns, size).body:
         if isinstance(node, ast.Assign):
             targets, value = node.targets, node.value
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -278,8 +285,14 @@ def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tu
         check_compatible(family, (objective,), folders=folders)
         return (objective,)
     except RecipeError as reason:
-        others = (name for name in names("objectives", folders) if name != objective)
-        for other in sorted(others, key=lambda name: name != "masked_lm"):
+        needs = set(literals("objectives", objective, folders).get("NEEDS", ()))
+        helpful = [
+            name
+            for name in names("objectives", folders)
+            if name != objective
+            and needs & set(literals("objectives", name, folders).get("PROVIDES", ()))
+        ]
+        for other in sorted(helpful, key=lambda name: name != "masked_lm"):
             try:
                 check_compatible(family, (other, objective), folders=folders)
             except RecipeError:
@@ -316,12 +329,21 @@ def _files(kind: str, folders: Sequence[Path]) -> dict[str, Path]:
     # The project folder with the highest precedence is last, so that it wins.
     for folder in (_built_in(kind), *(Path(project) / kind for project in reversed(folders))):
         if folder.is_dir():
-            found |= {
-                path.stem: path.resolve()
-                for path in sorted(folder.glob("*.py"))
-                if NAME.match(path.stem) and path.is_file()
-            }
+            changed = folder.stat().st_mtime_ns
+            # Two changes in quick succession may carry the same modification time.
+            settled = time.time_ns() - changed > _SETTLED_NS
+            found |= (_listing if settled else _listing.__wrapped__)(folder, changed)
     return found
+
+
+@lru_cache(maxsize=64)
+def _listing(folder: Path, mtime_ns: int) -> dict[str, Path]:
+    """{name: file} of one folder; its modification time invalidates the cache."""
+    return {
+        path.stem: path.resolve()
+        for path in sorted(folder.glob("*.py"))
+        if NAME.match(path.stem) and path.is_file()
+    }
 
 
 def file_of(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> Path:
@@ -349,17 +371,17 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> ast.Module:
         raise RecipeError(f"{place}: not a Python file that can be read: {error}") from error
 
 
-def _parse(path: Path) -> ast.Module:
-    """The file's syntax tree, parsed again only when the file changes."""
+def _state(path: Path) -> tuple[Path, int, int]:
+    """A file, with the modification time and size by which a change is noticed."""
     state = path.stat()
-    return _parsed(path, state.st_mtime_ns, state.st_size)
+    return path, state.st_mtime_ns, state.st_size
 
 
 def _public_class(path: Path) -> str:
     """Name of the only public class of a file."""
     public = [
         node.name
-        for node in _parse(path).body
+        for node in _parsed(*_state(path)).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
     if len(public) != 1:

@@ -34,6 +34,8 @@ def handle(options: Namespace) -> int:
     if not rows:
         print_line(f"no {options.kind}")
         return 0
+    if options.kind == "objectives":
+        rows = [_with_families_grouped(row) for row in rows]
     head = [key for key in rows[0] if key != "path"]
     print_table(head, [[_cell(row[key]) for key in head] for row in rows])
     return 0
@@ -76,6 +78,21 @@ def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
             missing = [need for need in needs if need not in {*there, *given}]
             found[family] = f"no {', '.join(missing)}" if missing else "no"
     return found
+
+
+def _with_families_grouped(row: dict[str, Any]) -> dict[str, Any]:
+    """An objective's row with one cell for all families that can train it."""
+    row = dict(row)
+    shown = {key: row.pop(key) for key in ("name", "needs", "provides")}
+    groups: dict[str, list[str]] = {}
+    for family, said in row.items():
+        if family != "path" and not said.startswith("no"):
+            groups.setdefault(said, []).append(family)
+    cells = [
+        ("" if said == "yes" else f"{said}: ") + ", ".join(families)
+        for said, families in sorted(groups.items(), key=lambda group: group[0] != "yes")
+    ]
+    return {**shown, "families": "; ".join(cells)}
 
 
 def recipes(folders: list[Path]) -> list[dict[str, Any]]:
