@@ -15,7 +15,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 
 # Each is a file in `verbs/`; they are listed in this order.
 VERBS = (
-    "run plan show explain compare list new fetch convert report"
+    "run plan show explain compare choose list new fetch convert report"
     " trace impact diff generate predict nearest evaluate promote rollback up doctor gc"
 ).split()
 EPILOG = """\

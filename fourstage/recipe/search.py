@@ -58,7 +58,7 @@ def overrides_of(point: Mapping[str, Any], stage: str) -> tuple[str, ...]:
         point: Values by place in the stage.
         stage: Name of the finetune stage.
     """
-    return (*(f"stages.{stage}.{place}={_as_yaml(v)}" for place, v in point.items()), "search=")
+    return (*(f"stages.{stage}.{place}={in_yaml(v)}" for place, v in point.items()), "search=")
 
 
 def told(point: Mapping[str, Any]) -> str:
@@ -67,8 +67,8 @@ def told(point: Mapping[str, Any]) -> str:
     return ", ".join(shown) or "as written"
 
 
-def _as_yaml(value: Any) -> str:
-    """A value as YAML reads it; JSON's 2e-05 would be text there."""
+def in_yaml(value: Any) -> str:
+    """A value as ``--set`` reads it, which is YAML; JSON's 2e-05 would be text there."""
     return yaml.safe_dump([value], default_flow_style=True, width=math.inf).strip()[1:-1]
 
 

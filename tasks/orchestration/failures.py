@@ -31,6 +31,9 @@ OPTIONS = {  # command-line option by flow parameter
     "equal": "--equal",
     "contrasts": "--contrast",
     "variants": "--variant",
+    "minutes": "--minutes",
+    "candidates": "--candidate",
+    "without": "--without",
 }
 
 P = ParamSpec("P")

@@ -69,11 +69,22 @@ def stage_costs(
         previous: Earlier stages and tokens.
     """
     reused = {prospect.step.name for prospect in prospects if prospect.reused}
+    return [
+        cost
+        for cost in costs_from_scratch(recipe, prospects, previous)
+        if stage_step(cost.stage) not in reused
+    ]
+
+
+def costs_from_scratch(
+    recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
+) -> list[Cost]:
+    """Estimate the cost of each stage as if none were in the store: `stage_costs`."""
     sizes = _source_tokens(prospects, previous)
     stages = previous.of_kind("stage")
     found = []
     for stage in recipe.stages:
-        if stage_step(stage.name) in reused or stage.init is not None:
+        if stage.init is not None:
             continue
         read = stage.corpora or ({stage.dataset: 1.0} if stage.dataset else {})
         known = {name: sizes[name] for name in read if name in sizes}

@@ -1,0 +1,61 @@
+"""Finds the recipe that is best for your rows in the minutes you have, and registers its model."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from flows.lifecycle import lifecycle
+from tasks.comparison.budgets import run_entry
+from tasks.comparison.choice import (
+    close_round,
+    next_round,
+    open_choice,
+    prepare,
+    survivors,
+    try_candidate,
+)
+from tasks.comparison.choice_report import show_choice
+from tasks.comparison.compare import compare_runs
+from tasks.comparison.entries import contrasts_of
+from tasks.orchestration.failures import says_what_next
+from tasks.orchestration.naming import named
+
+
+@flow(name="choose", flow_run_name=named("choose", "recipe"))
+@says_what_next("choose")
+def choose(
+    recipe: str,
+    overrides: list[str] | None = None,
+    smoke: bool = False,
+    minutes: float = 60.0,
+    candidates: list[str] | None = None,
+    without: list[str] | None = None,
+) -> dict:
+    """Try candidates in rounds on the dev rows, judge the last two on the test rows, register one.
+
+    A stopped choice goes on where it was: its rounds are kept, and its stages are in the store.
+
+    Args:
+        recipe: Name or path of a recipe with labels.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to run it as a quick trial, at size tiny, on embedded data.
+        minutes: How long the rounds may take, about, with what follows them.
+        candidates: Further candidates, as ``NAME:a.b=c``; a name that comes again adds a setting.
+        without: Names of candidates to leave out.
+
+    Returns:
+        ``choice`` with all rounds, ``comparison`` of the last two on the test rows, and the
+        ``summary`` of the chosen recipe's run with gate and model.
+    """
+    choice = open_choice(recipe, overrides or [], smoke, minutes, candidates or [], without or [])
+    prepare(choice)
+    while turn := next_round(choice):
+        for name in turn["factors"]:
+            try_candidate(choice, turn, name)
+        close_round(choice)
+    entries = survivors(choice)
+    runs = {entry.name: [run_entry(entry, seed) for seed in entry.seeds] for entry in entries}
+    comparison = compare_runs(entries, runs, None, contrasts_of(entries))
+    summary = lifecycle(recipe, list(entries[0].overrides), smoke, return_state=True).result()
+    assert isinstance(summary, dict)
+    return show_choice(choice, comparison, summary)

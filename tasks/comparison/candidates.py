@@ -1,0 +1,111 @@
+"""Candidates of a choice: a recipe, and what one would try beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fourstage.errors import RecipeError, UnknownNameError
+from fourstage.recipe.search import in_yaml
+from tasks.comparison.participants import pretraining_stages
+from tasks.comparison.variants import parse_variants, variant_overrides
+from tasks.planning.plan import plan_recipe
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
+
+AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
+SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to answer the rows.
+
+    Attributes:
+        name: Its name on the page.
+        about: What it is, in a sentence without its full stop.
+        overrides: ``a.b=c`` settings of the recipe that make it.
+    """
+
+    name: str
+    about: str
+    overrides: tuple[str, ...]
+
+
+def candidates_of(
+    recipe: str,
+    overrides: Sequence[str] = (),
+    smoke: bool = False,
+    more: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> list[Candidate]:
+    """The recipe as written, its labels alone, each stage left out, a larger network, and yours.
+
+    Args:
+        recipe: Name or path of a recipe with labels.
+        overrides: ``a.b=c`` settings that override the recipe's.
+        smoke: Whether to keep only its structure, at size tiny, on embedded data.
+        more: ``NAME:a.b=c``, further candidates; a name that comes again adds a setting.
+        without: Names of candidates to leave out.
+
+    Raises:
+        RecipeError: The recipe has no labels or a search, a setting is invalid, or nothing is left.
+        UnknownNameError: `without` names no candidate.
+    """
+    whole = plan_recipe(recipe, overrides, smoke).recipe
+    if whole.finetune is None:
+        raise RecipeError(f"{whole.where}: choose needs a stage finetune: labelled rows decide")
+    if whole.search is not None:
+        raise RecipeError(
+            f"{whole.where}: choose spends its minutes on whole recipes, and this one has a search"
+            " of its own; add --set search="
+        )
+    settings = {
+        **_usual(whole, smoke),
+        **{n: ("yours", s) for n, s in parse_variants(more).items()},
+    }
+    for name in without:
+        if name not in (AS_WRITTEN, *settings):
+            known = (AS_WRITTEN, *settings)
+            raise UnknownNameError("--without", name, "a candidate", known)
+    found = [Candidate(AS_WRITTEN, "the recipe as it is", tuple(overrides))]
+    for name, (about, said) in settings.items():
+        made = (*overrides, *variant_overrides(whole, name, said))
+        plan_recipe(recipe, made, smoke)  # an invalid setting is refused before any work
+        found.append(Candidate(name, about, made))
+    found = [each for each in found if each.name not in without]
+    if not found:
+        raise RecipeError("choose: every candidate is left out; leave out fewer with --without")
+    return found
+
+
+def _usual(whole: ResolvedRecipe, smoke: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """{name: (what it is, settings)} of the candidates that every recipe has."""
+    before = pretraining_stages(whole)
+    started = any(stage.init for stage in whole.stages)
+    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    if before and not started:
+        left_out = tuple(f"stages.{stage.name}=" for stage in before)
+        found[LABELS_ONLY] = ("the same network, trained on the labels alone", left_out)
+    if len(before) > 1 or (started and before):
+        for stage in before:
+            name = f"no-{stage.name}"
+            found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
+    one_network = not any(stage.starts_network for stage in whole.stages[1:])
+    if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
+        found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
+    return found
+
+
+def _larger(whole: ResolvedRecipe) -> tuple[str, ...]:
+    size = {**whole.network, **{name: 2 * whole.network[name] for name in SCALED}}
+    return (f"size={in_yaml(size)}", *map(_slower, whole.stages))
+
+
+def _slower(stage: ResolvedStage) -> str:
+    """Half the peak learning rate: a wider network takes smaller steps."""
+    name, settings = stage.optimizer.name, stage.optimizer.settings
+    half = settings["peak_learning_rate"] / 2
+    return f"stages.{stage.name}.optimizer.{name}.peak_learning_rate={in_yaml(half)}"

@@ -1,0 +1,331 @@
+"""A choice among candidates: its rounds, what they cost, and where it stands.
+
+The state is a file in the home, so that a choice that was stopped divides its minutes as it had and
+finds its stages in the store.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from corpora.prepared import prepared_rows
+from fourstage.digests import canonical, digest, write_atomically
+from fourstage.errors import RecipeError
+from fourstage.recipe.resolved import as_recipe
+from fourstage.settings import home
+from fourstage.terminal import say
+from tasks.comparison.candidates import Candidate, candidates_of
+from tasks.comparison.halving import Expense, best_first, factors, rounds
+from tasks.comparison.participants import Entry, pretraining_stages
+from tasks.planning.forecast import Cost, costs_from_scratch
+from tasks.planning.layout import Plan, stage_settings
+from tasks.planning.plan import plan_recipe
+from tasks.run.recipe_run import open_run
+from tasks.store.artifacts import store
+from tasks.store.step_names import dataset_step, measurement_step, stage_step
+from tasks.store.steps import PreviousArtifacts, look_ahead
+
+FOLDER = "choices"
+STATE = "state.json"
+TRAINING = 0.8  # share of the minutes for the rounds; the rest goes to test rows and registration
+LEAST_TOKENS = 500_000  # before the labels; with less a network has learned too little to judge it
+MOST_PASSES = 20.0  # over a text
+LAST_SEEDS = 3  # fine-tunings of each candidate in the last round; one in those before
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A question and its candidates.
+
+    Attributes:
+        recipe: Name or path, as given.
+        smoke: Whether it is run at size tiny on embedded data, each round with the same budgets.
+        minutes: Minutes in all.
+        candidates: By name, in order.
+        whole: The recipe's plan as written.
+        folder: Where the choice keeps its state and its page.
+    """
+
+    recipe: str
+    smoke: bool
+    minutes: float
+    candidates: Mapping[str, Candidate]
+    whole: Plan
+    folder: Path
+
+    @property
+    def metric(self) -> str:
+        """What chooses, on the dev rows; higher is better."""
+        return self.whole.recipe.metrics[0]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where it stands: ``prepared`` seconds and finished or begun ``rounds``."""
+        path = self.folder / STATE
+        if not path.is_file():
+            return {"prepared": 0.0, "rounds": []}
+        return json.loads(path.read_text(encoding="utf-8"))
+
+    def keep(self, state: Mapping[str, Any]) -> None:
+        """Write the state."""
+        write_atomically(self.folder / STATE, json.dumps(state, indent=1) + "\n")
+
+    def overrides(self, name: str, factor: float, seeds: Sequence[int]) -> tuple[str, ...]:
+        """A candidate's settings, with scaled budgets before the labels.
+
+        Args:
+            name: The candidate.
+            factor: On the tokens that these stages read as written; 1.0 leaves them as they are.
+            seeds: Of fine-tuning.
+        """
+        made = self.candidates[name].overrides
+        if factor != 1.0:
+            plan = plan_recipe(self.recipe, made, self.smoke)
+            costs = _costs(plan)
+            made += tuple(
+                f"stages.{stage.name}.budget.tokens={max(1, round(factor * tokens))}"
+                for stage in pretraining_stages(plan.recipe)
+                if (tokens := costs[stage.name].tokens)
+            )
+        assert self.whole.recipe.finetune is not None
+        finetune = self.whole.recipe.finetune.name
+        return (*made, f"seeds={{values: {list(seeds)}, from: {finetune}}}")
+
+    def entry(self, name: str, factor: float, seeds: Sequence[int]) -> Entry:
+        """A candidate as an entry of a comparison."""
+        made = self.overrides(name, factor, seeds)
+        recipe = plan_recipe(self.recipe, made, self.smoke).recipe
+        assert recipe.finetune is not None
+        return Entry(
+            recipe.name,
+            self.recipe,
+            made,
+            self.smoke,
+            tuple(seeds),
+            recipe.finetune.name,
+            len(seeds),
+        )
+
+
+def open_choice(
+    recipe: str,
+    overrides: Sequence[str],
+    smoke: bool,
+    minutes: float,
+    more: Sequence[str] = (),
+    without: Sequence[str] = (),
+) -> Choice:
+    """Check a choice before any work, and find where it stands.
+
+    Raises:
+        RecipeError: There are no labels, no metric to choose by, or a setting is invalid.
+        UnknownNameError: `without` names no candidate.
+    """
+    candidates = {
+        each.name: each for each in candidates_of(recipe, overrides, smoke, more, without)
+    }
+    whole = plan_recipe(recipe, overrides, smoke)
+    if not whole.recipe.metrics:
+        raise RecipeError(f"{whole.recipe.where}: choose needs evaluate.metrics: the first decides")
+    asked = {
+        "recipe": canonical(as_recipe(whole.recipe)),
+        "candidates": {name: list(each.overrides) for name, each in candidates.items()},
+        "minutes": minutes,
+        "smoke": smoke,
+    }
+    folder = home() / FOLDER / digest(asked)
+    folder.mkdir(parents=True, exist_ok=True)
+    return Choice(recipe, smoke, minutes, candidates, whole, folder)
+
+
+def prepare(choice: Choice) -> None:
+    """Make what every candidate reads: data, contracts, tokenizer, tokens.
+
+    Raises:
+        RecipeError: There are no dev rows to choose by.
+        ContractViolation: A contract is broken.
+    """
+    began = time.monotonic()
+    finetune = choice.whole.recipe.finetune
+    assert finetune is not None
+    assert finetune.dataset is not None
+    with open_run(choice.whole) as run:
+        run.make_all("dataset", "corpus", "contract", "tokenizer", "tokens", "rows")
+        rows = prepared_rows(run.made[dataset_step(finetune.dataset)].folder)
+        counts: dict[str, int] = {}
+        for row in rows:
+            counts[row.split] = counts.get(row.split, 0) + 1
+    if not counts.get("dev"):
+        raise RecipeError(
+            f"{choice.whole.recipe.where}: choose: {finetune.dataset} has no dev rows to choose by;"
+            " add some to the source, or leave its rows in one file: a tenth of them is then set"
+            " aside"
+        )
+    state = choice.state
+    if not state["prepared"]:
+        choice.keep({**state, "prepared": time.monotonic() - began, "rows": counts})
+
+
+def next_round(choice: Choice) -> dict[str, Any] | None:
+    """The round that comes next, or that was stopped; None when all are done.
+
+    Returns:
+        ``number`` from 0, ``seconds``, ``seeds``, ``factors`` on the budgets before the labels,
+        ``left_out`` with the seconds that a candidate would have needed, and what was ``tried``.
+    """
+    state = choice.state
+    done = [each for each in state["rounds"] if each.get("best")]
+    if len(done) < len(state["rounds"]):
+        return state["rounds"][-1]
+    sizes = rounds(len(choice.candidates))
+    left = _left(choice, state)
+    if len(done) == len(sizes) or (done and (left <= 0 or len(done[-1]["best"]) == 1)):
+        return None
+    better = done[-1]["best"] if done else list(choice.candidates)
+    names = better[: sizes[len(done)]]
+    last = len(done) + 1 == len(sizes)
+    seeds = _seeds(choice, LAST_SEEDS if last and not choice.smoke else 1)
+    seconds = max(left, 1.0) / (len(sizes) - len(done))
+    if choice.smoke:
+        kept, out = dict.fromkeys(names, 1.0), {}
+    else:
+        expenses = {name: _expense(choice, name) for name in names}
+        kept, out = factors({n: e for n, (e, _) in expenses.items()}, seconds, len(seeds))
+        kept = {name: min(factor, expenses[name][1]) for name, factor in kept.items()}
+    turn = {
+        "number": len(done),
+        "seconds": seconds,
+        "seeds": seeds,
+        "factors": kept,
+        "left_out": out,
+        "tried": {},
+    }
+    choice.keep({**state, "rounds": [*state["rounds"], turn]})
+    return turn
+
+
+def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
+    """Train a candidate with a round's budget and score it on the dev rows."""
+    if name in turn["tried"]:
+        return
+    say(f"round {turn['number'] + 1}: {name}")
+    began = time.monotonic()
+    scores, tokens, seconds = [], 0, 0.0
+    made = choice.overrides(name, turn["factors"][name], turn["seeds"])
+    for seed in turn["seeds"]:
+        plan = plan_recipe(choice.recipe, made, choice.smoke, seed)
+        finetune = plan.recipe.finetune
+        assert finetune is not None
+        with open_run(plan) as run:
+            stages = [run.make(stage_step(stage.name)) for stage in plan.recipe.stages]
+            found = run.make(measurement_step(finetune.name))
+        scores.append(found.facts["task_metric"]["value"])
+        tokens = sum(stage.facts["tokens"] for stage in stages)
+        seconds += stages[-1].notes["seconds"]
+        if seed == turn["seeds"][0]:
+            seconds += sum(stage.notes["seconds"] for stage in stages[:-1])
+    say(f"round {turn['number'] + 1}: {name}: {choice.metric} {fmean(scores):.4f} on dev rows")
+    tried = {"scores": scores, "tokens": tokens, "seconds": seconds}
+    tried["wall"] = time.monotonic() - began
+    state = choice.state
+    state["rounds"][-1]["tried"][name] = tried
+    choice.keep(state)
+
+
+def close_round(choice: Choice) -> None:
+    """Rank the candidates of the round that was just tried."""
+    state = choice.state
+    turn = state["rounds"][-1]
+    means = {name: fmean(tried["scores"]) for name, tried in turn["tried"].items()}
+    turn["best"] = best_first(means, {name: of["seconds"] for name, of in turn["tried"].items()})
+    choice.keep(state)
+
+
+def survivors(choice: Choice) -> list[Entry]:
+    """The two best of the last round, the chosen one first, as entries of a comparison."""
+    turn = choice.state["rounds"][-1]
+    return [choice.entry(name, turn["factors"][name], turn["seeds"]) for name in turn["best"][:2]]
+
+
+def table_of(choice: Choice) -> dict[str, Any]:
+    """The rounds as plain JSON, for the page: a row per candidate in the order of their ranks."""
+    state = choice.state
+    rows: dict[str, dict[str, Any]] = {}
+    for turn in state["rounds"]:
+        for name, tried in turn["tried"].items():
+            scores = tried["scores"]
+            row = rows.setdefault(name, {"name": name, "rounds": []})
+            row["rounds"].append(
+                {
+                    "mean": fmean(scores),
+                    "deviation": stdev(scores) if len(scores) > 1 else None,
+                    "tokens": tried["tokens"],
+                    "seconds": tried["seconds"],
+                }
+            )
+    ranked = list(
+        dict.fromkeys(name for turn in reversed(state["rounds"]) for name in turn["best"])
+    )
+    left_out = {n: s for turn in state["rounds"] for n, s in turn["left_out"].items()}
+    return {
+        "metric": choice.metric,
+        "minutes": choice.minutes,
+        "dev_rows": state["rows"]["dev"],
+        "train_rows": state["rows"].get("train", 0),
+        "rounds": len(state["rounds"]),
+        "planned_rounds": len(rounds(len(choice.candidates))),
+        "seeds": state["rounds"][-1]["seeds"],
+        "chosen": ranked[0],
+        "candidates": [{**rows[name], "about": choice.candidates[name].about} for name in ranked],
+        "left_out": {
+            name: {"about": choice.candidates[name].about, "seconds": seconds}
+            for name, seconds in left_out.items()
+            if name not in rows
+        },
+        "folder": str(choice.folder),
+    }
+
+
+def _left(choice: Choice, state: Mapping[str, Any]) -> float:
+    """Seconds that are left for rounds; what was made before this choice counts as it cost."""
+    spent = sum(tried["wall"] for turn in state["rounds"] for tried in turn["tried"].values())
+    return TRAINING * 60 * choice.minutes - state["prepared"] - spent
+
+
+def _seeds(choice: Choice, count: int) -> list[int]:
+    finetune = choice.whole.recipe.finetune
+    assert finetune is not None
+    return [finetune.seed + i for i in range(count)]
+
+
+def _expense(choice: Choice, name: str) -> tuple[Expense, float]:
+    """What a candidate costs as written, and the largest factor on its budgets."""
+    plan = plan_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
+    costs = _costs(plan)
+    finetune = plan.recipe.finetune
+    assert finetune is not None
+    stages, before = {}, []
+    for stage in pretraining_stages(plan.recipe):
+        before.append(dict(stage_settings(stage)))
+        stages[digest(before)] = costs[stage.name].seconds or 0.0
+    read = [costs[stage.name] for stage in pretraining_stages(plan.recipe)]
+    tokens = sum(cost.tokens or 0.0 for cost in read)
+    passes = max((n for cost in read for n in cost.passes.values()), default=0.0)
+    most = max(1.0, MOST_PASSES / passes) if passes else 1.0
+    least = min(LEAST_TOKENS / tokens, most) if tokens else 0.0
+    finetuning = costs[finetune.name].seconds or 0.0
+    network = canonical({"family": plan.recipe.family, **plan.recipe.network})
+    return Expense(stages, finetuning, network, least), most
+
+
+def _costs(plan: Plan) -> dict[str, Cost]:
+    """The cost as written of each stage, by its name."""
+    prospects = list(look_ahead(list(plan.steps.values()), store()))
+    found = costs_from_scratch(plan.recipe, prospects, PreviousArtifacts(store()))
+    return {cost.stage: cost for cost in found}

@@ -1,0 +1,146 @@
+"""The page of a choice: what was tried, what each stage bought and cost, what was chosen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from fourstage.digests import write_atomically
+from tasks.comparison.candidates import AS_WRITTEN
+from tasks.comparison.choice import survivors, table_of
+from tasks.comparison.comparison_report import difference_cells, headline
+from tasks.orchestration.posting import post
+from tasks.planning.plan import plan_recipe
+from tasks.reports.tables import markdown_table
+from tasks.run.recipe_run import as_yaml
+
+if TYPE_CHECKING:
+    from tasks.comparison.choice import Choice
+
+PAGE, TABLE, CHOSEN = "page.md", "choice.json", "chosen.yaml"
+
+
+@task(name="show_choice", task_run_name="show-choice", cache_policy=NO_CACHE)
+def show_choice(
+    choice: Choice, comparison: Mapping[str, Any], summary: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the page, the table and the chosen recipe, and post the page to Prefect.
+
+    Returns:
+        ``choice``, ``comparison`` and ``summary``, as plain JSON.
+    """
+    table = {"choice": table_of(choice), "comparison": comparison, "summary": summary}
+    chosen = survivors(choice)[0]
+    plan = plan_recipe(choice.recipe, chosen.overrides, choice.smoke)
+    write_atomically(choice.folder / CHOSEN, as_yaml(plan))
+    text = json.dumps(table, indent=1, ensure_ascii=False, sort_keys=True, default=str)
+    write_atomically(choice.folder / TABLE, text + "\n")
+    page = choice_page(table)
+    write_atomically(choice.folder / PAGE, page)
+    post(choice.whole.recipe.name, "choice", page, "Which recipe is best on these rows")
+    return table
+
+
+def choice_page(table: Mapping[str, Any]) -> str:
+    """The page as Markdown."""
+    choice, comparison = table["choice"], table["comparison"]
+    parts = [
+        f"# {sentence(table)}",
+        f"Chosen on {choice['dev_rows']:,} dev rows, in {choice['rounds']} rounds; the score of the"
+        " best of several is too good an estimate. The last two were then judged once on the"
+        f" {comparison['split']} rows: {headline(comparison)}",
+        "## What was tried",
+        markdown_table(*round_cells(choice)),
+    ]
+    if choice["left_out"]:
+        parts.append(
+            "Left out, since the minutes allow too little pre-training: "
+            + "; ".join(
+                f"{name} ({of['about']}) needs {of['seconds'] / 60:.0f} more minutes a round"
+                for name, of in choice["left_out"].items()
+            )
+            + "."
+        )
+    if bought := stage_cells(choice):
+        parts += ["## What each stage bought", markdown_table(*bought), BOUGHT]
+    for metric in comparison["metrics"]:
+        parts += [
+            f"## {metric} on the {comparison['split']} rows",
+            markdown_table(*difference_cells(comparison, metric)),
+        ]
+    if choice["rounds"] < choice["planned_rounds"]:
+        parts.append(
+            f"The minutes were over after round {choice['rounds']} of {choice['planned_rounds']}."
+        )
+    parts.append(f"The chosen recipe with every value: `{choice['folder']}/{CHOSEN}`.")
+    return "\n\n".join(parts) + "\n"
+
+
+BOUGHT = (
+    "Scores of the first round, the only one that tried all of them, at one seed and the shortest"
+    " budgets: differences of a point or two are often chance. `fourstage compare` with"
+    " `--variant no-STAGE:stages.STAGE=` and several seeds tests one."
+)
+
+
+def sentence(table: Mapping[str, Any]) -> str:
+    """What was chosen and what became of it, without a full stop."""
+    choice = table["choice"]
+    best = next(each for each in choice["candidates"] if each["name"] == choice["chosen"])
+    said = f"{best['name']}: {best['about']}"
+    gate = table["summary"].get("gate") or {}
+    became = {
+        "promote": "it is the champion now",
+        "refuse": "the gate refused it",
+        "wait": "it waits for an approval",
+    }.get(gate.get("decision", ""), "no model is registered")
+    return f"{said}; {became}"
+
+
+def round_cells(choice: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows of the rounds, the chosen candidate first."""
+    numbers = range(choice["rounds"])
+    head = (
+        "candidate",
+        *(f"round {n + 1}: {choice['metric']}, minutes" for n in numbers),
+        "tokens",
+        "what it is",
+    )
+    body = []
+    for each in choice["candidates"]:
+        cells = [f"{_score(of)}, {of['seconds'] / 60:.1f}" for of in each["rounds"]] + ["–"] * (
+            choice["rounds"] - len(each["rounds"])
+        )
+        body.append((each["name"], *cells, f"{each['rounds'][-1]['tokens']:,}", each["about"]))
+    return head, body
+
+
+def stage_cells(
+    choice: Mapping[str, Any],
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]] | None:
+    """Dev score of the first round without each stage, and what the stage adds; None for none."""
+    first = {each["name"]: each["rounds"][0] for each in choice["candidates"]}
+    whole = first.get(AS_WRITTEN)
+    without = [name for name in first if name.startswith("no-") or name == "labels-only"]
+    if whole is None or not without:
+        return None
+    head = ("candidate", choice["metric"], "as written, than it", "minutes saved")
+    body = [
+        (
+            name,
+            f"{first[name]['mean']:.4f}",
+            f"{whole['mean'] - first[name]['mean']:+.4f}",
+            f"{(whole['seconds'] - first[name]['seconds']) / 60:.1f}",
+        )
+        for name in without
+    ]
+    return head, [(AS_WRITTEN, f"{whole['mean']:.4f}", "", ""), *body]
+
+
+def _score(of: Mapping[str, Any]) -> str:
+    spread = of["deviation"]
+    return f"{of['mean']:.4f}" + (f" ± {spread:.4f}" if spread is not None else "")

@@ -1,0 +1,115 @@
+"""Successive halving: minutes go to the candidates that are still the best.
+
+    round 1: all candidates, the minutes of a round divided among them
+    round 2: the better half by the dev rows, with the same minutes, so with longer pre-training
+    …        until two are left; the better one is chosen
+
+Reference:
+    Jamieson and Talwalkar 2016, "Non-stochastic Best Arm Identification and Hyperparameter
+    Optimization", arXiv 1502.07943, algorithm 1. There a candidate goes on from where it was; here
+    it is trained anew, since a learning rate's schedule has the whole budget in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Expense:
+    """What a candidate is expected to cost.
+
+    Attributes:
+        stages: Seconds of each stage before the labels, at the budgets as written; stages with the
+            same key are the same stage, which is trained once.
+        finetuning: Seconds of its stage with the labels, at one seed.
+        network: Candidates with the same network here have their budgets scaled by one factor, so
+            that they share stages and differ only in what they leave out.
+        least: The smallest factor with which its pre-training is worth trying.
+    """
+
+    stages: Mapping[str, float]
+    finetuning: float
+    network: str = ""
+    least: float = 0.0
+
+
+def rounds(candidates: int) -> list[int]:
+    """How many candidates each round tries: 7 → [7, 4, 2]; one candidate alone → [1]."""
+    found = [candidates]
+    while found[-1] > 2:
+        found.append((found[-1] + 1) // 2)
+    return found
+
+
+def best_first(scores: Mapping[str, float], seconds: Mapping[str, float]) -> list[str]:
+    """Candidates by score, the highest first; of equal ones the one that took less time.
+
+    Args:
+        scores: On the dev rows; higher is better.
+        seconds: Training time of each.
+    """
+    return sorted(scores, key=lambda name: (-scores[name], seconds[name], name))
+
+
+def factors(
+    expenses: Mapping[str, Expense], seconds: float, seeds: int = 1
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Divide the seconds of a round among its candidates.
+
+    Each is fine-tuned as written. What is left goes in equal parts to the networks that are
+    pre-trained. Where a part is too small, the candidate that costs it most is left out; the first
+    of a network is the last to go.
+
+    Args:
+        expenses: Of each candidate.
+        seconds: Of the round.
+        seeds: How often each is fine-tuned.
+
+    Returns:
+        Factors on the budgets before the labels, 1.0 for a candidate without such stages; and of
+        the candidates that are left out the seconds that were missing. One candidate is always
+        kept, if need be beyond the seconds.
+    """
+    kept, missing = dict(expenses), {}
+    while True:
+        networks = {each.network for each in kept.values() if each.stages}
+        left = seconds - seeds * sum(each.finetuning for each in kept.values())
+        part = left / max(len(networks), 1)
+        short = {
+            network: needed - part
+            for network in networks
+            if (needed := _needed(kept, network)) > part or part <= 0
+        }
+        if not short or len(kept) == 1:
+            break
+        worst = max(sorted(short), key=short.__getitem__)
+        first, *others = _of(kept, worst)
+        leaving = max(others or [first], key=lambda name: _saved(kept, worst, name))
+        missing[leaving] = short[worst]
+        del kept[leaving]
+    return {
+        name: max(part / _total(kept, each.network), each.least) if each.stages else 1.0
+        for name, each in kept.items()
+    }, missing
+
+
+def _of(kept: Mapping[str, Expense], network: str) -> dict[str, Expense]:
+    return {n: each for n, each in kept.items() if each.stages and each.network == network}
+
+
+def _total(kept: Mapping[str, Expense], network: str) -> float:
+    """Seconds of a network's pre-trainings, each stage once."""
+    stages = {key: s for each in _of(kept, network).values() for key, s in each.stages.items()}
+    return sum(stages.values())
+
+
+def _needed(kept: Mapping[str, Expense], network: str) -> float:
+    return max(each.least for each in _of(kept, network).values()) * _total(kept, network)
+
+
+def _saved(kept: Mapping[str, Expense], network: str, name: str) -> float:
+    """Seconds that a network costs less without one of its candidates."""
+    others = {other: each for other, each in kept.items() if other != name}
+    return _total(kept, network) - _total(others, network)

@@ -1,0 +1,119 @@
+"""Successive halving finds a rigged best candidate and spends what it may."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.comparison.halving import Expense, best_first, factors, rounds
+
+
+@pytest.mark.parametrize(
+    ("candidates", "expected"),
+    [(1, [1]), (2, [2]), (3, [3, 2]), (6, [6, 3, 2]), (7, [7, 4, 2]), (8, [8, 4, 2])],
+)
+def test_rounds_halve_until_two_are_left(candidates: int, expected: list[int]) -> None:
+    assert rounds(candidates) == expected
+
+
+def test_of_equal_scores_the_cheaper_one_is_first() -> None:
+    scores = {"dear": 0.8, "cheap": 0.8, "good": 0.9}
+    assert best_first(scores, {"dear": 9.0, "cheap": 1.0, "good": 30.0}) == [
+        "good",
+        "cheap",
+        "dear",
+    ]
+
+
+def alone(seconds: float, finetuning: float, name: str, least: float = 0.0) -> Expense:
+    return Expense({name: seconds} if seconds else {}, finetuning, name, least)
+
+
+def test_pretraining_gets_what_fine_tuning_leaves_in_equal_parts() -> None:
+    expenses = {
+        "labels": alone(0.0, 20.0, "small"),
+        "small": alone(100.0, 20.0, "small"),
+        "large": alone(400.0, 40.0, "large"),
+    }
+    got, missing = factors(expenses, 480.0)
+    assert missing == {}
+    assert got == {"labels": 1.0, "small": 2.0, "large": 0.5}
+
+
+def test_stages_that_candidates_share_are_paid_for_once() -> None:
+    general, domain, task = {"general": 60.0}, {"domain": 30.0}, {"task": 10.0}
+    expenses = {
+        "whole": Expense({**general, **domain, **task}, 10.0),
+        "no-task": Expense({**general, **domain}, 10.0),
+        "no-general": Expense({"domain alone": 30.0, "task after it": 10.0}, 10.0),
+    }
+    got, _ = factors(expenses, 100.0)
+    assert got == dict.fromkeys(expenses, (100.0 - 30.0) / (60.0 + 30.0 + 10.0 + 40.0))
+
+
+def test_what_would_be_too_short_is_left_out_and_the_others_share_its_part() -> None:
+    expenses = {
+        "labels": alone(0.0, 10.0, "small"),
+        "small": alone(100.0, 10.0, "small", least=0.5),
+        "large": alone(900.0, 10.0, "large", least=0.5),
+    }
+    got, missing = factors(expenses, 120.0)
+    assert missing == {"large": 450.0 - 45.0}
+    assert got == {"labels": 1.0, "small": 1.0}
+    got, missing = factors(expenses, 25.0)
+    assert got == {"labels": 1.0}
+    assert set(missing) == {"small", "large"}
+
+
+def test_of_one_network_the_candidate_that_saves_most_is_left_out_first() -> None:
+    expenses = {
+        "whole": Expense({"general": 60.0, "task": 10.0}, 0.0, least=1.0),
+        "no-general": Expense({"task alone": 40.0}, 0.0, least=1.0),
+    }
+    got, missing = factors(expenses, 80.0)
+    assert got == {"whole": 80.0 / 70.0}
+    assert missing == {"no-general": 30.0}
+
+
+def test_where_nothing_fits_one_candidate_is_still_kept() -> None:
+    got, _ = factors({n: alone(100.0, 50.0, n, least=0.5) for n in ("one", "two")}, 1.0)
+    assert list(got.values()) == [0.5]
+
+
+@given(
+    st.lists(
+        st.tuples(st.just(0.0) | st.floats(1, 1e4), st.floats(0, 1e3), st.floats(0, 1)),
+        min_size=1,
+        max_size=9,
+    ),
+    st.floats(1, 1e5),
+    st.integers(1, 3),
+)
+def test_what_is_kept_fits_unless_only_one_is_left(costs, seconds: float, seeds: int) -> None:
+    expenses = {f"{i}": alone(p, f, f"{i}", least) for i, (p, f, least) in enumerate(costs)}
+    got, missing = factors(expenses, seconds, seeds)
+    assert set(got) | set(missing) == set(expenses)
+    assert set(got).isdisjoint(missing)
+    pretraining = sum(got[n] * sum(expenses[n].stages.values()) for n in got)
+    finetuning = seeds * sum(expenses[n].finetuning for n in got)
+    if pretraining > 0 and len(got) > 1:
+        assert pretraining + finetuning <= seconds * (1 + 1e-9)
+
+
+def test_a_rigged_best_candidate_is_found_at_a_fraction_of_the_cost_of_trying_all_fully() -> None:
+    """Scores come nearer to the truth with the budget, as learning curves do."""
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(200):
+        truth = dict(zip("abcdefgh", rng.permutation(np.linspace(0.6, 0.9, 8)), strict=True))
+        left = list(truth)
+        for number, count in enumerate(rounds(8)):
+            assert len(left) == count
+            noise = 0.04 / 2**number
+            scores = {name: truth[name] + noise * rng.normal() for name in left}
+            ranked = best_first(scores, dict.fromkeys(left, 1.0))
+            left = ranked[: (count + 1) // 2]
+        found += left[0] == max(truth, key=truth.__getitem__)
+    assert found > 170
