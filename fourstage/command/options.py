@@ -5,12 +5,17 @@ from __future__ import annotations
 from argparse import ArgumentParser, _ActionsContainer
 
 
-def add_recipe(parser: ArgumentParser, several: bool = False) -> None:
-    """``RECIPE --set a.b=c --smoke``."""
+def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
+    """``RECIPE --set a.b=c --smoke``.
+
+    Args:
+        parser: The verb's parser.
+        count: How many recipes, as argparse's ``nargs``; default exactly one.
+    """
     parser.add_argument(
         "recipe",
         metavar="RECIPE",
-        nargs="+" if several else None,
+        nargs=count,
         help="a file, or a name such as quickstart (`fourstage list recipes`)",
     )
     parser.add_argument(

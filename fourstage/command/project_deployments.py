@@ -8,6 +8,7 @@ from fourstage.settings import REPOSITORY
 
 KEPT = (
     "weekly",
+    "choose",
     "refresh",
     "promote",
     "rollback",

@@ -247,6 +247,7 @@ def test_a_new_project_deploys_its_own_recipe_and_schedules_no_run(strict_file, 
     named = [d["parameters"] for d in deployments if "most_starts" not in d["parameters"]]
     assert {tuple(each.items()) for each in named} == {
         (("recipe", "recipes/mine.yaml"),),
+        (("recipe", "recipes/mine.yaml"), ("minutes", 60)),
         (("model", "mine"),),
     }
     active = [d["entrypoint"] for d in deployments for s in d.get("schedules", []) if s["active"]]

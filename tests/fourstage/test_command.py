@@ -28,7 +28,19 @@ from fourstage.errors import (
 from fourstage.settings import REPOSITORY
 
 VERBS = (
-    *("run", "plan", "show", "explain", "compare", "list", "new", "fetch", "trace", "impact"),
+    *(
+        "run",
+        "plan",
+        "show",
+        "explain",
+        "compare",
+        "choose",
+        "list",
+        "new",
+        "fetch",
+        "trace",
+        "impact",
+    ),
     *("diff", "report", "evaluate", "predict", "promote", "rollback", "up", "doctor"),
 )
 

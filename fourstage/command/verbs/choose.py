@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
 from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
 from fourstage.command.options import add_json, add_recipe
-from fourstage.command.output import only_this_on_standard_output, print_line, print_table
+from fourstage.command.output import (
+    only_this_on_standard_output,
+    print_line,
+    print_table,
+    print_text,
+)
 from fourstage.command.required_servers import require_servers
-from fourstage.errors import GateRefused
+from fourstage.errors import GateRefused, RecipeError
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
 
@@ -18,7 +25,20 @@ HELP = "try what would answer your rows best in some minutes, and register it"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    add_recipe(parser)
+    add_recipe(parser, count="?")
+    parser.add_argument(
+        "--rows", nargs="+", default=[], metavar="FILE", help="in place of RECIPE: labelled rows"
+    )
+    parser.add_argument(
+        "--corpus", nargs="+", default=[], metavar="FILE", help="text of the rows' kind"
+    )
+    parser.add_argument(
+        "--project",
+        type=Path,
+        default=Path("choice"),
+        metavar="DIR",
+        help="folder for the recipe and sources of these files; default choice",
+    )
     parser.add_argument(
         "--minutes", type=_minutes, default=60.0, metavar="N", help="in all, about; default 60"
     )
@@ -43,6 +63,10 @@ def handle(options: Namespace) -> int:
     """Run the rounds and print what they found; a refused gate is exit code 4."""
     from tasks.comparison.candidates import candidates_of
 
+    if options.rows:
+        _enter_project(options)
+    elif options.recipe is None:
+        raise RecipeError("choose: name a recipe, or give --rows FILE [--corpus FILE]")
     given = options.recipe, options.overrides, options.smoke
     candidates_of(*given, options.candidate, options.without)
     require_servers()
@@ -59,6 +83,30 @@ def handle(options: Namespace) -> int:
         _print_choice(table)
     gate = table["summary"].get("gate") or {}
     return GateRefused.exit_code if gate.get("decision") == "refuse" else 0
+
+
+def _enter_project(options: Namespace) -> None:
+    """Go to a project with a recipe for these files, made here unless an earlier start made it.
+
+    Raises:
+        RecipeError: A recipe is named, too, or the folder is not empty and no project.
+    """
+    from fourstage.command.project import MARKER, check_empty, make_project
+    from fourstage.command.proposal import propose
+
+    folder: Path = options.project
+    if options.recipe is not None:
+        raise RecipeError("choose: give a recipe or --rows, not both")
+    if (folder / MARKER).is_file():
+        print_text(f"{folder}: goes on with this project; its recipe and sources stay as they are")
+    else:
+        check_empty(folder)
+        proposal = propose(options.corpus, options.rows, minutes=options.minutes)
+        make_project(folder, proposal.files)
+        for told in proposal.told:
+            print_text(told)
+    os.chdir(folder)
+    options.recipe = "first"
 
 
 def _print_choice(table: dict[str, Any]) -> None:

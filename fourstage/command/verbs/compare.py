@@ -17,7 +17,7 @@ HELP = "compare recipes over seeds, on equal terms"
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    add_recipe(parser, several=True)
+    add_recipe(parser, count="+")
     add_json(parser)
     parser.add_argument(
         "--seeds", type=_seeds, metavar="1,2,3", help="seeds in place of the recipes' own"

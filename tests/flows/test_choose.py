@@ -1,0 +1,81 @@
+"""A choice as one types it: killed, gone on with, judged once, and its recipe run again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tasks.store.artifacts import Store
+from tests.flows.person import Person, end_all
+
+RECIPE = """
+name: mine
+family: bert
+size: {num_layers: 1, hidden_dim: 32, num_heads: 2, intermediate_dim: 64}
+tokenizer: {vocabulary_size: 500, learn_from: [smoke_general]}
+seed: 2
+stages:
+  - {stage: general, corpora: {smoke_general: 1.0}, objectives: {masked_lm: {}},
+     sequence_length: 32, batch_size: 8, budget: {steps: 4}}
+  - {stage: finetune, dataset: smoke_labels, head: {sequence_classification: {}}, batch_size: 8,
+     sequence_length: 32, budget: {epochs: 4},
+     optimizer: {adamw: {peak_learning_rate: 3.0e-3}}}
+evaluate: {metrics: [accuracy]}
+promote: {model: mine}
+"""
+ASKED = (
+    *("choose", "mine.yaml", "--minutes", "1", "--json"),
+    *("--candidate", "still:stages.general="),
+    *("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9"),
+)
+
+
+@pytest.mark.slow
+def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(RECIPE)
+    person = Person(tmp_path / "home", tmp_path)
+    try:
+        process = person.start(*ASKED)
+        deadline = time.monotonic() + 300
+        while not list(person.home.glob("choices/*/state.json")) or not any(
+            json.loads(path.read_text())["rounds"]
+            and json.loads(path.read_text())["rounds"][0]["tried"]
+            for path in person.home.glob("choices/*/state.json")
+        ):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (state,) = person.home.glob("choices/*/state.json")
+        before = json.loads(state.read_text())["rounds"][0]
+
+        answer = person.types(*ASKED)
+        assert answer.code in (0, 4), answer.told()
+        after = json.loads(state.read_text())["rounds"][0]
+        assert before["factors"] == after["factors"]
+        assert before["tried"].items() <= after["tried"].items(), (
+            "what was tried is not tried again"
+        )
+        choice = answer.json["choice"]
+        # A minute is too short for pre-training, and a rate of 1e-9 learns nothing.
+        assert choice["chosen"] == "labels-only"
+        assert set(choice["left_out"]) == {"as-written", "larger"}
+        assert {each["name"] for each in choice["candidates"]} == {"labels-only", "still"}
+        store = Store(person.home)
+        assert len(list(store.entries("evaluation"))) == 2 * len(choice["seeds"])
+        stages = {entry.key for entry in store.entries("stage")}
+
+        (page,) = person.home.glob("choices/*/page.md")
+        assert page.read_text().startswith("# labels-only: the same network")
+        (chosen,) = person.home.glob("choices/*/chosen.yaml")
+        (tmp_path / "nightly.yaml").write_text(chosen.read_text())
+        again = person.types("run", "nightly.yaml", "--json")
+        assert again.code in (0, 4), again.told()
+        assert {entry.key for entry in Store(person.home).entries("stage")} == stages
+    finally:
+        end_all(person.home)

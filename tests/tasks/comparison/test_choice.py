@@ -1,0 +1,106 @@
+"""What a choice tries, how it goes on, and what its page says; nothing is trained here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fourstage.errors import RecipeError, UnknownNameError
+from tasks.comparison.candidates import candidates_of
+from tasks.comparison.choice import Choice, close_round, next_round, open_choice, table_of
+from tasks.comparison.choice_report import choice_page
+from tasks.planning.plan import plan_recipe
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
+
+
+def names(**more: Any) -> list[str]:
+    return [each.name for each in candidates_of("quickstart", **more)]
+
+
+def test_a_recipe_is_tried_as_written_in_parts_and_larger() -> None:
+    parts = ["labels-only", "no-general", "no-domain", "no-task"]
+    assert names() == ["as-written", *parts, "larger"]
+    assert names(smoke=True) == ["as-written", *parts]
+    assert names(without=["larger", "no-task"], more=["fast:seed=3"]) == [
+        *("as-written", "labels-only", "no-general", "no-domain", "fast")
+    ]
+
+
+def test_the_larger_network_has_twice_the_width_and_half_the_rates() -> None:
+    found = {each.name: each for each in candidates_of("quickstart")}
+    whole = plan_recipe("quickstart").recipe
+    larger = plan_recipe("quickstart", found["larger"].overrides).recipe
+    assert larger.network["hidden_dim"] == 2 * whole.network["hidden_dim"]
+    assert larger.network["num_layers"] == 2 * whole.network["num_layers"]
+    for one, other in zip(larger.stages, whole.stages, strict=True):
+        rates = [stage.optimizer.settings["peak_learning_rate"] for stage in (one, other)]
+        assert rates[0] == rates[1] / 2
+        assert one.corpora == other.corpora
+
+
+def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'larger'"):
+        names(without=["largr"])
+    with pytest.raises(RecipeError, match="needs a stage finetune"):
+        candidates_of("papers/gpt3-few-shot")
+    with pytest.raises(RecipeError, match="peak_learning_rate"):
+        names(more=["fast:stages.task.optimizer.adamw.peak_learning_rate=quick"])
+    with pytest.raises(RecipeError, match="every candidate is left out"):
+        names(without=names())
+
+
+def tried(choice: Choice, scores: dict[str, float]) -> None:
+    """Enter what a round found."""
+    state = choice.state
+    for name in state["rounds"][-1]["factors"]:
+        found = {"scores": [scores[name]], "tokens": 9, "seconds": 1.0, "wall": 1.0}
+        state["rounds"][-1]["tried"][name] = found
+    choice.keep({**state, "rows": {"train": 20, "dev": 10}})
+    close_round(choice)
+
+
+def test_rounds_halve_the_candidates_and_a_stopped_round_is_gone_on_with() -> None:
+    asked = ("quickstart", [], True, 60.0)
+    choice = open_choice(*asked)
+    scores = dict(zip(choice.candidates, (0.5, 0.9, 0.6, 0.7, 0.4), strict=True))
+    sizes = []
+    while turn := next_round(choice):
+        sizes.append(len(turn["factors"]))
+        # Whoever starts it again finds the round as it was divided.
+        assert next_round(open_choice(*asked)) == turn
+        tried(choice, scores)
+    assert sizes == [5, 3, 2]
+    table = table_of(choice)
+    assert table["chosen"] == "labels-only"
+    ranked = [each["name"] for each in table["candidates"]]
+    assert ranked[:3] == ["labels-only", "no-domain", "no-general"]
+    assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 1, 1]
+    assert open_choice("quickstart", [], True, 61.0).folder != choice.folder
+
+
+def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
+    choice = open_choice("quickstart", [], True, 60.0)
+    while next_round(choice):
+        tried(choice, dict(zip(choice.candidates, (0.5, 0.9, 0.6, 0.7, 0.4), strict=True)))
+    told = table_of(choice)
+    told["left_out"] = {"larger": {"about": "twice as wide", "seconds": 600.0}}
+    comparison = {
+        "split": "test",
+        "metrics": ["accuracy"],
+        "confidence": 0.95,
+        "baselines": [],
+        "recipes": [{"name": "mine", "metrics": {"accuracy": {"mean": 0.8}}}],
+        "differences": {"accuracy": []},
+    }
+    page = choice_page({"choice": told, "comparison": comparison, "summary": {}})
+    assert page.startswith("# labels-only: the same network, trained on the labels alone; no model")
+    assert "Chosen on 10 dev rows, in 3 rounds" in page
+    assert "| no-general | 0.6000 | -0.1000 |" in page
+    assert "larger (twice as wide) needs 10 more minutes a round" in page
+    assert "mine has the highest accuracy, 0.800" in page
