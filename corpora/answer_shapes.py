@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corpora.answers import STRUCTURE, UnusableError, label_of, number_of, raw_spans
+from corpora.answers import STRUCTURE, UnusableError, choice_of, label_of, number_of, raw_spans
 
-KINDS = ("label", "number", "label_set", "spans", "extract")  # a choice has too many columns
+# What one column can tell; choices have columns of their own.
+KINDS = ("label", "number", "label_set", "spans", "extract")
 LONGEST_LABEL = 80  # characters
 ROWS_PER_LABEL = 5  # at least, on average
 MOST_LABELS = 200
@@ -47,6 +48,15 @@ def may_be(kind: str, column: Column) -> bool:
         case "extract":
             return all(map(_is_extract, there)) and any(there)
     return False
+
+
+def is_choice(value: Any, count: int) -> bool:
+    """Whether a value is the number, from 0, or the letter of one of so many choices."""
+    try:
+        choice_of(value, count)
+    except UnusableError:
+        return False
+    return True
 
 
 def are_tags(column: Column) -> bool:

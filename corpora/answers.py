@@ -108,7 +108,7 @@ def answer_of(
         case "spans":
             found = _json(_spans(value, source, text))
         case "choice":
-            found = _choice(value, choices or ())
+            found = choice_of(value, len(choices or ()))
         case _:
             found = label_of(value)[0]
     return Answer(found, kind)
@@ -407,13 +407,22 @@ def _references(value: Any, source: Source) -> tuple[list[str], tuple[str, ...]]
     return found, tuple(mended)
 
 
-def _choice(value: Any, choices: Sequence[str]) -> str:
+def choice_of(value: Any, count: int) -> str:
+    """The number of the right choice, from 0.
+
+    Args:
+        value: The number, or a letter from A.
+        count: How many choices the row has.
+
+    Raises:
+        UnusableError: It is neither, or there is no such choice.
+    """
     if isinstance(value, str) and len(value.strip()) == 1 and "A" <= value.strip() <= "Z":
         value = ord(value.strip()) - ord("A")
     if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise UnusableError("a choice that is neither a number nor a letter")
-    if not 0 <= value < len(choices):
-        raise UnusableError("the right choice is not among the choices", f"{len(choices)}")
+    if not 0 <= value < count:
+        raise UnusableError("the right choice is not among the choices", f"{count}")
     return str(value)

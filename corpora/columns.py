@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corpora.answer_shapes import ROWS_PER_LABEL, are_tags, kind_of, may_be, separator_of
+from corpora.answer_shapes import (
+    ROWS_PER_LABEL,
+    are_tags,
+    is_choice,
+    kind_of,
+    may_be,
+    separator_of,
+)
 from fourstage.errors import ContractViolation, UnknownNameError, listed
 
 TEXTS = ("text", "sentence", "body", "content", "review", "message", "abstract", "text_a", "文本")
@@ -16,6 +23,7 @@ LABELS = (
     *("polarity", "tag", "type", "tags", "spans", "entities", "answer", "answers"),
     *("标签", "类别", "分类", "情感"),
 )
+RIGHT = ("right", "correct", "gold", "answerkey", "answer_key", "correct_answer")  # of choices
 SCORES = ("score", "similarity", "rating", "分数", "相似度")  # of pairs
 PAIRS = (  # others differ in a number or a letter, such as sentence1 and sentence2
     *(("text", "text_pair"), ("premise", "hypothesis"), ("first", "second")),
@@ -37,6 +45,7 @@ class Asked:
     text_pair: str | None = None
     label: str | None = None
     answers: str | None = None
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,7 @@ class Roles:
     group: str | None = None
     answers: str = "label"
     separator: str | None = None
+    choices: tuple[str, ...] = ()
 
 
 def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
@@ -69,9 +79,12 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     columns = list(dict.fromkeys(name for record in records for name in record))
     values = {name: [record.get(name) for record in records] for name in columns}
     text, pair, label = asked.text, asked.text_pair, asked.label
-    for option, named in (("--text", text), ("--pair", pair), ("--label", label)):
+    options = [("--text", text), ("--pair", pair), ("--label", label)]
+    for option, named in [*options, *(("--choices", choice) for choice in asked.choices)]:
         if named is not None and named not in columns:
             raise UnknownNameError(f"{where}: {option}", named, "a column", columns)
+    if labelled and asked.choices:
+        return _with_choices(where, values, asked)
     assumed = []
     words = _words(values) if labelled and asked.answers in (None, "spans") else None
     if labelled and not words and text is None and pair is None:
@@ -110,6 +123,46 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         assumed.append(f"the labels in {label!r} are separated by {separator!r}")
     group = pair if answers == "extract" else None  # a text's questions go to one split
     return Roles(text, label, identity, tuple(assumed), pair, group, answers, separator)
+
+
+def _with_choices(where: str, values: Mapping[str, list], asked: Asked) -> Roles:
+    """The roles where a row has choices: a text, and a column that tells the right one."""
+    taken, label, how = asked.choices, asked.label, ""
+    if label is None:
+        sizes = [_size(values, asked.choices, i) for i in range(len(next(iter(values.values()))))]
+        label, how = _right(where, values, (asked.text, *taken), sizes)
+    text, told = (asked.text, "") if asked.text else _text(where, values, (label, *taken))
+    identity = _identity(values, (text, label, *taken))
+    assumed = tuple(filter(None, (told, how)))
+    return Roles(text, label, identity, assumed, answers="choice", choices=taken)
+
+
+def _size(values: Mapping[str, list], columns: Sequence[str], row: int) -> int:
+    """How many choices a row has."""
+    one = values[columns[0]][row]
+    return len(one) if len(columns) == 1 and isinstance(one, list | Mapping) else len(columns)
+
+
+def _right(
+    where: str, values: Mapping[str, list], taken: Sequence[str | None], sizes: Sequence[int]
+) -> tuple[str, str]:
+    """The column that tells the right choice, by number or letter, and how it was found."""
+    able = [
+        name
+        for name, column in values.items()
+        if name not in taken
+        and all(map(is_choice, column, sizes))
+        and len({str(value) for value in column}) > 1
+    ]
+    named = [name for name in able if name.lower() in (*LABELS, *RIGHT)]
+    found = named or able
+    if len(found) != 1:
+        raise ContractViolation(
+            f"{where}: {len(found)} columns may tell the right choice, by its number from 0 or its"
+            f" letter. Say which one is with --label COLUMN: {_named(found or values)}."
+        )
+    how = f"the right choice is told by column {found[0]!r}; --label selects another"
+    return found[0], "" if found == named else how
 
 
 def headless(first: Sequence[str], records: Records) -> bool:

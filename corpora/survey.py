@@ -98,6 +98,7 @@ def survey(
     pair: str | None = None,
     label: str | None = None,
     answers: str | None = None,
+    choices: Sequence[str] = (),
     language: str | None = None,
 ) -> Survey:
     """Survey some files.
@@ -110,6 +111,7 @@ def survey(
         pair: The column of the second text, if the user named it.
         label: The label column, if the user named it.
         answers: The kind of answer, if the user named it.
+        choices: The columns of each row's choices, or one that holds a list of them.
         language: Language of the text, if the user named it.
 
     Raises:
@@ -124,7 +126,9 @@ def survey(
     draft |= {"files": files or list(patterns)}
     source = parse_source({**draft, "fields": {"label": "label"} if files else {}})
     states = [_state(file) for file in find_files(source)]
-    said, guessed = _shape(source, states, labelled, Asked(text, pair, label, answers))
+    said, guessed = _shape(
+        source, states, labelled, Asked(text, pair, label, answers, tuple(choices))
+    )
     if said.get("columns") and said.get("format") != "conll":
         assumed.append("the first row is data, not a header, so the columns were given names")
     if said.get("encoding"):
@@ -170,7 +174,7 @@ def survey(
         len(states),
         counted.records,
         counted.whole,
-        sum(counted.tokens),
+        counted.read,
         counted.characters,
         median,
         long,
@@ -187,7 +191,7 @@ class _Counted:
     """Counts over the records of a source, up to `MOST_CHARACTERS`."""
 
     def __init__(self, source: Source, states: Sequence[FileState]):
-        self.records = self.characters = 0
+        self.records = self.characters = self.read = 0
         self.whole = True
         self.tokens: list[int] = []
         self.labels: Counter[str] = Counter()
@@ -195,9 +199,13 @@ class _Counted:
         self.splits: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
         for text, row in _texts(source, states, self.unread):
+            # A network reads the text once with each choice.
+            parts = [f"{text}\n{choice}" for choice in row.choices or ()] if row else []
+            read = list(map(num_tokens, parts or [text]))
             self.records += 1
-            self.characters += len(text)
-            self.tokens.append(num_tokens(text))
+            self.characters += sum(map(len, parts or [text]))
+            self.read += sum(read)
+            self.tokens.append(max(read))
             if row is not None:
                 self.labels.update(names_in(source.answers, row.label) or _as_name(source, row))
                 self.kinds[row.label_type] += 1
@@ -218,7 +226,7 @@ def _as_name(source: Source, row: Row) -> tuple[str, ...]:
     match source.answers:
         case "extract":
             return ("no answer" if row.label == "[]" else "answered",)
-        case "number":
+        case "number" | "choice":
             return (row.label,)
     return ()
 
@@ -338,6 +346,9 @@ def _fields(chosen: Roles, new: Mapping[str, str]) -> dict[str, Any]:
     for role in ("id", "text", "text_pair", "label", "group"):
         if column := getattr(chosen, role):
             said["fields"][role] = new.get(column, column)
+    if chosen.choices:
+        columns = [new.get(column, column) for column in chosen.choices]
+        said["fields"]["choices"] = columns if len(columns) > 1 else columns[0]
     if chosen.answers != "label":
         said["answers"] = chosen.answers
     return said | ({"separator": chosen.separator} if chosen.separator else {})

@@ -20,6 +20,7 @@ HEADS = {  # the head for each kind of answer, with its settings
     "number": ("sequence_regression", "{dropout: 0.0}"),
     "spans": ("token_classification", "{dropout: 0.0, crf: true}"),
     "extract": ("span_extraction", "{}"),
+    "choice": ("multiple_choice", "{dropout: 0.0}"),
 }
 VOCABULARY = 4000
 VOCABULARY_OF_CHARACTERS = 8000  # at most half of it are single characters

@@ -53,6 +53,7 @@ def propose(
     pair: str | None = None,
     label: str | None = None,
     answers: str | None = None,
+    choices: Sequence[str] = (),
     language: str | None = None,
 ) -> Proposal:
     """Propose a project for some files.
@@ -65,6 +66,7 @@ def propose(
         pair: The column of the second text of the rows.
         label: The label column.
         answers: Kind of answer of the rows.
+        choices: The columns of the rows' choices, or one that holds a list of them.
         language: Language of both.
 
     Raises:
@@ -73,7 +75,8 @@ def propose(
     """
     found: dict[str, Survey] = {}
     if rows:
-        asked = {"text": text, "pair": pair, "label": label, "answers": answers}
+        asked: dict[str, Any] = {"text": text, "pair": pair, "label": label}
+        asked |= {"answers": answers, "choices": choices}
         found[ROWS] = survey(ROWS, _patterns(rows), labelled=True, language=language, **asked)
         language = language or found[ROWS].source["language"]
     if corpus:
@@ -157,6 +160,8 @@ def _told(name: str, one: Survey) -> str:
         fields = one.source["fields"]
         pair = f", second text in {fields['text_pair']!r}" if "text_pair" in fields else ""
         counts = [f"{visible(label)} {n:,}" for label, n in one.labels.items()]
+        if one.answers == "choice":
+            counts = [f"number {number} right {n:,}" for number, n in sorted(one.labels.items())]
         if one.answers == "number":
             numbers = [float(number) for number in one.labels]
             counts = [f"numbers from {min(numbers):g} to {max(numbers):g}"]
@@ -196,7 +201,7 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     if "columns" in facts:
         lines.append(f"columns: {_flow(facts['columns'])}      # the table has no header")
     if "fields" in facts:
-        roles = ", ".join(f"{role}: {_plain(column)}" for role, column in facts["fields"].items())
+        roles = ", ".join(f"{role}: {_columns(said)}" for role, said in facts["fields"].items())
         lines.append(f"fields: {{{roles}}}")
     for key in ("answers", "separator", "tag_scheme", "span_ends"):
         if key in facts:
@@ -212,6 +217,10 @@ def _relative(paths: Sequence[str], root: str) -> str:
 
 def _flow(values: Sequence[str]) -> str:
     return f"[{', '.join(map(_plain, values))}]"
+
+
+def _columns(said: str | Sequence[str]) -> str:
+    return _plain(said) if isinstance(said, str) else _flow(said)
 
 
 def _plain(value: str) -> str:

@@ -181,7 +181,37 @@ def test_each_kind_of_answer_has_its_head_metrics_and_gate(
 def test_the_heads_of_first_recipes_answer_what_they_are_listed_under():
     for kind, (head, _) in HEADS.items():
         assert answers_name(head) == kind
-    assert set(HEADS) == set(KINDS)
+    assert set(HEADS) == {*KINDS, "choice"}
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_rows_with_choices_become_a_recipe_that_chooses(tmp_path, monkeypatch, as_list):
+    ends = [[f"{text[:20]} {word}" for word in ("goes", "stays", "falls")] for text in _TEXTS]
+    rows = [
+        {"opening": t, "answerKey": "ABC"[n % 3], "note": n}
+        | ({"endings": ends[n]} if as_list else dict(zip(("x", "y", "z"), ends[n], strict=True)))
+        for n, t in enumerate(_TEXTS)
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    columns = ["endings"] if as_list else ["x", "y", "z"]
+    words = ("--rows", str(tmp_path / "t.jsonl"), "--choices", *columns)
+    folder = _new(tmp_path / "mine", *words)
+    source = load_source("my_rows", [folder])
+    assert source.answers == "choice"
+    assert (source.fields.text, source.fields.label) == ("opening", "answerKey")
+    assert source.fields.choices == ("endings" if as_list else tuple(columns))
+    assert _resolved(folder, monkeypatch).stages[-1].head == "multiple_choice"
+
+
+def test_choices_without_a_column_that_tells_the_right_one_are_refused(tmp_path, capsys):
+    rows = [{"text": t, "a": "one end", "b": "another end"} for t in _TEXTS]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ["new", str(tmp_path / "mine"), "--rows", str(tmp_path / "t.jsonl"), "--choices"]
+    assert main([*words, "a", "b"]) == 3
+    assert "0 columns may tell the right choice" in capsys.readouterr().err
+    assert main([*words, "a", "c"]) == 2
+    assert "--choices" in capsys.readouterr().err
+    assert not (tmp_path / "mine").exists()
 
 
 def test_text_that_breaks_the_default_contract_gets_one_that_tolerates_it(tmp_path, monkeypatch):

@@ -35,6 +35,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--answers", choices=KINDS, help="what the label column holds, if the kind found is wrong"
     )
+    parser.add_argument(
+        "--choices",
+        nargs="+",
+        metavar="COLUMN",
+        help="the columns of each row's choices, or one that holds a list of them",
+    )
     parser.add_argument("--language", metavar="CODE", help="language of the text, such as en or zh")
 
 
@@ -44,14 +50,13 @@ def handle(options: Namespace) -> int:
     from fourstage.command.proposal import propose, propose_example
 
     check_empty(options.folder)
-    words = ("minutes", "text", "pair", "label", "answers", "language")
-    given = {name: getattr(options, name) for name in words}
+    words = ("minutes", "text", "pair", "label", "answers", "choices", "language")
+    given = {name: value for name in words if (value := getattr(options, name)) is not None}
     if options.corpus or options.rows:
         proposal = propose(options.corpus, options.rows, **given)
     else:
-        for name, value in given.items():
-            if value is not None:
-                raise RecipeError(f"new: --{name} describes files; give --corpus or --rows, too")
+        for name in given:
+            raise RecipeError(f"new: --{name} describes files; give --corpus or --rows, too")
         proposal = propose_example()
     made = make_project(options.folder, proposal.files)
     for said in proposal.told:
