@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import os
 import re
 import sys
-import time
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
@@ -33,8 +33,8 @@ KINDS = {
 # Setting that names an objective's teacher: the folder of a trained stage or, in a recipe, the name
 # of an earlier stage. The literal `TEACHER_HEADS` lists the heads that the teacher must have.
 TEACHER = "teacher"
-_SETTLED_NS = 2_000_000_000
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
+_HERE = Path(__file__).resolve().parent
 
 
 def names(kind: str, folders: Sequence[Path] = ()) -> list[str]:
@@ -285,14 +285,12 @@ def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tu
         check_compatible(family, (objective,), folders=folders)
         return (objective,)
     except RecipeError as reason:
-        needs = set(literals("objectives", objective, folders).get("NEEDS", ()))
-        helpful = [
-            name
-            for name in names("objectives", folders)
-            if name != objective
-            and needs & set(literals("objectives", name, folders).get("PROVIDES", ()))
-        ]
-        for other in sorted(helpful, key=lambda name: name != "masked_lm"):
+        needs = literals("objectives", objective, folders).get("NEEDS", ())
+        missing = set(needs) - provided(family, folders)
+        others = (name for name in names("objectives", folders) if name != objective)
+        for other in sorted(others, key=lambda name: name != "masked_lm"):
+            if not missing <= set(literals("objectives", other, folders).get("PROVIDES", ())):
+                continue
             try:
                 check_compatible(family, (other, objective), folders=folders)
             except RecipeError:
@@ -319,31 +317,30 @@ def _providers(need: str, family: str, folders: Sequence[Path]) -> str:
 
 def _built_in(kind: str) -> Path:
     """The folder of the built-in files of a kind."""
-    return Path(__file__).resolve().parent / kind
+    return _HERE / kind
 
 
-def _files(kind: str, folders: Sequence[Path]) -> dict[str, Path]:
-    """{name: file}; a project's file overrides a built-in one of the same name."""
+def _files(kind: str, folders: Sequence[Path]) -> dict[str, str]:
+    """{name: path of its file}; a project's file overrides a built-in one of the same name."""
     assert kind in KINDS, kind
-    found: dict[str, Path] = {}
+    found: dict[str, str] = {}
     # The project folder with the highest precedence is last, so that it wins.
     for folder in (_built_in(kind), *(Path(project) / kind for project in reversed(folders))):
         if folder.is_dir():
-            changed = folder.stat().st_mtime_ns
-            # Two changes in quick succession may carry the same modification time.
-            settled = time.time_ns() - changed > _SETTLED_NS
-            found |= (_listing if settled else _listing.__wrapped__)(folder, changed)
+            found |= _listed(folder)
     return found
 
 
-@lru_cache(maxsize=64)
-def _listing(folder: Path, mtime_ns: int) -> dict[str, Path]:
-    """{name: file} of one folder; its modification time invalidates the cache."""
-    return {
-        path.stem: path.resolve()
-        for path in sorted(folder.glob("*.py"))
-        if NAME.match(path.stem) and path.is_file()
-    }
+def _listed(folder: Path) -> dict[str, str]:
+    """The files of one folder, read anew each time: a listing of parts asks thousands of times."""
+    with os.scandir(folder) as entries:
+        return {
+            name: entry.path
+            for entry in sorted(entries, key=lambda entry: entry.name)
+            if (name := entry.name.removesuffix(".py")) != entry.name
+            and NAME.match(name)
+            and entry.is_file()
+        }
 
 
 def file_of(kind: str, name: str, folders: Sequence[Path] = (), where: str = "") -> Path:
@@ -357,7 +354,7 @@ def file_of(kind: str, name: str, folders: Sequence[Path] = (), where: str = "")
         raise UnknownNameError(
             where or kind, str(name), KINDS[kind], files, f"Each is a file in models/{kind}/."
         )
-    return files[name]
+    return Path(files[name]).resolve()
 
 
 @lru_cache(maxsize=256)

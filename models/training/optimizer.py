@@ -128,6 +128,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
         self._resting: frozenset[int] = frozenset()
         self._first: dict[int, int] = {}
+        self._common: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.rates: tuple[float, ...] = ()
         self.decayed: tuple[bool, ...] = ()
 
@@ -189,20 +190,23 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
         """Nothing: `update_step` applies weight decay with the variable's own rate."""
 
+    def _backend_update_step(
+        self, grads: Any, trainable_variables: Any, learning_rate: Any
+    ) -> None:
+        """As in Keras; what variables have in common is computed once for all of them."""
+        self._common = {}
+        super()._backend_update_step(grads, trainable_variables, learning_rate)
+        self._common = {}  # they are tensors of this graph, and hold on to it
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable: weight decay, then Adam's step."""
         index = self._get_variable_index(variable)
-        rate = ops.cast(learning_rate, variable.dtype) * self.rates[index]
+        key = (variable.dtype, self.rates[index], self._first.get(index, 0))
+        if key not in self._common:
+            self._common[key] = self._factors(learning_rate, *key)
+        rate, kept, powers, epsilon = self._common[key]
         if self.decayed[index] and self.weight_decay:
-            self.assign(variable, variable * (1.0 - rate * self.weight_decay))
-        first = self._first.get(index, 0)
-        powers = [self._power(beta, variable.dtype, first) for beta in (self.beta_1, self.beta_2)]
-        epsilon = self.epsilon
-        if self.bias_correction == "moments":
-            # rate · m̂ / (√v̂ + ε) equals the corrected rate times m / (√v + ε √(1 - β₂ᵗ)).
-            epsilon = epsilon * ops.sqrt(1.0 - powers[1])
-        if self.bias_correction == "none":
-            powers = [ops.zeros_like(power) for power in powers]
+            self.assign(variable, variable * kept)
         if keras.backend.backend() == "tensorflow":
             self._fused(gradient, variable, rate, index, powers, epsilon)
             return
@@ -213,7 +217,20 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         rate = rate * ops.sqrt(1.0 - powers[1]) / (1.0 - powers[0])
         self.assign_sub(variable, rate * m / (ops.sqrt(v) + epsilon))
 
-    def _power(self, beta: float, dtype: str, first: int) -> Any:
+    def _factors(self, learning_rate: Any, dtype: Any, share: float, first: int) -> tuple[Any, ...]:
+        """The rate, what decay keeps of a weight, the powers of β₁ and β₂, and ε."""
+        rate = ops.cast(learning_rate, dtype) * share
+        kept = 1.0 - rate * self.weight_decay if self.weight_decay else 1.0
+        powers = [self._power(beta, dtype, first) for beta in (self.beta_1, self.beta_2)]
+        epsilon = self.epsilon
+        if self.bias_correction == "moments":
+            # rate · m̂ / (√v̂ + ε) equals the corrected rate times m / (√v + ε √(1 - β₂ᵗ)).
+            epsilon = epsilon * ops.sqrt(1.0 - powers[1])
+        if self.bias_correction == "none":
+            powers = [ops.zeros_like(power) for power in powers]
+        return rate, kept, powers, epsilon
+
+    def _power(self, beta: float, dtype: Any, first: int) -> Any:
         """βᵗ, with t the number of this update, counted from 1 at the variable's `first`."""
         number = ops.add(self.iterations, 1 - first)
         return ops.power(ops.cast(beta, dtype), ops.cast(number, dtype))

@@ -18,7 +18,7 @@ import psutil
 import pyarrow
 
 from tests.faults.always import what_always_holds
-from tests.flows.own_project import FIELDS, Project, document, row, stages
+from tests.flows.own_project import FIELDS, SIZE, Project, document, row, stages
 from tests.flows.person import Answer, Listener, Person
 
 LABELLED = {**FIELDS, "label": "label"}
@@ -64,7 +64,7 @@ def whole(stages: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "name": "on-trial",
         "family": "bert",
-        "size": "tiny",
+        "size": SIZE,
         "tokenizer": {"vocabulary_size": 400},
         "seed": 17,
         "stages": stages,

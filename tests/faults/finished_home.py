@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasks.store.artifacts import Artifact, Store
-from tests.flows.own_project import Project, recipe, stages
+from tests.flows.own_project import SIZE, Project, recipe, stages
 from tests.flows.person import Answer, Listener, Person, end_all
 
 # A batch of another size is another finetune stage; the one before it is the same.
@@ -30,8 +33,7 @@ ADDRESSES = {
 def small(**changes: Any) -> dict[str, Any]:
     """Two stages of a network that is compiled in seconds."""
     general, *_, finetune = stages()
-    size = {"num_layers": 1, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64}
-    return recipe("small", **({"size": size, "stages": [general, finetune]} | changes))
+    return recipe("small", **({"size": SIZE, "stages": [general, finetune]} | changes))
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,13 @@ class Finished:
     """What was made once.
 
     Attributes:
-        project: With the recipe ``small``.
+        project: Folder with the recipe ``small``.
         home: Two versions of its model are registered, the second is the champion.
         told: What the commands answered.
         copies: Homes given away.
     """
 
-    project: Project
+    project: Path
     home: Path
     told: Mapping[str, Answer]
     copies: list[Path]
@@ -61,7 +63,7 @@ class Finished:
                     (self.home.as_uri(), home.as_uri()),
                 )
         self.copies.append(home)
-        return Person(home, self.project.folder)
+        return Person(home, self.project)
 
 
 def entry(home: Path, kind: str, name: str) -> Artifact:
@@ -79,12 +81,12 @@ def flip(path: Path) -> None:
         file.write(bytes([byte ^ 1]))
 
 
-@pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    """Two versions of a small model; nothing may be changed but a copy."""
-    project = Project(tmp_path_factory.mktemp("project") / "项目 one's own")
+def make(folder: Path) -> None:
+    """Run the commands; what they answered is written last."""
+    project = Project(folder / "project" / "项目 one's own")
     project.recipe(small())
-    user = Person(tmp_path_factory.mktemp("home") / "我的 家's", project.folder)
+    user = Person(folder / "home" / "我的 家's", project.folder)
+    user.home.parent.mkdir()
     listener = Listener(user)
     commands = {
         "first": ("run", "small", "--json"),
@@ -96,11 +98,32 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
         told = {name: listener.types(*words) for name, words in commands.items()}
     finally:
         listener.close()
-    found = Finished(project, user.home, told, [user.home])
+        end_all(user.home)
     assert told["second"].code == 0, told["second"].told()
+    answers = {name: asdict(answer) for name, answer in told.items()}
+    (folder / "told.json").write_text(json.dumps(answers), "utf-8")
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
+    """Two versions of a small model, made by the first worker that needs them.
+
+    All workers read them, so nothing may be changed but a copy.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "finished"
+    with open(f"{folder}.lock", "w") as lock:
+        flock(lock, LOCK_EX)
+        if not (folder / "told.json").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            make(folder)
+    (project,) = (folder / "project").iterdir()
+    (home,) = (folder / "home").iterdir()
+    answers = json.loads((folder / "told.json").read_text("utf-8"))
+    found = Finished(project, home, {name: Answer(**told) for name, told in answers.items()}, [])
     yield found
-    for home in found.copies:
-        end_all(home)
+    for copy in found.copies:
+        end_all(copy)
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ def test_few_file_descriptors_are_enough_or_are_named(
     finished: Finished, tmp_path: Path, most: int
 ):
     """S50."""
-    person = Person(tmp_path / "home", finished.project.folder)
+    person = Person(tmp_path / "home", finished.project)
     try:
         answer = limited(person, resource.RLIMIT_NOFILE, most, "run", "small", "--json")
         if answer.code == 0:

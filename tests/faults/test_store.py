@@ -140,7 +140,7 @@ def test_a_home_that_cannot_be_written_is_named_before_any_data_is_read(
     if place == "home with a file":
         home.mkdir()
         (home / "store").touch()
-    answer = Person(home, finished.project.folder).types("run", "small", "--json")
+    answer = Person(home, finished.project).types("run", "small", "--json")
     what_always_holds(
         home,
         answer,

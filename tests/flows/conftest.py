@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from fourstage.settings import PRIVATE_ENVIRONMENT
 from tests.flows.own_project import Project
-from tests.flows.person import Answer, Person, end, end_all
+from tests.flows.person import Answer, Person, end, end_all, living
 from tests.flows.screen import Screen
 
 
@@ -70,12 +71,17 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @dataclass
 class Story:
-    """Two runs of the quickstart at its smallest, in one home; the first at a terminal."""
+    """Two runs of the quickstart at its smallest, in one home; the first at a terminal.
+
+    Attributes:
+        left: Processes that lived in the home when both had ended.
+    """
 
     person: Person
     first: Answer
     second: Answer
     screen: Screen
+    left: list[psutil.Process]
 
     @property
     def database(self) -> dict[str, str]:
@@ -90,7 +96,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     user = Person(home, tmp_path_factory.mktemp("anywhere"))
     command = ("run", "quickstart", "--smoke", "--json")
     first, screen = user.sees(*command, columns=80)
-    yield Story(user, first, user.types(*command), screen)
+    second = user.types(*command)
+    yield Story(user, first, second, screen, living(home))
     end_all(home)
 
 

@@ -17,6 +17,8 @@ CANARY = "zqxcanary"
 LABELS = {"weather": ("rain", "cloud", "storm"), "kitchen": ("spoon", "kettle", "oven")}
 SYLLABLES = ("ba", "den", "ko", "lir", "mus", "na", "pel", "ro", "sti", "tan", "vu", "wes")
 FIELDS = {"id": "id", "text": "text"}
+# A network whose training is compiled in half the time of ``tiny``, and that learns these words.
+SIZE = {"num_layers": 1, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64}
 
 
 def words() -> list[str]:

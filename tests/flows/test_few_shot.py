@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from tests.flows.person import Person
+from tests.flows.person import Listener, Person
 
 RECIPE = {
     "name": "asked",
@@ -33,9 +33,11 @@ RECIPE = {
 }
 
 
-def test_rows_are_answered_from_prompts(person: Callable[..., Person], tmp_path):
+def test_rows_are_answered_from_prompts(
+    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path
+):
     (tmp_path / "asked.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False), "utf-8")
-    someone = person(tmp_path)
+    someone = listener_of(person(tmp_path))
     answer = someone.types("run", "asked.yaml", "--smoke", "--json")
     assert answer.code == 0, answer.told()
     found = answer.json["few_shot"]

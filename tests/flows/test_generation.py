@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from tests.flows.person import Person
+from tests.flows.person import Listener, Person
 
 RECIPE = {
     "name": "writes",
@@ -32,12 +32,14 @@ RECIPE = {
 
 
 @pytest.fixture
-def writer(person: Callable[..., Person], tmp_path) -> Person:
+def writer(
+    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path
+) -> Listener:
     (tmp_path / "writes.yaml").write_text(yaml.safe_dump(RECIPE), "utf-8")
-    return person(tmp_path)
+    return listener_of(person(tmp_path))
 
 
-def test_a_network_learns_to_write_and_continues_texts(writer: Person):
+def test_a_network_learns_to_write_and_continues_texts(writer: Listener):
     answer = writer.types("run", "writes.yaml", "--smoke", "--json")
     assert answer.code == 0, answer.told()
     assert set(answer.json["metrics"]) == set(answer.json["baseline"]) == {"chrf", "rougeL"}

@@ -25,6 +25,7 @@ import yaml
 from fourstage.settings import REPOSITORY
 from fourstage.text_width import width
 from tests.flows.conftest import Story, free_port, wait_for
+from tests.flows.own_project import SIZE, recipe
 from tests.flows.person import Answer, Listener, end, living
 
 STAGES = ["general", "domain", "task", "finetune"]
@@ -49,6 +50,14 @@ answers = [model.predict(json.loads(sys.argv[2])) for _ in range(2)]
 assert answers[0] == answers[1]
 print("ANSWERS", json.dumps(answers[0]))
 """
+
+
+@pytest.fixture(scope="module")
+def asking(story: Story) -> Iterator[Listener]:
+    """Who asks for answers: only the two runs are about a process."""
+    listener = Listener(story.person)
+    yield listener
+    listener.close()
 
 
 def runs_of(story: Story) -> list[Any]:
@@ -287,9 +296,9 @@ def test_a_version_has_a_card_and_an_example(story: Story):
     assert "signature:" in (files / "MLmodel").read_text("utf-8")
 
 
-def test_a_converted_version_brings_its_card(story: Story, tmp_path: Path):
+def test_a_converted_version_brings_its_card(asking: Listener, tmp_path: Path):
     folder = tmp_path / "theirs"
-    answer = story.person.types("convert", f"models:/{MODEL}@champion", str(folder))
+    answer = asking.types("convert", f"models:/{MODEL}@champion", str(folder))
     assert answer.code == 0, answer.told()
     _, front, card = (folder / "README.md").read_text("utf-8").split("---\n", 2)
     facts = yaml.safe_load(front)
@@ -303,16 +312,16 @@ def test_a_converted_version_brings_its_card(story: Story, tmp_path: Path):
     assert "fourstage predict" not in card
 
 
-def test_two_runs_of_one_recipe_differ_in_nothing(story: Story):
+def test_two_runs_of_one_recipe_differ_in_nothing(story: Story, asking: Listener):
     runs = [each.json["lifecycle_run"] for each in (story.first, story.second)]
-    answer = story.person.types("diff", *runs, "--json")
+    answer = asking.types("diff", *runs, "--json")
     assert answer.code == 0, answer.told()
     for section in ("settings", "data", "code", "scores"):
         assert answer.json[section] == [], section
     assert answer.json["not_known"] == {}
 
 
-def test_what_cannot_be_told_apart_is_a_wrong_name(story: Story):
+def test_what_cannot_be_told_apart_is_a_wrong_name(asking: Listener):
     for word, says in (
         (MODEL, f"{MODEL}@champion"),
         (f"{MODEL}/9", "no version 9"),
@@ -320,21 +329,22 @@ def test_what_cannot_be_told_apart_is_a_wrong_name(story: Story):
         ("quikstart", "did you mean 'quickstart'?"),
         ("0" * 32, "no such run"),
     ):
-        answer = story.person.types("diff", word, "quickstart")
+        answer = asking.types("diff", word, "quickstart")
         assert answer.code == 2, answer.told()
         assert says in answer.err
 
 
-def test_nothing_is_left_running(story: Story):
-    assert living(story.person.home) == []
+def test_nothing_is_left_running(story: Story, asking: Listener):
+    assert story.left == []
+    assert [process.pid for process in living(story.person.home)] == [asking.process.pid]
 
 
 # Lineage
 
 
 @pytest.fixture(scope="module")
-def traced(story: Story) -> dict[str, Any]:
-    answer = story.person.types("trace", f"models:/{MODEL}@champion", "--json")
+def traced(asking: Listener) -> dict[str, Any]:
+    answer = asking.types("trace", f"models:/{MODEL}@champion", "--json")
     assert answer.code == 0, answer.told()
     return answer.json
 
@@ -361,11 +371,13 @@ def test_trace_holds_every_hop(story: Story, traced: dict[str, Any]):
     assert all("licence" in hop["source"] for hop in traced["hops"] if "source" in hop)
 
 
-def test_trace_is_complete_with_the_store_gone(story: Story, traced: dict[str, Any]):
+def test_trace_is_complete_with_the_store_gone(
+    story: Story, asking: Listener, traced: dict[str, Any]
+):
     store = story.person.home / "store"
     away = store.rename(store.with_name("moved away"))
     try:
-        answer = story.person.types("trace", f"models:/{MODEL}@champion", "--json")
+        answer = asking.types("trace", f"models:/{MODEL}@champion", "--json")
     finally:
         away.rename(store)
     assert answer.code == 0, answer.told()
@@ -373,15 +385,17 @@ def test_trace_is_complete_with_the_store_gone(story: Story, traced: dict[str, A
     assert all(hop["held_by"] == ["mlflow"] for hop in answer.json["hops"])
 
 
-def test_trace_asks_the_store_where_mlflow_has_lost_the_model(story: Story, traced):
+def test_trace_asks_the_store_where_mlflow_has_lost_the_model(
+    story: Story, asking: Listener, traced
+):
     (folder,) = (story.person.home / "mlflow").glob(f"**/{traced['model']['model_id']}")
     away = folder.rename(story.person.home / "model moved away")
     try:
-        answer = story.person.types("trace", f"models:/{MODEL}/1", "--json")
+        answer = asking.types("trace", f"models:/{MODEL}/1", "--json")
         nothing = story.person.home / "store"
         hidden = nothing.rename(nothing.with_name("moved away"))
         try:
-            neither = story.person.types("trace", f"models:/{MODEL}/1", "--json")
+            neither = asking.types("trace", f"models:/{MODEL}/1", "--json")
         finally:
             hidden.rename(nothing)
     finally:
@@ -394,14 +408,14 @@ def test_trace_asks_the_store_where_mlflow_has_lost_the_model(story: Story, trac
     assert "Traceback" not in neither.err
 
 
-def test_impact_leads_from_a_text_to_the_version(story: Story, traced: dict[str, Any]):
+def test_impact_leads_from_a_text_to_the_version(asking: Listener, traced: dict[str, Any]):
     corpus = next(h for h in traced["hops"] if h["name"] == "corpus smoke_domain")
     for digest in (corpus["digest"], corpus["key"][:12]):
-        answer = story.person.types("impact", digest, "--json")
+        answer = asking.types("impact", digest, "--json")
         assert answer.code == 0, answer.told()
         (found,) = answer.json
         assert (found["name"], found["version"]) == (MODEL, 1)
-    assert story.person.types("impact", "0123456789", "--json").json == []
+    assert asking.types("impact", "0123456789", "--json").json == []
 
 
 # Answers
@@ -415,8 +429,8 @@ def check(answers: list[dict[str, Any]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def predicted(story: Story) -> list[dict[str, Any]]:
-    answer = story.person.types("predict", f"{MODEL}@champion", *TEXTS, "--json")
+def predicted(asking: Listener) -> list[dict[str, Any]]:
+    answer = asking.types("predict", f"{MODEL}@champion", *TEXTS, "--json")
     assert answer.code == 0, answer.told()
     assert (answer.json["model"], answer.json["version"]) == (MODEL, 1)
     return answer.json["predictions"]
@@ -427,7 +441,9 @@ def test_predict_answers_raw_text_and_says_of_an_empty_one_that_it_is(predicted)
     assert predicted[-1] == {"row": 3, "label": None, "score": None, "error": "empty text"}
 
 
-def test_predict_adds_its_answers_to_a_file_with_every_column(story: Story, predicted):
+def test_predict_adds_its_answers_to_a_file_with_every_column(
+    story: Story, asking: Listener, predicted
+):
     rows = [{"id": f"r{i}", "review": text, "数": i} for i, text in enumerate((*TEXTS, " "))]
     folder = story.person.home.parent
     with open(folder / "rows.csv", "w", encoding="utf-8-sig", newline="") as stream:
@@ -436,7 +452,7 @@ def test_predict_adds_its_answers_to_a_file_with_every_column(story: Story, pred
         writer.writerows(rows)
     given = ("--input", str(folder / "rows.csv"), "--column", "review")
     out = folder / "out.jsonl"
-    answer = story.person.types("predict", f"{MODEL}@champion", *given, "--output", str(out))
+    answer = asking.types("predict", f"{MODEL}@champion", *given, "--output", str(out))
     assert answer.code == 0, answer.told()
     told = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
     assert [(r["id"], r["review"], r["数"]) for r in told] == [
@@ -445,7 +461,7 @@ def test_predict_adds_its_answers_to_a_file_with_every_column(story: Story, pred
     labels = [each["label"] for each in predicted]
     assert [row["predicted_label"] for row in told] == [*labels, None]
     assert told[0]["predicted_score"] == pytest.approx(predicted[0]["score"], abs=1e-6)
-    table = story.person.types("predict", f"{MODEL}@champion", *given)
+    table = asking.types("predict", f"{MODEL}@champion", *given)
     head, *lines = table.out.split("\n")[:-1]
     assert head == "id\tlabel\tscore\terror"
     assert [line.split("\t")[:2] for line in lines] == [
@@ -529,6 +545,7 @@ class Versions:
 
 @pytest.fixture(scope="module")
 def versions(person, project, prefect_server) -> Iterator[Versions]:
+    project.recipe(recipe("small", size=SIZE))
     user = person(project.folder, PREFECT_API_URL=prefect_server)
     listener = Listener(user)
     # A batch of another size is another finetune stage; those before it are the same.

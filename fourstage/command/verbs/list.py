@@ -64,18 +64,18 @@ def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
 
     found: dict[str, str] = {}
     needs = catalogue.literals("objectives", objective, folders).get("NEEDS", ())
+    given = {
+        each
+        for other in catalogue.names("objectives", folders)
+        for each in catalogue.literals("objectives", other, folders).get("PROVIDES", ())
+    }
     for family in catalogue.names("families", folders):
         try:
             others = catalogue.combination(family, objective, folders)[:-1]
             found[family] = f"with {others[0]}" if others else "yes"
         except RecipeError:
-            there = catalogue.literals("families", family, folders).get("PROVIDES", ())
-            given = {
-                each
-                for other in catalogue.names("objectives", folders)
-                for each in catalogue.literals("objectives", other, folders).get("PROVIDES", ())
-            }
-            missing = [need for need in needs if need not in {*there, *given}]
+            there = catalogue.provided(family, folders)
+            missing = [need for need in needs if need not in there | given]
             found[family] = f"no {', '.join(missing)}" if missing else "no"
     return found
 

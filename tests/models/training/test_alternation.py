@@ -20,7 +20,7 @@ from models.training.stage import Budget, Phase
 from tests.models.training.memory import NETWORK, Corpus, Recorder, pretraining, tokenizer
 from tests.models.training.test_gradient import Killed, KillingAt, lasting, weights
 
-TASKS = NETWORK | {"num_tasks": 6}
+TASKS = NETWORK | {"num_tasks": 6, "num_layers": 1}
 TWO: dict[str, Any] = {"masked_lm": {}, "token_document": {}}
 THREE: dict[str, Any] = {"capitalization": {}, "masked_lm": {}, "sentence_distance": {}}
 SIX: dict[str, Any] = {

@@ -20,6 +20,7 @@ from models.evaluation.predict import predict
 from models.evaluation.resampling import scores
 from models.training import checkpoint
 from models.training.gradient import train
+from models.training.job import TrainingJob
 from models.training.stage import Budget, Phase
 from tests.models.training.memory import (
     NETWORK,
@@ -327,34 +328,38 @@ def test_what_cannot_be_trained_is_refused(job, error, message, tmp_path):
         train(job(), tmp_path)
 
 
-BACKENDS = """
+def twenty_steps(initial: Path) -> TrainingJob:
+    return pretraining(network=STILL, initial=initial, budget=Budget("steps", 20))
+
+
+ON_JAX = """
 import json, sys
 from pathlib import Path
 from models.training.gradient import train
-from models.training.stage import Budget, Phase
-from tests.models.training.memory import Recorder, pretraining, NETWORK
+from tests.models.training.memory import Recorder
+from tests.models.training.test_gradient import twenty_steps
 report = Recorder()
-job = pretraining(
-    network=NETWORK | {"dropout": 0.0}, initial=Path(sys.argv[1]), budget=Budget("steps", 20),
-)
-train(job, Path(sys.argv[2]), report)
+train(twenty_steps(Path(sys.argv[1])), Path(sys.argv[2]), report)
 print(json.dumps([row["loss"] for row in report.rows]))
 """
 
 
 def test_twenty_steps_on_tensorflow_and_on_jax_have_equal_losses(general, tmp_path):
-    losses = {}
-    for backend in ("tensorflow", "jax"):
-        ran = subprocess.run(
-            [sys.executable, "-c", BACKENDS, str(general[0]), str(tmp_path / backend)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"KERAS_BACKEND": backend},
-        )
-        assert ran.returncode == 0, ran.stderr[-3000:]
-        losses[backend] = json.loads(ran.stdout.splitlines()[-1])
-    assert len(losses["jax"]) == 20
-    np.testing.assert_allclose(losses["jax"], losses["tensorflow"], rtol=1e-4)
-    names = [set(load_file(tmp_path / b / "network.safetensors")) for b in losses]
+    report = Recorder()
+    train(twenty_steps(general[0]), tmp_path / "tensorflow", report)
+    ran = subprocess.run(
+        [sys.executable, "-c", ON_JAX, str(general[0]), str(tmp_path / "jax")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"KERAS_BACKEND": "jax"},
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    losses = json.loads(ran.stdout.splitlines()[-1])
+    assert len(losses) == 20
+    np.testing.assert_allclose(losses, [row["loss"] for row in report.rows], rtol=1e-4)
+    names = [
+        set(load_file(tmp_path / backend / "network.safetensors"))
+        for backend in ("tensorflow", "jax")
+    ]
     assert names[0] == names[1]
