@@ -77,6 +77,7 @@ class NGramModel:
         Args:
             ngrams: (N,) keys of the highest order.
         """
+        ngrams, which = np.unique(ngrams, return_inverse=True)
         evidence: list[Evidence] = []
         for order in range(self.packing.order, 0, -1):
             tables = self.orders[order - 1]
@@ -85,7 +86,7 @@ class NGramModel:
             evidence.append(Evidence(count, after[:, 0], after[:, 1:]))
             if order > 1:
                 ngrams = self.packing.without_first(ngrams, order)
-        return self.smoothing.probabilities(evidence[::-1], self.num_events)
+        return self.smoothing.probabilities(evidence[::-1], self.num_events)[which]
 
 
 def num_events(tokenizer: Tokenizer) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from fourstage.errors import ContractViolation, Interrupted, RecipeError
+from fourstage.terminal import say
 from models.counting.ngram_model import (
     KNESER_NEY,
     NGramModel,
@@ -173,13 +174,24 @@ class NGram:
         """Loss of every token and end of a document, each predicted once; no accuracy.
 
         Returns:
-            {corpus: {"loss": nats per token, infinite if a token has no probability, "error": its
-            standard error over documents}}.
+            {corpus: {"loss": nats per token, "error": its standard error over documents}}. A corpus
+            with a token of no probability, whose loss is infinite, is left out with a message.
         """
         config = config_of(folder)
         settings = cls(vocabulary_size=config["vocabulary_size"], **config["network"])
         model = settings._model(folder, tokenizer)
-        return {name: _loss(model, corpus, tokenizer) for name, corpus in corpora.items()}
+        found: dict[str, dict[str, float]] = {}
+        for name, corpus in corpora.items():
+            scores, impossible, tokens = _scores(model, corpus, tokenizer)
+            if not impossible:
+                found[name] = scores
+                continue
+            say(
+                f"ngram: {settings.smoothing} gives {impossible:,} of {tokens:,} held-out tokens of"
+                f" {name} no probability: its loss is infinite and left out; choose another"
+                " smoothing to compare"
+            )
+        return found
 
     def _model(self, folder: Path, tokenizer: Tokenizer) -> NGramModel:
         """The model that a stage has counted."""
@@ -249,19 +261,23 @@ class _Counting:
         yield from tables[-1].ngrams.blocks()
 
 
-def _loss(model: NGramModel, corpus: TokenisedCorpus, tokenizer: Tokenizer) -> dict[str, float]:
+def _scores(
+    model: NGramModel, corpus: TokenisedCorpus, tokenizer: Tokenizer
+) -> tuple[dict[str, float], int, int]:
+    """Loss and standard error, the number of tokens without probability, and that of all."""
+    impossible = 0
     sums: list[np.ndarray] = []
     weights: list[np.ndarray] = []
     for text in texts(corpus, model.packing.order, tokenizer.cls_id, tokenizer.sep_id):
         found = model.probabilities(text.ngrams(model.packing, tokenizer.cls_id))
-        with np.errstate(divide="ignore"):
-            nats = -np.log(found)
+        impossible += int((found == 0).sum())
+        nats = -np.log(np.maximum(found, np.finfo(float).tiny))
         sums.append(np.add.reduceat(nats, np.cumsum(text.lengths) - text.lengths))
         weights.append(text.lengths)
     if not sums:
         raise ContractViolation("ngram: the held-out text has no tokens")
     total, count = np.concatenate(sums), np.concatenate(weights)
-    loss = {"loss": float(total.sum() / count.sum())}
-    if len(total) > 1 and np.isfinite(loss["loss"]):
-        loss["error"] = ratio_error(total, count)
-    return loss
+    scores = {"loss": float(total.sum() / count.sum())}
+    if len(total) > 1:
+        scores["error"] = ratio_error(total, count)
+    return scores, impossible, int(count.sum())

@@ -252,11 +252,16 @@ def test_held_out_loss_is_the_mean_over_tokens_and_ends_of_documents(tmp_path: P
     assert found["error"] == pytest.approx(error, rel=1e-9)
 
 
-def test_what_never_followed_has_an_infinite_loss_by_maximum_likelihood(tmp_path: Path) -> None:
+def test_a_text_that_maximum_likelihood_calls_impossible_is_left_out_with_the_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     stage(tmp_path / "s", corpus(20), smoothing="maximum_likelihood")
     unseen = MemoryCorpus([[[5, 9]], [[5]]])
-    (found,) = NGram.heldout_losses(tmp_path / "s", TOKENIZER, {"text": unseen}).values()
-    assert found == {"loss": math.inf}
+    asked = {"seen": corpus(20), "unseen": unseen}
+    assert list(NGram.heldout_losses(tmp_path / "s", TOKENIZER, asked)) == ["seen"]
+    told = " ".join("".join(capsys.readouterr()).split())
+    assert "no probability: its loss is infinite and left out" in told
+    assert "of 5 held-out tokens of unseen" in told
 
 
 @pytest.mark.parametrize(
