@@ -13,7 +13,9 @@ from tasks.reports.tables import markdown_table
 
 FILE = REPOSITORY / "docs" / "families.md"
 PAPERS = "papers/"
-_WORK = re.compile(r"([A-Z]\w+ (?:et al\. )?\d{4}), (arXiv \d{4}\.\d{4,5}|https://\S+)")
+_WORK = re.compile(
+    r"([A-Z]\w+ (?:et al\. |and [A-Z]\w+ )?\d{4}), (arXiv \d{4}\.\d{4,5}|https://\S+)"
+)
 
 
 def matrix() -> str:

@@ -30,7 +30,7 @@ class OwnTrainer(Protocol):
     def heldout_losses(
         self, folder: Path, tokenizer: Tokenizer, corpora: Mapping[str, TokenisedCorpus]
     ) -> dict[str, dict[str, float]]:
-        """As `models.evaluation.heldout.heldout_losses`: ``loss`` and ``accuracy`` a corpus."""
+        """As `models.evaluation.heldout.heldout_losses`: ``loss`` a corpus, or more."""
         ...
 
 

@@ -10,6 +10,7 @@ from fourstage.activity import activity
 from fourstage.errors import RecipeError
 from fourstage.recipe.search import overrides_of, told
 from fourstage.settings import search_folders
+from models.catalogue import literals
 from tasks.planning.layout import Layout, Plan, has_pairs
 from tasks.registry.stage_files import by_number
 
@@ -131,7 +132,8 @@ def lay_out(
             name: joined([load_suite(suite, folders) for suite in source.suites])
             for name, source in sources.items()
         }
-        suites["tokens"] = load_suite("tokens", folders)
+        scheme = literals("tokenizers", resolved.tokenizer.scheme)
+        suites["tokens"] = load_suite(scheme.get("SUITE", "tokens"), folders)
         snapshots = {name: take_snapshot(source, folders) for name, source in sources.items()}
         layout = Layout(resolved, sources, snapshots, suites, folders)
         return Plan(resolved, layout.steps(), folders, smoke)

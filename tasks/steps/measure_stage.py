@@ -56,7 +56,9 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         "heldout_loss": loss,
         "heldout_error": {n: scores["error"] for n, scores in losses.items() if "error" in scores},
         "heldout_loss_a_character": a_character(loss, tokens),
-        "heldout_accuracy": {name: scores["accuracy"] for name, scores in losses.items()},
+        "heldout_accuracy": {
+            name: scores["accuracy"] for name, scores in losses.items() if "accuracy" in scores
+        },
     }
     if settings["dataset"]:
         rows = tokens[settings["dataset"]]

@@ -118,6 +118,7 @@ GOOD = {
     "drift_dataset": dataset,
     "targets": targets,
     "tokens": tokens,
+    "tokens_words": tokens,
 }
 
 
@@ -236,6 +237,14 @@ FIXTURES: dict[str, dict[str, tuple[Edit, Edit]]] = {
         "unknown_few_overall": (fill("unknown_share", 0.0499), fill("unknown_share", 0.0501)),
         "unknown_rare_overall": (fill("unknown_share", 0.0099), fill("unknown_share", 0.0101)),
         "pieces_few_overall": (fill("pieces_per_word", 2.49), fill("pieces_per_word", 2.51)),
+    },
+    "tokens_words": {
+        "documents_enough": (first(1), first(0)),
+        "ids_unique": (as_it_is, put("id", "d1")),
+        "tokens_present": (put("num_tokens", 1), put("num_tokens", 0)),
+        "unknown_bounded": (put("unknown_share", 0.5), put("unknown_share", 0.501)),
+        "unknown_few_overall": (fill("unknown_share", 0.199), fill("unknown_share", 0.201)),
+        "unknown_rare_overall": (fill("unknown_share", 0.099), fill("unknown_share", 0.101)),
     },
 }
 EVERY_EXPECTATION = [
@@ -376,6 +385,7 @@ def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
         "drift_dataset": {"label_shares_near", "lengths_near"},
         "targets": {"target_script_right_overall", "copies_few_overall", "copies_none"},
         "tokens": {"unknown_bounded", "unknown_rare_overall", "pieces_few_overall"},
+        "tokens_words": {"unknown_bounded", "unknown_rare_overall"},
     }
 
 
