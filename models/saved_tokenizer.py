@@ -44,6 +44,7 @@ def learn_tokenizer(
     vocabulary_size: int,
     lowercase: bool,
     sentinels: int = 0,
+    minimum_count: int | None = None,
 ) -> Tokenizer:
     """Learn a tokenizer.
 
@@ -53,9 +54,15 @@ def learn_tokenizer(
         vocabulary_size: Number of tokens, including special tokens.
         lowercase: Whether case and accents are dropped; ignored by schemes that keep case.
         sentinels: Tokens that stand for hidden spans (`models.sentinels`).
+        minimum_count: Smallest count of a word, for a scheme with ``MINIMUM_COUNT``; None for
+            that.
     """
     return find("tokenizers", scheme).learned(
-        texts, vocabulary_size=vocabulary_size, lowercase=lowercase, sentinels=sentinels
+        texts,
+        vocabulary_size=vocabulary_size,
+        lowercase=lowercase,
+        sentinels=sentinels,
+        **({} if minimum_count is None else {"minimum_count": minimum_count}),
     )
 
 

@@ -202,7 +202,24 @@ class _Resolution:
             not facts["KEEPS_CASE"] if lowercase is None else lowercase,
             self._learn_from(stages),
             sentinels=sentinels,
+            minimum_count=self._minimum_count(scheme),
         )
+
+    def _minimum_count(self, scheme: str) -> int:
+        """Smallest count of a word of the vocabulary; 0 for a scheme without this setting."""
+        said = self.ledger.recipe.tokenizer
+        usual = self._scheme(scheme).get("MINIMUM_COUNT", 0)
+        if said is None or said.minimum_count is None:
+            return usual
+        if not usual:
+            having = [
+                n for n in catalogue.names("tokenizers") if "MINIMUM_COUNT" in self._scheme(n)
+            ]
+            self.ledger.fault(
+                "tokenizer.minimum_count",
+                f"{scheme} has no such setting; of the schemes {', '.join(having)} has it",
+            )
+        return said.minimum_count
 
     def _sentinels(self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]) -> None:
         """Check that there is a sentinel for each span that an objective hides in a row."""

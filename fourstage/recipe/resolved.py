@@ -41,6 +41,7 @@ class ResolvedTokenizer:
         learn_from: Names of corpora, in order.
         add_words: Words to add to the vocabulary of a network trained elsewhere.
         sentinels: Tokens that stand for hidden spans.
+        minimum_count: Smallest count of a word; 0 where the scheme has no such setting.
     """
 
     scheme: str
@@ -49,6 +50,7 @@ class ResolvedTokenizer:
     learn_from: tuple[str, ...]
     add_words: int = 0
     sentinels: int = 0
+    minimum_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,8 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         recipe["tokenizer"]["add_words"] = resolved.tokenizer.add_words
     if resolved.tokenizer.sentinels:
         recipe["tokenizer"]["sentinels"] = resolved.tokenizer.sentinels
+    if resolved.tokenizer.minimum_count:
+        recipe["tokenizer"]["minimum_count"] = resolved.tokenizer.minimum_count
     units = {name: value for name, value in vars(resolved.units).items() if value is not None}
     if units:
         recipe["units"] = units

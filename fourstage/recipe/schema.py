@@ -102,6 +102,8 @@ class Tokenizer(Part):
     """Whether case and accents are folded; ``byte_bpe`` keeps them."""
     sentinels: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many of the token ids stand for hidden spans, for ``span_denoising``; default 0."""
+    minimum_count: Annotated[int, Field(ge=1)] | None = None
+    """Smallest count of a word of the vocabulary, for the scheme ``word``; default 2."""
     learn_from: Annotated[Texts, Field(min_length=1)] | None = None
     """Corpora from which the vocabulary is learned; by default those of all stages."""
     add_words: Annotated[int, Field(ge=1, le=100_000)] | None = None

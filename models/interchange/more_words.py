@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
-from models.tokenizers.wordpiece import WordPiece
+from models.tokenizers.wordpiece import WordPiece, word_counts
 
 RAREST = 5  # smallest count of an added word; the embedding of a rarer one would hardly be trained
 
@@ -25,7 +24,7 @@ def with_more_words(tokenizer: WordPiece, texts: Iterable[str], most: int) -> Wo
         texts: Texts of the domain, iterated over once.
         most: Number of words to add; short texts give fewer.
     """
-    counts = _words(texts, tokenizer.lowercase)
+    counts = word_counts(texts, lowercase=tokenizer.lowercase)
     words = sorted(counts)
     before = tokenizer.encode(words)
     saved = [counts[word] * (len(ids) - 1) for word, ids in zip(words, before, strict=True)]
@@ -45,16 +44,3 @@ def with_more_words(tokenizer: WordPiece, texts: Iterable[str], most: int) -> Wo
 def replaced_pieces(old: WordPiece, new: WordPiece) -> list[np.ndarray]:
     """The ids with which `old` encodes each of the words that `new` has added."""
     return old.encode(new.vocabulary[old.vocabulary_size :])
-
-
-def _words(texts: Iterable[str], lowercase: bool) -> Counter[str]:
-    """Count of each word, split and normalised as by the tokenizer."""
-    from tokenizers import normalizers, pre_tokenizers
-
-    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
-    cutter = pre_tokenizers.BertPreTokenizer()
-    counts: Counter[str] = Counter()
-    for text in texts:
-        normal = normalizer.normalize_str(text)
-        counts.update(word for word, _ in cutter.pre_tokenize_str(normal))
-    return counts

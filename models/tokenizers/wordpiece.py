@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -163,6 +163,24 @@ def _stands_alone(character: str) -> bool:
     )
 
 
+def word_counts(texts: Iterable[str], *, lowercase: bool) -> Counter[str]:
+    """Count of each word, normalised and split as for a vocabulary.
+
+    Args:
+        texts: Any number of texts, iterated over once.
+        lowercase: Whether case and accents are dropped.
+    """
+    from tokenizers import normalizers, pre_tokenizers
+
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    cutter = pre_tokenizers.BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for text in texts:
+        normal = normalizer.normalize_str(text)
+        counts.update(word for word, _ in cutter.pre_tokenize_str(normal))
+    return counts
+
+
 class WordPiece:
     """A WordPiece tokenizer.
 
@@ -177,6 +195,8 @@ class WordPiece:
 
     Reference: Devlin et al. 2019, arXiv 1810.04805.
     """
+
+    scheme = "wordpiece"
 
     def __init__(self, vocabulary: Sequence[str], lowercase: bool):
         self.vocabulary = tuple(vocabulary)
@@ -209,7 +229,7 @@ class WordPiece:
 
     @cached_property
     def _digest(self) -> str:
-        parts = ["wordpiece", self.lowercase, MAX_WORD_BYTES, REMOVED, list(self.vocabulary)]
+        parts = [self.scheme, self.lowercase, MAX_WORD_BYTES, REMOVED, list(self.vocabulary)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @cached_property
@@ -331,7 +351,7 @@ class WordPiece:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "vocab.txt").write_text("\n".join(self.vocabulary) + "\n", "utf-8", newline="\n")
-        settings = {"scheme": "wordpiece", "lowercase": self.lowercase, "digest": self.digest}
+        settings = {"scheme": self.scheme, "lowercase": self.lowercase, "digest": self.digest}
         (folder / "tokenizer.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
     @classmethod
@@ -343,7 +363,7 @@ class WordPiece:
         return cls([*pieces, *sentinel_names(sentinels)], lowercase)
 
     @classmethod
-    def load(cls, folder: str | Path) -> WordPiece:
+    def load(cls, folder: str | Path) -> Self:
         """Load a tokenizer that `save` wrote.
 
         Raises:

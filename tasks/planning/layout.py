@@ -206,6 +206,7 @@ class Layout:
                 "vocabulary_size": spec.vocabulary_size,
                 "lowercase": spec.lowercase,
                 **({"sentinels": spec.sentinels} if spec.sentinels else {}),
+                **({"minimum_count": spec.minimum_count} if spec.minimum_count else {}),
             }
         inputs = {}
         for name in spec.learn_from:

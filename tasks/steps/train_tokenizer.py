@@ -36,6 +36,7 @@ def _learned(step: Bound, texts: Iterable[str]) -> Any:
         vocabulary_size=settings["vocabulary_size"],
         lowercase=settings["lowercase"],
         sentinels=settings.get("sentinels", 0),
+        minimum_count=settings.get("minimum_count"),
     )
 
 

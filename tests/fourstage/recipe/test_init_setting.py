@@ -79,6 +79,7 @@ def test_network_and_tokenizer_are_those_of_the_files(write):
         "learn_from": (),
         "add_words": 0,
         "sentinels": 0,
+        "minimum_count": 0,
     }
     assert resolved.sources == ("own", "rows")
     assert resolved.origin("size.num_layers") == resolved.origin("tokenizer.scheme")

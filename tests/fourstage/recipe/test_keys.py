@@ -185,6 +185,7 @@ IN_CONTEXT = {
 }
 READ = {
     "whole": WHOLE,
+    "whole words": {**UNLABELLED, "tokenizer": {"scheme": "word", "minimum_count": 3}},
     "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
     "answers from a prompt": {
         **IN_CONTEXT,
@@ -227,6 +228,7 @@ REFUSED: list[dict[str, Any]] = [
         }
     },
     {"tokenizer": {"add_words": 5}},
+    {"tokenizer": {"minimum_count": 5}},
     {"gradual_unfreezing": {"share": 0.1}},
     *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHER_OPTIMIZERS),
 ]

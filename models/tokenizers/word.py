@@ -1,0 +1,81 @@
+"""Whole words: each word of a text is one token, or [UNK].
+
+text → normalise and split as WordPiece does (each CJK character is a word by itself)
+     → tokens: words of the vocabulary; any other word is [UNK]
+
+This is WordPiece without pieces that go on with a word (``##``): a word that is no token as a whole
+can't be split, so it is [UNK]. Training, the served graph and the files for transformers are
+therefore WordPiece's. For models of counts and of one vector a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fourstage.errors import ContractViolation
+from models.sentinels import sentinel_names
+from models.tokenizers.wordpiece import MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece, word_counts
+
+KEEPS_CASE = False
+ADDS_WORDS = False
+SMALLEST = 6  # smallest vocabulary: the special tokens and a word
+MINIMUM_COUNT = 2  # default; so some words of the text are [UNK], and [UNK] has a count
+
+
+class Word(WordPiece):
+    """A tokenizer of whole words.
+
+    Args:
+        vocabulary: Tokens ordered by id, with the five special ones.
+        lowercase: Whether case and accents are dropped.
+
+    Raises:
+        ContractViolation: A special token is missing, or a token is repeated.
+    """
+
+    scheme = "word"
+
+    @classmethod
+    def learned(
+        cls,
+        texts: Iterable[str],
+        *,
+        vocabulary_size: int,
+        lowercase: bool,
+        sentinels: int = 0,
+        minimum_count: int = MINIMUM_COUNT,
+    ) -> Word:
+        """Take the most frequent words of texts; equally frequent ones in the order of code points.
+
+        Args:
+            texts: Any number of texts; only their distinct words are kept in memory.
+            vocabulary_size: Largest number of tokens, with the special ones and the sentinels.
+            lowercase: Whether case and accents are dropped.
+            sentinels: Tokens that stand for hidden spans.
+            minimum_count: Smallest count of a word of the vocabulary, from 1.
+
+        Raises:
+            ContractViolation: There is no text, no word is frequent enough, or the vocabulary has
+                no room for a word.
+        """
+        most = vocabulary_size - sentinels - len(SPECIAL_TOKENS)
+        if most < 1:
+            raise ContractViolation(
+                f"tokenizer: vocabulary_size {vocabulary_size} has no room for a word beside"
+                f" {len(SPECIAL_TOKENS) + sentinels} special tokens"
+            )
+        counts = word_counts(texts, lowercase=lowercase)
+        if not counts:
+            raise ContractViolation("tokenizer: learning a vocabulary needs text; none came")
+        frequent = [
+            word
+            for word, count in counts.items()
+            if count >= minimum_count and len(word.encode()) <= MAX_WORD_BYTES
+        ]
+        if not frequent:
+            raise ContractViolation(
+                f"tokenizer: none of {len(counts):,} words occurs {minimum_count} times, so the"
+                " vocabulary would be empty; give more text or a smaller minimum_count"
+            )
+        words = sorted(frequent, key=lambda word: (-counts[word], word))[:most]
+        return cls([*SPECIAL_TOKENS, *words, *sentinel_names(sentinels)], lowercase)
