@@ -39,4 +39,4 @@ class ContextVectors(ScorerLayer):
 
 def array_of(variable: Any) -> np.ndarray:
     """A variable's values, to be changed in place."""
-    return np.array(keras.ops.convert_to_numpy(variable))
+    return keras.ops.convert_to_numpy(variable).copy()

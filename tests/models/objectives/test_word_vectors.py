@@ -130,7 +130,7 @@ def vectors_of(**changes):
         "network": {"hidden_dim": 16},
         "phases": [Phase(32)],
         "objectives": {"skip_gram": {"window": 2, "subsampling": 0.0}},
-        "budget": Budget("epochs", 8),
+        "budget": Budget("epochs", 3),
         "corpora": {"a": (Corpus(150, 1), 0.7), "b": (Corpus(80, 2), 0.3)},
         "checkpoint_every": None,
     }
