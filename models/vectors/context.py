@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import numpy as np
 
 from models.layers.scorer import ScorerLayer
@@ -25,10 +24,14 @@ class ContextVectors(ScorerLayer):
 
     def __init__(self, network: Any, name: str):
         super().__init__(name=name, dtype="float32", autocast=False)
-        shape = tuple(network.token_embedding.embeddings.shape)
-        self.context: Any = self.add_weight(shape=shape, initializer="zeros", name="context")
+        self.shape = tuple(network.token_embedding.embeddings.shape)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Create the variables."""
+        self.context: Any = self.add_weight(shape=self.shape, initializer="zeros", name="context")
         self.tree: Any = self.add_weight(
-            shape=shape[:1], initializer="zeros", name="tree", trainable=False
+            shape=self.shape[:1], initializer="zeros", name="tree", trainable=False
         )
         self.built = True
 
@@ -39,4 +42,4 @@ class ContextVectors(ScorerLayer):
 
 def array_of(variable: Any) -> np.ndarray:
     """A variable's values, to be changed in place."""
-    return keras.ops.convert_to_numpy(variable).copy()
+    return np.array(variable.numpy(), order="C")

@@ -32,6 +32,11 @@ def summed(rows: np.ndarray, *parts: np.ndarray) -> tuple[np.ndarray, ...]:
     return ordered[borders[:-1]], *(picked @ part for part in parts)
 
 
+def step_rates(questions: np.ndarray, rate: float) -> np.ndarray:
+    """The rate of each row, (m,) float32, given its number of questions (m,)."""
+    return np.minimum(rate, MOST_AT_ONCE / np.maximum(questions, 1.0)).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class Table:
     """A table with one row for each word.
@@ -64,5 +69,4 @@ class Table:
         rows, total, asked = summed(
             words.ravel(), gradients.reshape(-1, gradients.shape[-1]), questions.ravel()
         )
-        rates = np.minimum(rate, MOST_AT_ONCE / np.maximum(asked, 1.0)).astype(np.float32)
-        self.array[rows] -= rates[:, None] * total
+        self.array[rows] -= step_rates(asked, rate)[:, None] * total

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from fourstage.errors import EnvironmentFault, Interrupted, RecipeError
 from models.inputs.randomness import generator
+from models.stage_format import head_file
 from models.training import checkpoint
 from models.training.assembly import build_network
 from models.training.interruption import Interruption
@@ -30,6 +31,7 @@ from models.vectors import text
 from models.vectors.context import ContextVectors, array_of
 from models.vectors.logistic import Score
 from models.vectors.outputs import HierarchicalSoftmax, NegativeSampling, Output
+from models.vectors.subwords import SUBWORDS, SubwordRows, SubwordTable, subwords_of
 from models.vectors.tables import Table
 from models.vectors.windows import Block, blocks
 
@@ -206,16 +208,37 @@ class _Run:
             folders=job.folders,
         )
         self.scorer = ContextVectors(self.network, objective)
+        self.subwords = subwords_of(self.network)
+        self.subword_rows = None
+        if self.subwords is not None:
+            number = self.subwords.vocabulary_size + self.subwords.buckets
+            self.subword_rows = SubwordRows(number, self.network.hidden_dim)
         self.vectors = self._start()
+
+    def _beside(self) -> dict[str, Any]:
+        """{name: layer} of what is kept beside the network."""
+        return {self.objective: self.scorer} | (
+            {SUBWORDS: self.subword_rows} if self.subword_rows is not None else {}
+        )
 
     def _start(self) -> Vectors:
         """The tables of the newest checkpoint, of the stage before, or new ones."""
-        width = self.network.hidden_dim
-        rng = generator(self.job.stage.seed, "word vectors")
+        job, width = self.job, self.network.hidden_dim
+        rng = generator(job.stage.seed, "word vectors")
+        # Of words, or of words and n-grams.
         table = self.network.token_embedding.embeddings
-        table.assign((rng.random(tuple(table.shape), dtype=np.float32) - 0.5) / width)
-        if self.job.initial is not None:
-            load_before(self.job, self.network, {self.objective: self.scorer})
+        if self.subword_rows is not None:
+            table = self.subword_rows.rows
+        # word2vec.c, InitNet; fastText's n-grams begin twice as wide.
+        wide = 1.0 if self.subword_rows is not None else 0.5
+        table.assign((2.0 * wide / width) * (rng.random(table.shape, dtype=np.float32) - 0.5))
+        if job.initial is not None:
+            if self.subword_rows is not None and not head_file(job.initial, SUBWORDS).exists():
+                raise RecipeError(
+                    f"{job.stage.kind}: the stage before has no rows of n-grams; train fastText"
+                    " vectors from the first stage on"
+                )
+            load_before(job, self.network, self._beside())
         arrays = [array_of(table), *self.scorer.arrays()]
         hierarchical = self.settings.noise_words == 0
         if hierarchical != arrays[2].any():
@@ -235,7 +258,19 @@ class _Run:
             self._flush()
         words, context, self.tree = arrays
         output = output_of(self.settings, self.frequencies, self.tree)
-        return Vectors(Table(words), Table(context), output)
+        return Vectors(self._table(words), Table(context), output)
+
+    def _table(self, array: np.ndarray) -> Table:
+        """The table of words: each has a row, or is the mean of rows."""
+        if self.subwords is None:
+            return Table(array)
+        tokenizer = self.job.tokenizer
+        special = set(tokenizer.special_ids)
+        words = [
+            None if i in special else tokenizer.decode([i])
+            for i in range(tokenizer.vocabulary_size)
+        ]
+        return SubwordTable(array, self.subwords.members(words))
 
     def run(self, update: Update) -> Outcome:
         """Read the text, and write the stage."""
@@ -335,10 +370,13 @@ class _Run:
 
     def _finish(self) -> Outcome:
         state, job = self.state, self.job
-        self.network.token_embedding.embeddings.assign(self.vectors.words.array)
+        every = np.arange(self.network.vocabulary_size)
+        self.network.token_embedding.embeddings.assign(self.vectors.words.vectors(every))
+        if self.subword_rows is not None:
+            self.subword_rows.rows.assign(self.vectors.words.array)
         self.scorer.context.assign(self.vectors.context.array)
         self.scorer.tree.assign(self.tree)
-        write_weights(job, self.folder, self.network, {self.objective: self.scorer})
+        write_weights(job, self.folder, self.network, self._beside())
         metrics: dict[str, Any] = {"selection": None, "last": state.history[-1]}
         write_settings(
             job, self.folder, precision="float32", tasks={}, history=state.history, metrics=metrics

@@ -19,6 +19,7 @@ from models.training.stage import Budget, Phase
 from models.training.trainer import train
 from models.vectors import text
 from models.vectors.logistic import Questions
+from models.vectors.subwords import Subwords, rows_of
 from models.vectors.tables import Table
 from models.vectors.training import Vectors
 from models.vectors.windows import Block, blocks
@@ -217,3 +218,25 @@ def test_a_setting_out_of_range_is_refused(tmp_path: Path, setting, value) -> No
     job = vectors_of(objectives={"skip_gram": {setting: value}})
     with pytest.raises(RecipeError, match=rf"objectives\.skip_gram\.{setting}: expected"):
         train(job, tmp_path / "stage")
+
+
+def test_fasttext_goes_on_with_its_ngrams_and_has_vectors_of_unseen_words(tmp_path: Path) -> None:
+    given = {"family": "fasttext", "network": {"hidden_dim": 16, "buckets": 500}}
+    short = Budget("epochs", 1)
+    train(vectors_of(**given, budget=short), tmp_path / "first")
+    train(vectors_of(**given, budget=short, initial=tmp_path / "first"), tmp_path / "second")
+    first, second = (measured(tmp_path / name, "skip_gram")["loss"] for name in ("first", "second"))
+    assert second < first
+    made = Subwords(tokenizer().vocabulary_size, 3, 6, 500)
+    rows, table = rows_of(tmp_path / "second"), load_file(tmp_path / "second" / NETWORK)
+    word = int(tokenizer().encode(["wab"])[0][0])
+    own = rows[[word, *made.of("wab")]].mean(axis=0)
+    assert np.abs(table["token/embeddings"][word] - own).max() < 1e-6
+    unseen = made.unseen("wabc", rows)
+    assert unseen is not None
+    assert unseen.shape == (16,)
+    train(
+        finetuning(tmp_path / "second", **given, budget=short),
+        tmp_path / "tuned",
+    )
+    assert np.array_equal(rows_of(tmp_path / "tuned"), rows)
