@@ -1,6 +1,6 @@
-"""How often words stand near each other, counted on disk in memory that does not grow with the text.
+"""How often words stand near each other, counted on disk: memory does not grow with the text.
 
-    portions → counts by pair, sorted (a run) → runs merged by ranges of pairs → pairs in random order
+    portions → counts by pair, sorted (a run) → runs merged by ranges of pairs → random order
 
 A pair (i, j) is the number i · V + j, so that sorted runs are merged by cutting all of them at the
 same numbers.
@@ -9,17 +9,20 @@ same numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from fourstage.errors import ContractViolation
 from models.inputs.randomness import generator
 from models.vectors import text
 from models.vectors.text import Corpora
 
 RUN = 8_000_000  # pairs in memory before a run is written
-RUNS, MERGED = "run-{:05d}.npy", "pairs.npy"
+RUNS, BUCKET, PAIRS = "run-{:05d}.npy", "bucket-{:05d}.bin", "pairs.npy"
 PAIR = np.dtype([("pair", np.int64), ("count", np.float64)])
 
 
@@ -56,18 +59,23 @@ def counted(
         corpora: The corpora; each is read once.
         kept: (V,) 1 for words, 0 for special tokens.
         window: Words to each side.
-        folder: Where the counts are written; what is there is replaced.
+        folder: Where the counts are written. Whole counts that are there are read instead.
         seed: Seed of the order of the pairs.
-        run: Largest number of pairs in memory.
+        run: Number of pairs in memory beyond which a run is written.
+
+    Raises:
+        ContractViolation: No two words stand near each other.
 
     Reference:
         Pennington et al. 2014, section 4.2; ``cooccur.c`` and ``shuffle.c`` of GloVe.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.npy"):
-        old.unlink()
     size = len(kept)
-    written, held, number = [], [], 0
+    if (folder / PAIRS).exists():
+        return Counts(np.load(folder / PAIRS, mmap_mode="r"), size)
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    held: list[np.ndarray] = []
+    number = 0
     for pairs in _pairs(corpora, kept, window):
         held.append(pairs)
         number += len(pairs)
@@ -79,6 +87,10 @@ def counted(
                 held, number = [], 0
     written.append(_write(folder, len(written), held))
     runs = [np.load(path, mmap_mode="r") for path in written]
+    if not any(map(len, runs)):
+        raise ContractViolation(
+            "glove: no document has two words of the tokenizer's vocabulary, so nothing is counted"
+        )
     merged = _merged(runs, size, run, folder, seed)
     for path in written:
         path.unlink()
@@ -97,9 +109,7 @@ def _pairs(corpora: Corpora, kept: np.ndarray, window: int) -> Iterator[np.ndarr
             for distance in range(1, window + 1):
                 same = documents[distance:] == documents[:-distance]
                 before, after = ids[:-distance][same], ids[distance:][same]
-                numbers = np.concatenate(
-                    [before * len(kept) + after, after * len(kept) + before]
-                )
+                numbers = np.concatenate([before * len(kept) + after, after * len(kept) + before])
                 found = np.empty(len(numbers), PAIR)
                 found["pair"], found["count"] = numbers, weight / distance
                 yield _added([found])
@@ -126,29 +136,28 @@ def _merged(
 ) -> np.ndarray:
     """One file of all pairs in random order.
 
-    The pairs of a range of first words come together, because they are merged in memory; then each
-    goes to a random one of as many buckets as there are ranges, and each bucket is shuffled.
+    A range of pairs at a time is merged in memory. Each pair then goes to a random one of as many
+    buckets as there are ranges, and each bucket is shuffled.
     """
-    upper = sum(len(each) for each in runs)
-    ranges = max(1, -(-upper // run))
-    first_words = np.linspace(0, vocabulary_size, ranges + 1).astype(np.int64)
-    buckets = [folder / f"bucket-{i:05d}.bin" for i in range(ranges)]
+    ranges = max(1, -(-sum(map(len, runs)) // run))
+    # Each range has about as many pairs of all runs, by a sample of them.
+    sample = np.sort(np.concatenate([each["pair"][:: 1 + len(each) // 1000] for each in runs]))
+    inner = sample[np.arange(1, ranges) * len(sample) // ranges]
+    borders = [0, *inner.tolist(), vocabulary_size**2]
+    buckets = [folder / BUCKET.format(number) for number in range(ranges)]
     total = 0
-    files = [bucket.open("wb") for bucket in buckets]
-    try:
-        for number in range(ranges):
-            low, high = first_words[number : number + 2] * vocabulary_size
-            cuts = [np.searchsorted(each["pair"], [low, high]) for each in runs]
+    with ExitStack() as stack:
+        files = [stack.enter_context(bucket.open("wb")) for bucket in buckets]
+        for number, limits in enumerate(pairwise(borders)):
+            cuts = [np.searchsorted(each["pair"], limits) for each in runs]
             parts = [np.array(each[a:b]) for each, (a, b) in zip(runs, cuts, strict=True)]
             found = _added(parts)
             total += len(found)
             chosen = generator(seed, "bucket", number).integers(ranges, size=len(found))
             for i, file in enumerate(files):
                 file.write(found[chosen == i].tobytes())
-    finally:
-        for file in files:
-            file.close()
-    merged = np.lib.format.open_memmap(folder / MERGED, "w+", PAIR, (total,))
+    part = folder / f"part-{PAIRS}"
+    merged = np.lib.format.open_memmap(part, "w+", PAIR, (total,))
     at = 0
     for number, bucket in enumerate(buckets):
         some = np.fromfile(bucket, PAIR)
@@ -156,4 +165,5 @@ def _merged(
         at += len(some)
         bucket.unlink()
     merged.flush()
-    return np.load(folder / MERGED, mmap_mode="r") if total else merged
+    part.replace(folder / PAIRS)  # a file of this name is whole
+    return np.load(folder / PAIRS, mmap_mode="r")
