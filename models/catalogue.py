@@ -173,6 +173,13 @@ def check_compatible(
             f"{where}family {family!r} trains itself and has no vectors for a head to read;"
             " fine-tune a network of another family"
         )
+    own = next((name for name in objectives if parts[name].get("TRAINS")), None)
+    if own is not None and len(parts) > 1:
+        beside = ", ".join(name for name in parts if name != own)
+        raise RecipeError(
+            f"{where}{own!r} trains the network itself, so nothing can be trained beside it; got"
+            f" {beside}. Train them in stages of their own"
+        )
     from_network = set(network.get("PROVIDES", ()))
     for name, part in parts.items():
         others = {

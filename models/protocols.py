@@ -26,6 +26,7 @@ class Capability(StrEnum):
     MEMORY = "memory"  # remembers the rows before
     TWO_STREAMS = "two_streams"  # predicts a token from its position and those of earlier places
     REGIONS = "regions"
+    STATIC = "static"  # a word's vector is the same whatever stands around it
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
     MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)
     POOLED_OUTPUT = "pooled_output"  # one vector per row
@@ -248,6 +249,8 @@ class Objective(Protocol):
       decoder writes. No other objective has its rows; they may take turns.
     - ``HIDES_SPANS`` (optional): names of its settings for the share of hidden tokens and the mean
       length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
+    - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and
+      is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `decode`.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

@@ -23,6 +23,17 @@ from fourstage.strict_yaml import kind_of
 from models import catalogue
 from models.training.stage import Budget, Optimizer, Phase
 
+# Without effect where an objective trains the network itself.
+_OF_GRADIENT_DESCENT = (
+    "optimizer",
+    "remedies",
+    "freeze",
+    "gradual_unfreezing",
+    "lora",
+    "stop",
+    "select",
+)
+
 
 class StageResolution:
     """Resolves the stages of one recipe, in order.
@@ -87,6 +98,7 @@ class StageResolution:
                 )
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
+            self._without_effect(at, stage, objectives)
         dataset = self._dataset(at, stage)
         if head and dataset:
             wanted = catalogue.answers_name(head, self.ledger.folders)
@@ -454,3 +466,14 @@ class StageResolution:
                 catalogue.check_compatible(family, list(objectives), head, folders, where)
         except RecipeError as error:
             self.ledger.faults.append(error)
+
+    def _without_effect(self, at: str, stage: Stage, objectives: Iterable[str]) -> None:
+        """Refuse settings of gradient descent where an objective trains the network itself."""
+        folders = self.ledger.folders
+        own = [o for o in objectives if catalogue.literals("objectives", o, folders).get("TRAINS")]
+        for key in _OF_GRADIENT_DESCENT if own else ():
+            if getattr(stage, key) is not None:
+                self.ledger.fault(
+                    f"{at}.{key}",
+                    f"{own[0]} trains the network itself and has its own settings; leave it out",
+                )

@@ -120,7 +120,7 @@ def has_objective(folder: Path, objective: str, folders: Sequence[Path] = ()) ->
 
     Without any pre-training there is no head that could predict a token.
     """
-    own = own_trainer(config_of(folder)["family"], folders)
+    own = own_trainer(config_of(folder)["family"], folders=folders)
     return own is not None or head_file(folder, objective).exists()
 
 
@@ -151,7 +151,7 @@ def heldout_losses(
     Raises:
         RecipeError: The stage has no such head.
     """
-    own = own_trainer(config_of(folder)["family"], folders)
+    own = own_trainer(config_of(folder)["family"], [objective], folders)
     if own is not None:
         return own.heldout_losses(folder, tokenizer, corpora)
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)

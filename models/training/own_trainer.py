@@ -1,12 +1,14 @@
-"""Families that train themselves.
+"""Families and objectives that train themselves.
 
-A family of networks is trained by gradient. One that is trained otherwise, such as a counted n-gram
-model, says ``TRAINS = True`` among its literals and is an `OwnTrainer`.
+A stage is trained by gradient. A family that is trained otherwise, such as a counted n-gram model,
+says ``TRAINS = True`` among its literals and is an `OwnTrainer`. So does an objective that trains
+its network otherwise, such as one of static word vectors; a head then fine-tunes that network by
+gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +18,7 @@ from models.training.job import Outcome, TrainingJob, TrainingListener
 
 
 class OwnTrainer(Protocol):
-    """A family that trains itself; all of it are class methods."""
+    """A family or an objective that trains itself; all of it are class methods."""
 
     def train(
         self, job: TrainingJob, folder: Path, listener: TrainingListener | None = None
@@ -34,8 +36,18 @@ class OwnTrainer(Protocol):
         ...
 
 
-def own_trainer(family: str, folders: Sequence[Path] = ()) -> OwnTrainer | None:
-    """The family, if it trains itself."""
-    if literals("families", family, folders).get("TRAINS"):
-        return find("families", family, folders)  # pyright: ignore[reportReturnType]
+def own_trainer(
+    family: str, objectives: Iterable[str] = (), folders: Sequence[Path] = ()
+) -> OwnTrainer | None:
+    """The family, if it trains itself, else the first of the objectives that does.
+
+    Args:
+        family: Name of the family.
+        objectives: Names of the objectives that train or measure; none where there is a head.
+        folders: Project folders, searched first.
+    """
+    parts = [("families", family), *(("objectives", name) for name in objectives)]
+    for kind, name in parts:
+        if literals(kind, name, folders).get("TRAINS"):
+            return find(kind, name, folders)  # pyright: ignore[reportReturnType]
     return None

@@ -1,4 +1,4 @@
-"""Training a stage by the trainer that its family has: its own, or gradient descent."""
+"""Training a stage by the trainer of its family or objective, or by gradient descent."""
 
 from __future__ import annotations
 
@@ -11,5 +11,6 @@ from models.training.own_trainer import own_trainer
 
 def train(job: TrainingJob, folder: Path, listener: TrainingListener | None = None) -> Outcome:
     """Train a stage; as `models.training.gradient.train`."""
-    own = own_trainer(job.stage.family, job.folders)
+    objectives = () if job.stage.head else job.stage.objectives
+    own = own_trainer(job.stage.family, objectives, job.folders)
     return (own.train if own else train_by_gradient)(job, folder, listener)

@@ -19,6 +19,7 @@ from fourstage.errors import RecipeError
 from models import catalogue
 from models.inputs.batches import batches
 from models.protocols import Batch, Context, Objective
+from models.signatures import settings_of
 from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
 from models.weights import save_weights
@@ -47,6 +48,12 @@ FAMILIES = [
     for name in catalogue.names("families")
     if not catalogue.literals("families", name).get("TRAINS")
 ]
+# Those that score batches; one that trains the network itself has tests of its own.
+OBJECTIVES = [
+    name
+    for name in catalogue.names("objectives")
+    if not catalogue.literals("objectives", name).get("TRAINS")
+]
 
 
 @cache
@@ -57,7 +64,7 @@ def stages() -> list[tuple[str, tuple[str, ...], str | None]]:
     """
     found = []
     for family in FAMILIES:
-        for objective in catalogue.names("objectives"):
+        for objective in OBJECTIVES:
             with suppress(RecipeError):
                 found.append((family, catalogue.combination(family, objective), None))
         found += [
@@ -89,7 +96,9 @@ def network(family: str, seed: int = 0, **changes: Any) -> Any:
     """The family's ``tiny`` with a small vocabulary."""
     keras.utils.set_random_seed(seed)
     size = catalogue.literals("families", family)["SIZES"]["tiny"]
-    settings = {"vocabulary_size": VOCABULARY_SIZE, "max_sequence_length": 2 * LENGTH}
+    settings = {"vocabulary_size": VOCABULARY_SIZE}
+    if "max_sequence_length" in settings_of(catalogue.file_of("families", family)):
+        settings["max_sequence_length"] = 2 * LENGTH
     return catalogue.find("families", family)(**size | settings | changes)
 
 

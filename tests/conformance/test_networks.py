@@ -176,6 +176,8 @@ def test_dropout_acts_in_training_only(family):
 
 
 def test_bfloat16_keeps_its_variables_and_norms_in_float32(family):
+    if "static" in catalogue.literals("families", family)["PROVIDES"]:
+        pytest.skip("a table has neither products nor norms")
     exact, rounded = network(family, dtype="float32"), network(family, dtype="mixed_bfloat16")
     load_weights(rounded, {k: np.asarray(v) for k, v in named_weights(exact).items()})
     assert {str(v.dtype) for v in rounded.variables if "seed" not in v.path} == {"float32"}

@@ -16,7 +16,7 @@ from models import catalogue
 from models.evaluation.predict import RowPredictor
 from models.protocols import Capability
 from models.weights import load_weights, named_weights, save_weights
-from tests.conformance.parts import BATCH_SIZE, FAMILIES, Stage, stage, stages
+from tests.conformance.parts import BATCH_SIZE, FAMILIES, OBJECTIVES, Stage, stage, stages
 
 
 def name_of(case: tuple) -> str:
@@ -88,7 +88,7 @@ def gradients(made: Stage) -> list[tuple[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("objective", catalogue.names("objectives"))
+@pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_pair_is_tested_here_or_refused_with_what_it_lacks(family, objective):
     made = [each for each in stages() if each[0] == family and each[1][-1:] == (objective,)]
     if made:
