@@ -170,7 +170,7 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
 
     Args:
         folder: Folder with ``config.json`` and safetensors, in one file or in shards; optionally
-            with the files of a WordPiece or byte-level BPE tokenizer.
+            with the files of a WordPiece, byte-level BPE or unigram tokenizer.
         weights: Whether to read the tensors' values; names and shapes are checked in either case.
 
     Raises:
@@ -193,7 +193,7 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     labels = _label_names(config)
     found = _Found(architecture, files, architecture.heads(settings, len(labels)))
     network, heads = found.links(config, settings, pad_id)
-    tokenizer, why_none = read_tokenizer(folder)
+    tokenizer, why_none = read_tokenizer(folder, settings["vocabulary_size"])
     if tokenizer is None:
         notes.append(f"no tokenizer: {why_none}")
     elif tokenizer.vocabulary_size != settings["vocabulary_size"]:

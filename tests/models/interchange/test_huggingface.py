@@ -327,7 +327,8 @@ def test_another_scheme_is_no_tokenizer_of_ours(tmp_path):
     found = read_checkpoint(folder)
     assert found.tokenizer is None
     assert found.notes == (
-        "no tokenizer: tokenizer.json: BPE; only WordPiece and byte-level BPE are supported yet",
+        "no tokenizer: tokenizer.json: BPE;"
+        " only WordPiece, byte-level BPE and unigram are supported yet",
     )
 
 
