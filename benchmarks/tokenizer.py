@@ -40,6 +40,7 @@ def main(files: list[str]) -> None:
 
     texts = english(files, 12_000_000)
     megabytes = sum(len(t.encode()) for t in texts) / 1e6
+    learned = {}
     for scheme in names("tokenizers"):
         started = time.perf_counter()
         tokenizer = learn_tokenizer(
@@ -51,8 +52,9 @@ def main(files: list[str]) -> None:
             f" {seconds:.1f} s"
         )
         _tell_speed(scheme, tokenizer.encode, texts, megabytes)
-    with tempfile.TemporaryDirectory() as folder:  # of the last scheme, byte_bpe
-        tokenizer.save(folder)
+        learned[scheme] = tokenizer
+    with tempfile.TemporaryDirectory() as folder:
+        learned["byte_bpe"].save(folder)
         names = [str(Path(folder) / name) for name in ("vocab.json", "merges.txt")]
         rust = ByteLevelBPETokenizer(*names, unicode_normalizer="nfc")
     _tell_speed("byte_bpe in Rust", rust.encode_batch, texts, megabytes)

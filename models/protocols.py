@@ -217,6 +217,7 @@ class Network(Protocol):
     # - `target_begin`, of an encoder–decoder: special tokens with which a target begins.
     # - `output_scale`: factor on the states with which the token embedding predicts tokens.
     # - `output_table`: (V, D) that predicts tokens in place of the token embedding; None for none.
+    # - `output_bias`: (V,) that is added to the logits of what is written; None for none.
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.

@@ -99,7 +99,7 @@ class Tokenizer(Part):
     vocabulary_size: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
     """Number of token ids, including special ones."""
     lowercase: bool | None = None
-    """Whether case and accents are folded; ``byte_bpe`` keeps them."""
+    """Whether case and accents are folded; ``byte_bpe`` and ``unigram`` keep them."""
     sentinels: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many of the token ids stand for hidden spans, for ``span_denoising``; default 0."""
     minimum_count: Annotated[int, Field(ge=1)] | None = None

@@ -18,6 +18,7 @@ from typing import Any
 
 import keras
 
+from fourstage.errors import UnknownNameError
 from models.layers.block import ResidualBlock
 from models.layers.encoder_decoder import EncoderDecoder, EncoderDecoderConfig
 from models.layers.projection import Projection
@@ -49,11 +50,20 @@ SIZES = {
     },
 }
 
+BEGINNINGS = ("sep", "pad")
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Config(EncoderDecoderConfig):
-    """Every encoder–decoder's arguments, with the Transformer's defaults."""
+    """Every encoder–decoder's arguments, with the Transformer's defaults, and its own.
 
+    Attributes:
+        biased_output: Whether a bias is added to the logits of what is written (Marian).
+        begins_with: The special token with which a target begins: ``sep``, or ``pad`` (Marian).
+    """
+
+    biased_output: bool = False
+    begins_with: str = "sep"
     activation: str = "relu"
     layer_norm_epsilon: float = 1e-6  # the paper gives none; this is the authors' code's
 
@@ -77,6 +87,25 @@ class Transformer(EncoderDecoder):
     provides = frozenset(Capability(name) for name in PROVIDES)
     embedding_norm = False
     pooler_activation = None  # the paper classifies nothing: heads have no dense layer of their own
+
+    def make_more(self, config: Any) -> None:
+        """The decoder, and how a target begins."""
+        if config.begins_with not in BEGINNINGS:
+            raise UnknownNameError("size: begins_with", config.begins_with, "a token", BEGINNINGS)
+        super().make_more(config)
+        self.target_begin = (config.begins_with,)
+        self.output_bias: Any = None
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables, in the order in which they are listed."""
+        super().build(input_shape)
+        if self.biased_output:
+            self.output_bias = self.add_weight(
+                shape=(self.vocabulary_size,),
+                initializer="zeros",
+                name="output_bias",
+                autocast=False,
+            )
 
     def make_embeddings(self, config: Any, width: int, **more: Any) -> Any:
         """√D · token vectors + sinusoids."""

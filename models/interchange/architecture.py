@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 Settings = Mapping[str, Any]  # our arguments of a network, with ``vocabulary_size``
 
 ACTIVATIONS = {  # theirs: ours
@@ -20,8 +22,10 @@ ACTIVATIONS = {  # theirs: ours
     "gelu_new": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
 }
-THEIR_ACTIVATION = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
+THEIR_ACTIVATION = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "silu": "silu"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Link:
         part: (number, count) where theirs is `count` of ours side by side, along the last axis.
         as_ours: Shape in which theirs has as many axes as ours, before transposing; None for
             `shape`.
+        halved: Axes of theirs of which ours has the places 0, 2, 4… in the first half and 1, 3, 5…
+            in the second.
     """
 
     theirs: str
@@ -50,6 +56,7 @@ class Link:
     optional: bool = False
     part: tuple[int, int] | None = None
     as_ours: tuple[int, ...] | None = None
+    halved: tuple[int, ...] = ()
 
 
 def dense(theirs: str, ours: str, inputs: int, outputs: int, **more: Any) -> Iterator[Link]:
@@ -105,8 +112,11 @@ class Architecture:
             dot, "" for none; by default `model_type`.
         zeros: {their tensor that ours has no counterpart of, and that must be zero: (the head it
             belongs to, its shape in numbers and names of our arguments)}.
+        computed: {their tensor that ours computes: (our arguments) → its values}. A file may lack
+            it; it is not written.
         special_ids: {their key: our special token, such as ``sep``, whose id it is}, for a network
             with its tokenizer.
+        more_files: Writes what their class reads beside ``tokenizer.json``: (tokenizer, folder).
     """
 
     model_type: str
@@ -127,7 +137,9 @@ class Architecture:
     padding_side: str = "right"
     their_prefix: str | None = None
     zeros: Mapping[str, tuple[str, tuple[int | str, ...]]] = field(default_factory=dict)
+    computed: Mapping[str, Callable[[Settings], np.ndarray]] = field(default_factory=dict)
     special_ids: Mapping[str, str] = field(default_factory=dict)
+    more_files: Callable[[Any, Path], None] | None = None
 
     @property
     def prefix(self) -> str:

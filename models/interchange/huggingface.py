@@ -170,7 +170,7 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
 
     Args:
         folder: Folder with ``config.json`` and safetensors, in one file or in shards; optionally
-            with the files of a WordPiece or byte-level BPE tokenizer.
+            with the files of a WordPiece, byte-level BPE or unigram tokenizer.
         weights: Whether to read the tensors' values; names and shapes are checked in either case.
 
     Raises:
@@ -191,9 +191,10 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
     files = WeightFiles(folder)
     settings, pad_id, notes = _settings(architecture, config, folder / CONFIG)
     labels = _label_names(config)
-    found = _Found(architecture, files, architecture.heads(settings, len(labels)))
-    network, heads = found.links(config, settings, pad_id)
-    tokenizer, why_none = read_tokenizer(folder)
+    network = list(architecture.network(settings, pad_id))
+    found = _Found(architecture, files, network, architecture.heads(settings, len(labels)))
+    heads = found.links(config, settings)
+    tokenizer, why_none = read_tokenizer(folder, settings["vocabulary_size"])
     if tokenizer is None:
         notes.append(f"no tokenizer: {why_none}")
     elif tokenizer.vocabulary_size != settings["vocabulary_size"]:
@@ -322,16 +323,30 @@ class _Found:
     """The tensors of a checkpoint, checked against its configuration."""
 
     def __init__(
-        self, architecture: Architecture, files: WeightFiles, heads: Mapping[str, list[Link]]
+        self,
+        architecture: Architecture,
+        files: WeightFiles,
+        network: Sequence[Link],
+        heads: Mapping[str, list[Link]],
     ):
         self.architecture = architecture
         self.files = files
+        self.network = network
         self.heads = heads
         self.notes: list[str] = []
         # {full name: name in the file}. Full names have the prefix and the current LayerNorm names.
         self.named: dict[str, str] = {}
         in_heads = {link.theirs for links in heads.values() for link in links}
-        others = (*in_heads, *architecture.copies, *architecture.zeros)
+        beside = {
+            link.theirs for link in network if not link.theirs.startswith(architecture.prefix)
+        }
+        others = (
+            *beside,
+            *in_heads,
+            *architecture.copies,
+            *architecture.zeros,
+            *architecture.computed,
+        )
         first_names = {name.split(".")[0] for name in others}
         for name in files.shapes:
             full = name
@@ -347,15 +362,15 @@ class _Found:
             self.named[full] = name
 
     def links(
-        self, config: Mapping[str, Any], settings: Mapping[str, Any], pad_id: int
-    ) -> tuple[list[Link], dict[str, list[Link]]]:
-        """The tensors to read for the network and for each head in the checkpoint.
+        self, config: Mapping[str, Any], settings: Mapping[str, Any]
+    ) -> dict[str, list[Link]]:
+        """The tensors to read for each head in the checkpoint.
 
         Raises:
             RecipeError: Configuration and tensors disagree; the message lists how.
         """
         architecture, there = self.architecture, set(self.named)
-        network = list(architecture.network(settings, pad_id))
+        network = self.network
         whole = any(link.theirs in there for link in network if link.optional)
         named = config.get("architectures") or [None]
         wanted = architecture.classes.get(str(named[0]) if isinstance(named, list) else "", ())
@@ -368,7 +383,8 @@ class _Found:
         self._agree(expected, there)
         self._copies(there, {link.theirs: link for link in expected})
         self._zeros(there)
-        return network, heads
+        self._computed(there, settings)
+        return heads
 
     def _agree(self, expected: list[Link], there: set[str]) -> None:
         """Check names, shapes and types of the tensors; note the ignored ones.
@@ -394,7 +410,8 @@ class _Found:
         missing = [link.theirs for link in expected if link.theirs not in there]
         if missing:
             faults.append(_counted(missing, "missing"))
-        surplus = sorted(there - names - set(architecture.copies) - set(architecture.zeros))
+        known = {*architecture.copies, *architecture.zeros, *architecture.computed}
+        surplus = sorted(there - names - known)
         left_out = [name for name in surplus if name.startswith(architecture.ignored or ("\0",))]
         # Buffers that older versions of transformers saved with the weights.
         counters = (".position_ids", ".token_type_ids", ".attn.bias", ".attn.masked_bias")
@@ -451,12 +468,31 @@ class _Found:
                     f" {self.architecture.model_type} has no counterpart"
                 )
 
+    def _computed(self, there: set[str], settings: Mapping[str, Any]) -> None:
+        """Check that the tensors which ours computes have those values, at half precision.
+
+        Raises:
+            RecipeError: One has others.
+        """
+        for name, values in self.architecture.computed.items():
+            if name not in there:
+                continue
+            expected = values(settings)
+            found = self.files.array(self.named[name])
+            if found.shape != expected.shape or not np.allclose(found, expected, atol=1e-3):
+                raise RecipeError(
+                    f"{self.files.folder}: {name}: expected the table that their"
+                    f" {self.architecture.model_type} begins with, got another one"
+                )
+
     def _shape(self, name: str) -> tuple[int, ...]:
         return self.files.shapes[self.named[name]]
 
     def array(self, link: Link) -> np.ndarray:
         """A tensor in our layout."""
         array = self.files.array(self.named[link.theirs])
+        for axis in link.halved:
+            array = _in_turns(array, axis)
         if link.part is not None:
             number, count = link.part
             return np.array(np.split(array, count, axis=-1)[number], order="C")
@@ -466,6 +502,20 @@ class _Found:
             return np.array(array.T, order="C")
         stop = None if link.rows is None else link.rows_before + link.rows
         return np.array(array[link.rows_before : stop], order="C") if array.ndim == 2 else array
+
+
+def _in_turns(array: np.ndarray, axis: int) -> np.ndarray:
+    """0 1 2 | 3 4 5 → 0 3 1 4 2 5, along an axis."""
+    shape = array.shape
+    halves = array.reshape(*shape[:axis], 2, shape[axis] // 2, *shape[axis + 1 :])
+    return np.array(halves.swapaxes(axis, axis + 1).reshape(shape), order="C")
+
+
+def _in_halves(array: np.ndarray, axis: int) -> np.ndarray:
+    """The inverse of `_in_turns`."""
+    shape = array.shape
+    turns = array.reshape(*shape[:axis], shape[axis] // 2, 2, *shape[axis + 1 :])
+    return np.array(turns.swapaxes(axis, axis + 1).reshape(shape), order="C")
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | None, ...]) -> bool:
@@ -545,6 +595,8 @@ def write_checkpoint(
             segments = architecture.reads_segments or "num_segments" in settings
             side = architecture.padding_side
             write_tokenizer(checkpoint.tokenizer, part, length, segments, side)
+            if architecture.more_files is not None:
+                architecture.more_files(checkpoint.tokenizer, part)
     return tuple(notes)
 
 
@@ -633,4 +685,6 @@ def _as_theirs(links: Sequence[Link], arrays: Mapping[str, np.ndarray]) -> np.nd
         array = array.reshape([size or -1 for size in link.shape])
     if not _fits(array.shape, link.shape):
         raise RecipeError(f"{link.ours}: expected {link.shape} as theirs, got {array.shape}")
+    for axis in link.halved:
+        array = _in_halves(array, axis)
     return np.array(array, np.float32, order="C")

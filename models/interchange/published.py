@@ -22,6 +22,8 @@ FETCHED = (
     "vocab.json",
     "merges.txt",
     "tokenizer*.json",
+    "spiece.model",
+    "*.spm",
 )
 
 

@@ -6,21 +6,28 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.interchange import byte_bpe_files, wordpiece_files
+from models.interchange import byte_bpe_files, unigram_files, wordpiece_files
 from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, read_object
 from models.tokenizers.byte_bpe import MERGES, ByteBPE
+from models.tokenizers.unigram import MODEL, UnigramTokenizer
 from models.tokenizers.wordpiece import WordPiece
 
-OTHERS = ("spiece.model", "sentencepiece.bpe.model")
-ONLY = "only WordPiece and byte-level BPE are supported yet"
+OTHERS = ("sentencepiece.bpe.model",)
+ONLY = "only WordPiece, byte-level BPE and unigram are supported yet"
+
+_FILES = {WordPiece: wordpiece_files, ByteBPE: byte_bpe_files, UnigramTokenizer: unigram_files}
 
 
-def read_tokenizer(folder: Path) -> tuple[WordPiece | ByteBPE | None, str]:
+def read_tokenizer(
+    folder: Path, rows: int | None = None
+) -> tuple[WordPiece | ByteBPE | UnigramTokenizer | None, str]:
     """The tokenizer of a Hugging Face folder, or None and the reason why there is none.
 
     Args:
-        folder: Folder with ``vocab.txt``, with ``vocab.json`` and ``merges.txt``, or with
-            ``tokenizer.json``; ``tokenizer_config.json`` is optional.
+        folder: Folder with ``vocab.txt``, with ``vocab.json`` and ``merges.txt``, with
+            ``spiece.model``, with Marian's files, or with ``tokenizer.json``;
+            ``tokenizer_config.json`` is optional.
+        rows: Rows of the network's table, of which some may have no piece (unigram only).
 
     Raises:
         RecipeError: The scheme is supported, but not one of its settings.
@@ -33,11 +40,17 @@ def read_tokenizer(folder: Path) -> tuple[WordPiece | ByteBPE | None, str]:
             return wordpiece_files.read(folder, whole, settings), ""
         if scheme == "BPE" and byte_bpe_files.is_byte_level(whole):
             return byte_bpe_files.read(folder, whole, settings), ""
+        if scheme == "Unigram":
+            return unigram_files.read(folder, whole, settings, rows), ""
         return None, f"{WHOLE}: {scheme}; {ONLY}"
     if (folder / wordpiece_files.VOCABULARY).is_file():
         return wordpiece_files.read(folder, whole, settings), ""
     if (folder / MERGES).is_file():
         return byte_bpe_files.read(folder, whole, settings), ""
+    if (folder / MODEL).is_file():
+        return unigram_files.read(folder, whole, settings, rows), ""
+    if (folder / unigram_files.SOURCE).is_file():
+        return unigram_files.read_marian(folder, settings)
     other = next((name for name in OTHERS if (folder / name).is_file()), None)
     if other:
         return None, f"{other}: {ONLY}"
@@ -45,7 +58,7 @@ def read_tokenizer(folder: Path) -> tuple[WordPiece | ByteBPE | None, str]:
 
 
 def write_tokenizer(
-    tokenizer: WordPiece | ByteBPE,
+    tokenizer: WordPiece | ByteBPE | UnigramTokenizer,
     folder: Path,
     length: int,
     segments: bool,
@@ -65,7 +78,7 @@ def write_tokenizer(
     """
     from tokenizers import processors
 
-    files: Any = byte_bpe_files if isinstance(tokenizer, ByteBPE) else wordpiece_files
+    files: Any = next(files for kind, files in _FILES.items() if isinstance(tokenizer, kind))
     whole, settings = files.write(tokenizer, folder)
     cls, sep = (tokenizer.vocabulary[i] for i in (tokenizer.cls_id, tokenizer.sep_id))
     second = 1 if segments else 0

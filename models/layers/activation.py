@@ -33,6 +33,11 @@ def relu(x: Any) -> Any:
     return ops.relu(x)
 
 
+def silu(x: Any) -> Any:
+    """Swish, x · sigmoid(x): the networks of Marian."""
+    return ops.silu(x)
+
+
 def tanh(x: Any) -> Any:
     """Hyperbolic tangent, used by poolers."""
     return ops.tanh(x)
@@ -42,6 +47,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "relu": relu,
+    "silu": silu,
     "tanh": tanh,
 }
 

@@ -14,9 +14,10 @@ ops: Any = keras.ops
 
 
 def token_logits(network: Any) -> Callable[[Any], Any]:
-    """What predicts tokens from a network's last states, without a bias.
+    """What predicts tokens from a network's last states.
 
-    The output matrix is the network's `output_table` where it has one, else its token embedding.
+    The output matrix is the network's `output_table` where it has one, else its token embedding. A
+    bias is added where the network has an `output_bias`.
 
     Args:
         network: The network.
@@ -27,10 +28,10 @@ def token_logits(network: Any) -> Callable[[Any], Any]:
     own, scale = getattr(network, "output_table", None), getattr(network, "output_scale", None)
 
     def logits(hidden: Any) -> Any:
-        dtype = network.dtype_policy.compute_dtype
+        dtype, bias = network.dtype_policy.compute_dtype, getattr(network, "output_bias", None)
         if own is not None:
-            return tied_logits(hidden, own, None, dtype)
-        return tied_logits(hidden, network.token_embedding.embeddings, None, dtype, scale)
+            return tied_logits(hidden, own, bias, dtype)
+        return tied_logits(hidden, network.token_embedding.embeddings, bias, dtype, scale)
 
     return logits
 

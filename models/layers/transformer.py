@@ -34,7 +34,7 @@ class TransformerConfig:
         max_sequence_length: Longest text in tokens.
         dropout: Share dropped of embeddings, attention weights and residual branches, 0-1.
         activation: Of the blocks, and of the heads unless the family says otherwise: ``gelu``
-            (Hugging Face's ``gelu``), ``gelu_tanh`` (Google's code) or ``relu``.
+            (Hugging Face's ``gelu``), ``gelu_tanh`` (Google's code), ``relu`` or ``silu``.
         layer_norm_epsilon: Added to the variance in LayerNorms.
     """
 

@@ -84,6 +84,14 @@ BART = {
     "dropout": 0.0,
     "forced_eos_token_id": None,
 }
+MARIAN = {key: value for key, value in BART.items() if key != "forced_eos_token_id"} | {
+    "activation_function": "swish",
+    "scale_embedding": True,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "forced_eos_token_id": None,
+    "decoder_start_token_id": 1,
+}
 T5 = {
     "vocab_size": 97,
     "d_model": 32,
@@ -142,6 +150,7 @@ NEO: dict[str, Any] = {
 # Name: (class, settings)
 ENCODER_DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     "bart": ("BartForConditionalGeneration", BART),
+    "marian": ("MarianMTModel", MARIAN),
     "t5": ("T5ForConditionalGeneration", T5),
     "t5-v1.1": (
         "T5ForConditionalGeneration",
@@ -149,10 +158,10 @@ ENCODER_DECODERS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 # Deviations with which texts vary and some are stopped.
-WRITES_AT = {"bart": 1.0, "t5": 1.0, "t5-v1.1": 0.6}
+WRITES_AT = {"bart": 1.0, "marian": 0.3, "t5": 1.0, "t5-v1.1": 0.6}
 # Their encoder counts positions from the row's first place, padding or not; so it is given every
 # row without padding on the left.
-COUNTS_PADDING = ("bart",)
+COUNTS_PADDING = ("bart", "marian")
 XLNET = {
     "vocab_size": 97,
     "d_model": 32,
@@ -323,8 +332,11 @@ def make_encoder_decoder(name: str) -> None:
         generator = torch.Generator().manual_seed(7)
         with torch.no_grad():
             for _, parameter in model.named_parameters():
-                if parameter.ndim >= axes:
+                if parameter.ndim >= axes and parameter.requires_grad:
                     parameter.copy_(torch.randn(parameter.shape, generator=generator) * deviation)
+            if name == "marian":
+                bias = model.final_logits_bias
+                bias.copy_(torch.randn(bias.shape, generator=generator) * deviation)
         return model
 
     for draw, deviation in DRAWS.items():

@@ -53,7 +53,12 @@ def test_transformers_computes_the_same_from_what_we_write(name, shards, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "name", [f"{case}-{draw}" for case in ("bart", "t5", "t5-v1.1") for draw in ("large", "small")]
+    "name",
+    [
+        f"{case}-{draw}"
+        for case in ("bart", "marian", "t5", "t5-v1.1")
+        for draw in ("large", "small")
+    ],
 )
 def test_transformers_writes_the_same_from_what_we_write(name, tmp_path):
     from tests.parity.make_goldens import ENCODER_DECODERS, WRITING, write_text

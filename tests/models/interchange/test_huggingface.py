@@ -177,7 +177,7 @@ def test_an_unknown_architecture_is_refused_by_name(tmp_path):
         ({"is_decoder": True}, "is_decoder: expected False, got True"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type: expected absolute"),
         ({"tie_word_embeddings": False}, "tie_word_embeddings: expected True"),
-        ({"hidden_act": "silu"}, "'silu' is not an activation"),
+        ({"hidden_act": "selu"}, "'selu' is not an activation"),
         (
             {"num_hidden_layers": 10**9},
             "num_hidden_layers: expected a whole number from 1 to 1,000",
@@ -327,7 +327,8 @@ def test_another_scheme_is_no_tokenizer_of_ours(tmp_path):
     found = read_checkpoint(folder)
     assert found.tokenizer is None
     assert found.notes == (
-        "no tokenizer: tokenizer.json: BPE; only WordPiece and byte-level BPE are supported yet",
+        "no tokenizer: tokenizer.json: BPE;"
+        " only WordPiece, byte-level BPE and unigram are supported yet",
     )
 
 

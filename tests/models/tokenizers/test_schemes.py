@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pr
 
 from fourstage.errors import ContractViolation, UnknownNameError
 from models.catalogue import names
+from models.interchange import unigram_files
 from models.saved_tokenizer import learn_tokenizer, load_tokenizer
 from tests.models.tokenizers.texts import CHINESE, ENGLISH, HOSTILE
 
@@ -21,6 +23,7 @@ LEARNED = {
     "cased": ("wordpiece", False),
     "byte_bpe": ("byte_bpe", False),
     "words": ("word", True),
+    "unigram": ("unigram", False),
 }
 
 
@@ -37,6 +40,11 @@ def rust(tokenizer: Any, folder) -> Any:
     if type(tokenizer).__name__ == "ByteBPE":
         files = [str(folder / name) for name in ("vocab.json", "merges.txt")]
         return ByteLevelBPETokenizer(*files, unicode_normalizer="nfc")
+    if type(tokenizer).__name__ == "UnigramTokenizer":
+        names = dict.fromkeys(tokenizer.special_ids)
+        hidden = [chr(0xE000 + i) if i in names else p for i, p in enumerate(tokenizer.vocabulary)]
+        model = replace(tokenizer.model, pieces=tuple(hidden))
+        return unigram_files.rust(type(tokenizer)(model, {}))
     vocabulary = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
     reference: Any = Tokenizer(
         models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
@@ -112,13 +120,16 @@ def test_saved_and_loaded_it_is_the_same_and_a_changed_file_is_noticed(tokenizer
     assert [i.tolist() for i in loaded.encode(HOSTILE)] == [
         i.tolist() for i in tokenizer.encode(HOSTILE)
     ]
-    path = next(tmp_path.glob("vocab.*"))
-    text = path.read_text("utf-8")
-    added = (
-        text + "more\n" if path.suffix == ".txt" else json.dumps(json.loads(text) | {"x y": 900})
-    )
-    path.write_text(added, "utf-8")
-    with pytest.raises(ContractViolation, match=r"vocab\."):
+    path = next(path for path in tmp_path.iterdir() if path.name.startswith(("vocab.", "spiece.")))
+    if path.suffix == ".model":
+        path.write_bytes(path.read_bytes().replace("▁".encode(), "▂".encode(), 1))
+    else:
+        text = path.read_text("utf-8")
+        lines = text + "more\n"
+        path.write_text(
+            lines if path.suffix == ".txt" else json.dumps(json.loads(text) | {"x y": 900}), "utf-8"
+        )
+    with pytest.raises(ContractViolation, match=path.name):
         load_tokenizer(tmp_path)
 
 
