@@ -1,7 +1,7 @@
 """A linear machine on TF-IDF, and what it says of training rows that it has not seen.
 
-    counts (rows, buckets) → (1 + ln count) · idf, rows of length 1 → linear SVM → margins (rows, N)
-      → · factor → logits
+    counts (rows, buckets) → (1 + ln count) · idf, each kind of a row to length 1
+      → linear SVM → margins (rows, N) → · factor → logits
 
 A machine is all but sure of the rows it was fitted to, so that nothing would be left to learn for a
 network beside it. The logits of a training row are therefore those of a machine that was fitted
@@ -44,7 +44,9 @@ class Machine:
     unseen: np.ndarray
 
 
-def learned(counts: Any, labels: np.ndarray, num_labels: int, groups: Sequence[Any]) -> Machine:
+def learned(
+    counts: Any, labels: np.ndarray, num_labels: int, groups: Sequence[Any], kinds: int = 1
+) -> Machine:
     """Learn from training rows.
 
     Args:
@@ -52,9 +54,10 @@ def learned(counts: Any, labels: np.ndarray, num_labels: int, groups: Sequence[A
         labels: (rows,) label ids, -1 for a row that nothing is learned from.
         num_labels: N.
         groups: (rows,) rows of equal value are of one text, which is seen as a whole or not at all.
+        kinds: Into how many equal parts the buckets fall; each is brought to length 1 by itself.
     """
     idf = _idf(counts)
-    features = _weighted(counts, idf)
+    features = _weighted(counts, idf, kinds)
     kernel, bias = _separated(features, labels, num_labels)
     _, number = np.unique(np.asarray(groups, object), return_inverse=True)
     order = np.random.default_rng(0).permutation(number.max() + 1)
@@ -63,8 +66,8 @@ def learned(counts: Any, labels: np.ndarray, num_labels: int, groups: Sequence[A
     for own in np.unique(fold) if number.max() else ():  # of one text nothing is held out
         held, rest = np.flatnonzero(fold == own), np.flatnonzero(fold != own)
         of_fold = _idf(counts[rest])
-        parts = _separated(_weighted(counts[rest], of_fold), labels[rest], num_labels)
-        margins[held] = _weighted(counts[held], of_fold) @ parts[0] + parts[1]
+        parts = _separated(_weighted(counts[rest], of_fold, kinds), labels[rest], num_labels)
+        margins[held] = _weighted(counts[held], of_fold, kinds) @ parts[0] + parts[1]
     factor = _factor(margins, labels)
     return Machine(
         idf.astype(np.float32),
@@ -82,14 +85,16 @@ def _idf(counts: Any) -> np.ndarray:
     return np.where(kept, np.log((1 + counts.shape[0]) / (1 + rows_with)) + 1, 0.0)
 
 
-def _weighted(counts: Any, idf: np.ndarray) -> Any:
-    """(rows, buckets) sparse TF-IDF, rows of length 1."""
-    from sklearn.preprocessing import normalize
-
+def _weighted(counts: Any, idf: np.ndarray, kinds: int) -> Any:
+    """(rows, buckets) sparse TF-IDF, each kind of a row of length 1."""
     made = counts.copy()
     made.data = (1 + np.log(counts.data)) * idf[counts.indices]
+    row = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    part = row * kinds + counts.indices // (counts.shape[1] // kinds)
+    length = np.sqrt(np.bincount(part, made.data**2))[part]
+    made.data = np.divide(made.data, length, out=np.zeros_like(length), where=length > 0)
     made.eliminate_zeros()
-    return normalize(made, copy=False)
+    return made
 
 
 def _separated(features: Any, labels: np.ndarray, num_labels: int) -> tuple[np.ndarray, np.ndarray]:
@@ -131,4 +136,5 @@ def _factor(margins: np.ndarray, labels: np.ndarray) -> float:
         factor = np.exp(log_factor)
         return float((logsumexp(factor * own, axis=1) - factor * right).mean())
 
-    return float(np.exp(minimize_scalar(loss, bounds=np.log(FACTORS), method="bounded").x))
+    found: Any = minimize_scalar(loss, bounds=np.log(FACTORS), method="bounded")
+    return float(np.exp(found.x))

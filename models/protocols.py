@@ -297,6 +297,8 @@ class Head(Objective, Protocol):
 
     targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction
 
+    # If it learns something from the training rows before any update: `learns_first = True`, and
+    # `learn(scorer)`, called once where a stage begins. Selection then measures step 0, too.
     # If its kind of answer is served: `served() -> dict`, what a served model has to know of it.
     # If it predicts otherwise than by one reading: `predicting(network, scorer)`, a function from a
     # batch without targets to {name: (B, …) predictions}; and `reading(network, scorer)`, how a

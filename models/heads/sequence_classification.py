@@ -112,8 +112,9 @@ class SequenceClassification:
         )
 
     def learn(self, scorer: _SequenceClassificationScorer) -> None:
-        """Learn the wide part, beside which the network's logits start at 0."""
-        assert self.wide is not None and scorer.wide is not None
+        """Learn the wide part, if there is one; beside it the network's logits start at 0."""
+        if self.wide is None or scorer.wide is None:
+            return
         scorer.wide.learn(self.wide.machine)
         for variable in scorer.output_projection.weights:
             variable.assign(ops.zeros_like(variable))

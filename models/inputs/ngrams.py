@@ -21,8 +21,9 @@ from models.protocols import Batch, TokenisedRows, Tokenizer
 from models.served.pieces import CONTINUATION, is_cjk
 
 PIECES, CHARACTERS = (1, 2), (3, 4, 5)  # lengths of n-grams
-BITS = 18
-BUCKETS = 1 << BITS
+KINDS = 2
+BITS = 17
+BUCKETS = KINDS << BITS  # those of pieces, then as many of characters
 _MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)  # 2⁶⁴ / golden ratio, odd, as int64 (Knuth, 6.4)
 _BLANK = ord(" ")
 
@@ -87,12 +88,13 @@ class Ngrams:
         )
         characters = tf.gather(tf.constant(codes), spelled.values)
         rows_of_characters = tf.repeat(rows, of_token)
+        kinds = (
+            (tf.cast(tokens, tf.int64), rows, PIECES),
+            (characters, rows_of_characters, CHARACTERS),
+        )
         return [
-            _hashed(values, own_rows, length, 16 * text + length)
-            for values, own_rows, some in (
-                (tf.cast(tokens, tf.int64), rows, PIECES),
-                (characters, rows_of_characters, CHARACTERS),
-            )
+            _hashed(values, own_rows, length, 16 * text + length) + (kind << BITS)
+            for kind, (values, own_rows, some) in enumerate(kinds)
             for length in some
         ]
 
@@ -117,7 +119,7 @@ def _spelling(piece: str, is_bytes: bool) -> list[int]:
 
 
 def _hashed(values: Any, rows: Any, length: int, seed: int) -> Any:
-    """(n-grams,) int64 row · BUCKETS + bucket of the n-grams of one length within rows."""
+    """(n-grams,) int64 row · BUCKETS + bucket, of the n-grams of one length within rows."""
     import tensorflow as tf
 
     count = tf.maximum(tf.size(values) - length + 1, 0)
@@ -125,7 +127,7 @@ def _hashed(values: Any, rows: Any, length: int, seed: int) -> Any:
     for place in range(length):
         # Wraps at 2⁶⁴. The highest bits depend on all parts.
         hashes = (hashes + values[place : place + count] + 1) * _MULTIPLIER
-    buckets = tf.bitwise.bitwise_and(tf.bitwise.right_shift(hashes, 64 - BITS), BUCKETS - 1)
+    buckets = tf.bitwise.bitwise_and(tf.bitwise.right_shift(hashes, 64 - BITS), (1 << BITS) - 1)
     first, last = rows[:count], rows[length - 1 : length - 1 + count]
     return tf.boolean_mask(first * BUCKETS + buckets, first == last)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
-from models.inputs.ngrams import BUCKETS, Ngrams
+from models.inputs.ngrams import BUCKETS, KINDS, Ngrams
 from models.linear_machine import Machine, learned
 from models.protocols import Batch, Context, TokenisedRows
 
@@ -38,9 +38,11 @@ class WideRows:
     def machine(self) -> Machine:
         """What is learned from the training rows; the same rows give the same bits."""
         rows = self._context.rows
-        assert rows is not None and self._labels is not None, "asked for while training"
+        assert rows is not None, "asked for while training"
+        assert self._labels is not None
         groups = [self._text(rows, row) for row in range(len(rows))]
-        return learned(self._counts(rows), self._labels, len(self._context.label_names), groups)
+        num_labels = len(self._context.label_names)
+        return learned(self._counts(rows), self._labels, num_labels, groups, KINDS)
 
     def _counts(self, rows: TokenisedRows) -> Any:
         """(rows, BUCKETS) sparse counts."""

@@ -1,6 +1,6 @@
 """The wide part of a classification head: logits from counted n-grams, beside the network's.
 
-    ngram_ids, ngram_counts → (1 + ln count) · idf, to length 1 → linear map → logits (B, N)
+    ngram_ids, ngram_counts → (1 + ln count) · idf, each kind to length 1 → linear → logits (B, N)
 
 It is TF-IDF with a linear machine, learned from the training rows before the network
 (`models.linear_machine`) and then fixed. The network beside it learns what counting leaves over.
@@ -17,7 +17,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.inputs.ngrams import BUCKETS
+from models.inputs.ngrams import BITS, BUCKETS, KINDS
 from models.linear_machine import Machine
 
 # Keras annotates its operations as if each could return None.
@@ -54,12 +54,20 @@ class WidePart(keras.layers.Layer):
         counts = ops.cast(batch[keys.NGRAM_COUNTS], "float32")
         often = ops.where(counts > 0, 1.0 + ops.log(ops.maximum(counts, 1.0)), 0.0)
         values = often * ops.take(self.idf, ids)  # (B, K)
-        length = ops.sqrt(ops.sum(ops.square(values), axis=-1, keepdims=True))  # (B, 1)
-        sums = ops.sum(values[..., None] * ops.take(self.kernel, ids, axis=0), axis=1)  # (B, N)
-        return ops.divide_no_nan(sums, length) + self.bias
+        kinds = ids // (1 << BITS)
+        parts = [_to_length_1(ops.where(kinds == kind, values, 0.0)) for kind in range(KINDS)]
+        values: Any = sum(parts[1:], parts[0])
+        kernel = ops.take(self.kernel, ids, axis=0)  # (B, K, N)
+        return ops.sum(values[..., None] * kernel, axis=1) + self.bias
 
     def learn(self, machine: Machine) -> None:
         """Take over what was learned."""
         self.idf.assign(machine.idf)
         self.kernel.assign(machine.kernel)
         self.bias.assign(machine.bias)
+
+
+def _to_length_1(values: Any) -> Any:
+    """Rows (B, K) divided by their length; rows of zeros stay."""
+    length = ops.sqrt(ops.sum(ops.square(values), axis=-1, keepdims=True))
+    return ops.divide_no_nan(values, length)

@@ -164,7 +164,9 @@ class _Run:
         check_lengths(self.stage.family, self.network, self.stage.sequence_length)
         self.objectives = per_phase[-1]
         # Whether the head knows something before the first update.
-        self.learns_first = getattr(self.objectives.get(str(self.stage.head)), "learns_first", False)
+        self.learns_first = getattr(
+            self.objectives.get(str(self.stage.head)), "learns_first", False
+        )
         self.context = contexts[-1]
         # What scorers read: the network, or the features of the frozen one.
         self.encoder = self.network

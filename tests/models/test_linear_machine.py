@@ -1,4 +1,4 @@
-"""The linear machine: scikit-learn's own TF-IDF and SVM, rows it has not seen, odd training sets."""
+"""The linear machine: scikit-learn's TF-IDF and SVM, rows it has not seen, odd training sets."""
 
 from __future__ import annotations
 
@@ -23,29 +23,37 @@ def rows(number: int, labels: int, seed: int = 0) -> tuple[csr_matrix, np.ndarra
     return csr_matrix(counts), answers
 
 
-def said(machine, counts) -> np.ndarray:
+def said(machine, counts, kinds: int) -> np.ndarray:
     """The logits of rows, by the module's formula in dense numbers."""
     dense = counts.toarray()
     values = np.where(dense > 0, 1 + np.log(np.maximum(dense, 1)), 0) * machine.idf
-    return values / np.linalg.norm(values, axis=1, keepdims=True) @ machine.kernel + machine.bias
+    parts = np.split(values, kinds, axis=1)
+    parts = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts]
+    return np.concatenate(parts, axis=1) @ machine.kernel + machine.bias
 
 
 @pytest.mark.parametrize("labels", [2, 4])
-def test_it_is_scikit_learns_tfidf_and_linear_svm_times_one_factor(labels):
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_it_is_scikit_learns_tfidf_and_linear_svm_times_one_factor(labels, kinds):
+    from scipy.sparse import hstack
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.svm import LinearSVC
 
     counts, answers = rows(200, labels)
     others, _ = rows(50, labels, seed=1)
-    machine = learned(counts, answers, labels, range(200))
-    kept = np.bincount(counts.indices, minlength=BUCKETS) >= 2
-    weights = TfidfTransformer(sublinear_tf=True).fit(counts[:, kept])
-    svm = LinearSVC(C=1.0, tol=1e-2, random_state=0)
-    svm.fit(weights.transform(counts[:, kept]), answers)
-    margins = svm.decision_function(weights.transform(others[:, kept]))
+    machine = learned(counts, answers, labels, range(200), kinds)
+    seen = np.bincount(counts.indices, minlength=BUCKETS) >= 2
+    learn, ask = [], []
+    for part in np.split(np.arange(BUCKETS), kinds):
+        kept = part[seen[part]]
+        weights = TfidfTransformer(sublinear_tf=True).fit(counts[:, kept])
+        learn.append(weights.transform(counts[:, kept]))
+        ask.append(weights.transform(others[:, kept]))
+    svm = LinearSVC(C=1.0, tol=1e-2, random_state=0).fit(hstack(learn), answers)
+    margins = svm.decision_function(hstack(ask))
     if labels == 2:
         margins = np.stack([-margins, margins], axis=1)
-    found = said(machine, others)
+    found = said(machine, others, kinds)
     assert np.array_equal(found.argmax(axis=1), margins.argmax(axis=1))
     factors = found / margins
     assert factors.min() > 0
@@ -54,7 +62,7 @@ def test_it_is_scikit_learns_tfidf_and_linear_svm_times_one_factor(labels):
 
 def test_training_rows_are_judged_by_machines_that_have_not_seen_their_text():
     # Answers are drawn by chance, so that there is nothing to know of a row one has not seen. Each
-    # text stands there five times, with the same answer: a machine that saw one copy knows them all.
+    # text stands there five times, with the same answer: a machine that saw one copy knows all.
     rng = np.random.default_rng(3)
     counts = csr_matrix(np.repeat((rng.random((60, BUCKETS)) < 0.1).astype(float), 5, axis=0))
     answers = np.repeat(rng.integers(0, 2, 60), 5)

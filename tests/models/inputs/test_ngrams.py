@@ -21,15 +21,16 @@ def bucket(values: tuple[int, ...], seed: int) -> int:
     total = seed
     for value in values:
         total = (total + value + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
-    return total >> (64 - 18)
+    return total >> (64 - 17)
 
 
 def counted(ids: list[int], characters: list[int], text: int) -> Counter[int]:
     found: Counter[int] = Counter()
-    for values, lengths in ((ids, (1, 2)), (characters, (3, 4, 5))):
+    for kind, (values, lengths) in enumerate(((ids, (1, 2)), (characters, (3, 4, 5)))):
         for n in lengths:
             for start in range(len(values) - n + 1):
-                found[bucket(tuple(values[start : start + n]), 16 * text + n)] += 1
+                own = bucket(tuple(values[start : start + n]), 16 * text + n)
+                found[own + kind * BUCKETS // 2] += 1
     return found
 
 
@@ -108,8 +109,10 @@ def test_buckets_are_used_evenly():
     made = WordPiece(vocabulary, lowercase=True)
     ids = np.random.default_rng(0).integers(5, 2005, 20_000).astype(np.int32)
     (row,) = rows_of(Ngrams(made).of([tf.RaggedTensor.from_row_lengths(ids, [len(ids)])]))
-    pairs = len({*zip(ids[:-1].tolist(), ids[1:].tolist(), strict=True)}) + 2000
+    pieces = len({*zip(ids[:-1].tolist(), ids[1:].tolist(), strict=True)}) + len({*ids.tolist()})
     spelled = "".join(f" {vocabulary[i]}" for i in ids)
-    pairs += len({spelled[i : i + n] for n in (3, 4, 5) for i in range(len(spelled) - n + 1)})
-    expected = BUCKETS * (1 - (1 - 1 / BUCKETS) ** pairs)  # of `pairs` balls in so many boxes
-    assert len(row) == pytest.approx(expected, rel=0.02)
+    characters = len({spelled[i : i + n] for n in (3, 4, 5) for i in range(len(spelled) - n + 1)})
+    half = BUCKETS // 2
+    expected = [half * (1 - (1 - 1 / half) ** balls) for balls in (pieces, characters)]
+    found = [sum(i // half == kind for i in row) for kind in (0, 1)]
+    assert found == pytest.approx(expected, rel=0.02)
