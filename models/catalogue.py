@@ -166,6 +166,11 @@ def check_compatible(
             f"{where}family {family!r} trains itself and has no vectors for a head to read;"
             " fine-tune a network of another family"
         )
+    if network.get("COUNTS") and not (head is not None and parts[head].get("WIDE")):
+        raise RecipeError(
+            f"{where}family {family!r} has no network, so expected a head that counts n-grams; got"
+            f" {', '.join(parts)}. Use head: {{sequence_classification: {{wide: true}}}}"
+        )
     from_network = set(network.get("PROVIDES", ()))
     for name, part in parts.items():
         others = {

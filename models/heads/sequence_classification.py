@@ -26,6 +26,7 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 ANSWERS = "label"
+WIDE = True  # it can answer by counted n-grams alone
 CLASS_WEIGHTS = ("none", "balanced")
 
 
@@ -98,7 +99,16 @@ class SequenceClassification:
         return batch
 
     def attach(self, network: Any) -> _SequenceClassificationScorer:
-        """The head: a pooler if the network has none, dropout and one dense layer."""
+        """The head: a pooler if the network has none, dropout and one dense layer.
+
+        Raises:
+            RecipeError: The family has no network, and there is no wide part, either.
+        """
+        if self.wide is None and getattr(network, "counts_only", False):
+            raise RecipeError(
+                "head.sequence_classification.wide: expected true with a family that has no"
+                " network, got false; nothing else can tell rows apart"
+            )
         label_weights = None
         if self.class_weights == "balanced":
             # A trained head is rebuilt for prediction without training rows; it computes no loss.

@@ -41,7 +41,12 @@ ANSWERS = {
     "number": lambda i: json.dumps(3 + i / 4),
     "text": lambda i: json.dumps([" ".join(str(5 + 7 * i % 90 + k) for k in range(1 + i % 4))]),
 }
-FAMILIES = catalogue.names("families")
+# Without those that have no network to test.
+FAMILIES = [
+    name
+    for name in catalogue.names("families")
+    if not catalogue.literals("families", name).get("COUNTS")
+]
 
 
 @cache

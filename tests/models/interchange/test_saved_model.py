@@ -54,6 +54,7 @@ CHANGES = {
     "tuned": {},
     "frozen": {"feature_based": {"hidden_dim": 12, "num_layers": 2, "dropout": 0.1}},
     "wide": {"head_settings": {"wide": True}},
+    "tfidf": {"head_settings": {"wide": True}, "family": "tfidf", "network": {}},
 }
 
 
