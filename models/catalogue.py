@@ -180,6 +180,11 @@ def check_compatible(
             f"{where}{own!r} trains the network itself, so nothing can be trained beside it; got"
             f" {beside}. Train them in stages of their own"
         )
+    if network.get("COUNTS") and not (head is not None and parts[head].get("WIDE")):
+        raise RecipeError(
+            f"{where}family {family!r} has no network, so expected a head that counts n-grams; got"
+            f" {', '.join(parts)}. Use head: {{sequence_classification: {{wide: true}}}}"
+        )
     from_network = set(network.get("PROVIDES", ()))
     for name, part in parts.items():
         others = {

@@ -219,6 +219,8 @@ class Network(Protocol):
     # - `output_table`: (V, D) that predicts tokens in place of the token embedding; None for none.
     # - `output_bias`: (V,) that is added to the logits of what is written; None for none.
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
+    # - `counts_only = True`, with the literal ``COUNTS``: there is no network, only zeros; a head
+    #   answers by its wide part. `token_embedding` is None.
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.
 
@@ -292,15 +294,18 @@ class Head(Objective, Protocol):
     """An objective of fine-tuning, which answers rows; one per file in ``heads``.
 
     It has two more literals: ``ANSWERS``, its kind of `Answers`, and ``READS_WORDS`` (optional):
-    the last text of each row is tokenised word by word. With ``EMBEDS`` (optional) rows are pairs
-    whose texts are read alone; the scorer has ``vectors(batch, outputs)``, one of length 1 for each
-    text, and ``numbers(first, second)``, the cosines and the answers of pairs of them. A head has
-    `answer` and no `decode`. The
-    entries of its index are row numbers, or structured with a field ``row``.
+    the last text of each row is tokenised word by word. With ``WIDE`` (optional) it can answer by
+    counted n-grams alone, if its setting ``wide`` is true. With ``EMBEDS`` (optional) rows are
+    pairs whose texts are read alone; the scorer has ``vectors(batch, outputs)``, one of length 1
+    for each text, and ``numbers(first, second)``, the cosines and the answers of pairs of them. A
+    head has `answer` and no `decode`. The entries of its index are row numbers, or structured with
+    a field ``row``.
     """
 
     targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction
 
+    # If it learns something from the training rows before any update: `learns_first = True`, and
+    # `learn(scorer)`, called once where a stage begins. Selection then measures step 0, too.
     # If its kind of answer is served: `served() -> dict`, what a served model has to know of it.
     # If it predicts otherwise than by one reading: `predicting(network, scorer)`, a function from a
     # batch without targets to {name: (B, …) predictions}; and `reading(network, scorer)`, how a

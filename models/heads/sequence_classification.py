@@ -11,9 +11,11 @@ import numpy as np
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.rows import framed_rows, labels_of, row_index
+from models.inputs.wide_rows import WideRows
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import RowScorer
+from models.layers.wide import WidePart
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -24,6 +26,7 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 ANSWERS = "label"
+WIDE = True  # it can answer by counted n-grams alone
 CLASS_WEIGHTS = ("none", "balanced")
 
 
@@ -38,6 +41,8 @@ class SequenceClassification:
         class_weights: ``none``, or ``balanced`` to weight every label by the inverse of its
             frequency in the training rows.
         dropout: Dropout rate of the pooled vector, 0-1.
+        wide: Whether the logits of counted n-grams are added to the network's
+            (`models.layers.wide`).
 
     Raises:
         RecipeError: There are fewer than two labels.
@@ -50,7 +55,14 @@ class SequenceClassification:
     prepares = PREPARES
     targets = (keys.LABELS,)
 
-    def __init__(self, context: Context, *, class_weights: str = "none", dropout: float = 0.1):
+    def __init__(
+        self,
+        context: Context,
+        *,
+        class_weights: str = "none",
+        dropout: float = 0.1,
+        wide: bool = False,
+    ):
         if class_weights not in CLASS_WEIGHTS:
             raise UnknownNameError(
                 "head.sequence_classification.class_weights",
@@ -66,6 +78,8 @@ class SequenceClassification:
         self.context = context
         self.class_weights = class_weights
         self.dropout = dropout
+        self.wide = WideRows(context, self._known_labels()) if wide else None
+        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order."""
@@ -77,26 +91,54 @@ class SequenceClassification:
         """Rows and label ids."""
         answers = [corpus.answers[int(row)] for row in entries]
         labels = labels_of(answers, self.context.label_names)
-        return framed_rows(corpus, entries, self.context) | {keys.LABELS: labels}
+        batch = framed_rows(corpus, entries, self.context) | {keys.LABELS: labels}
+        return batch if self.wide is None else batch | self.wide.features(corpus, entries)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""
         return batch
 
     def attach(self, network: Any) -> _SequenceClassificationScorer:
-        """The head: a pooler if the network has none, dropout and one dense layer."""
+        """The head: a pooler if the network has none, dropout and one dense layer.
+
+        Raises:
+            RecipeError: The family has no network, and there is no wide part, either.
+        """
+        if self.wide is None and getattr(network, "counts_only", False):
+            raise RecipeError(
+                "head.sequence_classification.wide: expected true with a family that has no"
+                " network, got false; nothing else can tell rows apart"
+            )
         label_weights = None
         if self.class_weights == "balanced":
             # A trained head is rebuilt for prediction without training rows; it computes no loss.
             label_weights = self._balanced() if self.context.rows else ()
         return _SequenceClassificationScorer(
-            network, len(self.context.label_names), self.dropout, label_weights
+            network,
+            len(self.context.label_names),
+            self.dropout,
+            label_weights,
+            wide=self.wide is not None,
         )
+
+    def learn(self, scorer: _SequenceClassificationScorer) -> None:
+        """Learn the wide part, if there is one; beside it the network's logits start at 0."""
+        if self.wide is None or scorer.wide is None:
+            return
+        scorer.wide.learn(self.wide.machine)
+        for variable in scorer.output_projection.weights:
+            variable.assign(ops.zeros_like(variable))
+
+    def _known_labels(self) -> np.ndarray | None:
+        """(rows,) label ids of the training rows, -1 for none; None without training rows."""
+        if self.context.rows is None:
+            return None
+        return labels_of(self.context.rows.answers, self.context.label_names)
 
     def _balanced(self) -> tuple[float, ...]:
         """One weight per label; a label without training rows counts as if it had one."""
-        assert self.context.rows is not None
-        labels = labels_of(self.context.rows.answers, self.context.label_names)
+        labels = self._known_labels()
+        assert labels is not None
         counts = np.bincount(labels[labels >= 0], minlength=len(self.context.label_names))
         return tuple(map(float, counts.sum() / (len(counts) * np.maximum(counts, 1))))
 
@@ -129,16 +171,26 @@ class _SequenceClassificationScorer(RowScorer):
         num_labels: int,
         dropout: float,
         label_weights: tuple[float, ...] | None,
+        wide: bool,
     ):
         super().__init__(network, "sequence_classification", num_labels, dropout)
         self.label_weights = label_weights
+        self.wide = WidePart(num_labels) if wide else None
         self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Create the variables."""
+        if self.wide is not None:
+            self.wide.build()
+        super().build(input_shape)
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss, accuracy, and the logits (B, N); without labels, only the logits."""
         logits = self.row_scores(batch, outputs, training)  # (B, N)
+        if self.wide is not None:
+            logits = logits + self.wide(batch)
         predictions = {keys.LOGITS: logits}
         if keys.LABELS not in batch:
             return {}, predictions

@@ -112,15 +112,23 @@ def export_text_model(
             else found[keys.NUMBERS][:, None]
         )
 
+    wide = getattr(head, "wide", None)
+
+    def row(first: Any, second: Any = None) -> dict[str, Any]:
+        features = framed(tokenizer, first, second, length, marks)
+        if wide is None:
+            return features
+        return features | wide.ngrams.of([first] if second is None else [first, second])
+
     def serve(texts: Any) -> Any:
-        return values(framed(tokenizer, module(texts), None, length, marks))
+        return values(row(module(texts)))
 
     def serve_pair(texts: Any, seconds: Any) -> Any:
         first, second = module(texts), module(seconds)
-        found = values(framed(tokenizer, first, second, length, marks))
+        found = values(row(first, second))
         if not settings.get("symmetric"):
             return found
-        return (found + values(framed(tokenizer, second, first, length, marks))) / 2.0
+        return (found + values(row(second, first))) / 2.0
 
     def embed(texts: Any) -> Any:
         features = framed(tokenizer, module(texts), None, length, marks)

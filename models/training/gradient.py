@@ -163,6 +163,10 @@ class _Run:
         ]
         check_lengths(self.stage.family, self.network, self.stage.sequence_length)
         self.objectives = per_phase[-1]
+        # Whether the head knows something before the first update.
+        self.learns_first = getattr(
+            self.objectives.get(str(self.stage.head)), "learns_first", False
+        )
         self.context = contexts[-1]
         # What scorers read: the network, or the features of the frozen one.
         self.encoder = self.network
@@ -510,8 +514,10 @@ class _Run:
 
     def _evaluation_due(self) -> bool:
         state = self.state
-        if self.selection is None or state.evaluated >= state.step or not state.step:
+        if self.selection is None or state.evaluated >= state.step:
             return False
+        if not state.step:
+            return self.learns_first
         return state.step % self.evaluate_every == 0 or state.step == self.duration.total
 
     def _evaluate(self) -> None:
@@ -549,6 +555,9 @@ class _Run:
                 for objective in self.objectives.values():
                     if hasattr(objective, "initialise"):
                         objective.initialise(self.network, self.scorers)
+            if self.learns_first:
+                head = str(self.stage.head)
+                self.objectives[head].learn(self.scorers[head])
             return self.state
         variables = self._variables()
         if [tuple(v.shape) for v in variables] != [array.shape for array in found.arrays]:

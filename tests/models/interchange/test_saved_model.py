@@ -19,7 +19,6 @@ from models.training.gradient import train
 from models.training.stage import Budget
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 
-FEATURES = {"hidden_dim": 12, "num_layers": 2, "dropout": 0.1}
 PROGRAM = """
 import json, sys
 import tensorflow as tf
@@ -51,11 +50,21 @@ def texts() -> list[str]:
     return [*made, "", "[MASK] waa\u0000 WAB", "nothing known here", "waa\nwab\u200bwac"]
 
 
-@pytest.fixture(scope="module", params=[None, FEATURES], ids=["tuned", "frozen"])
+CHANGES = {
+    "tuned": {},
+    "frozen": {"feature_based": {"hidden_dim": 12, "num_layers": 2, "dropout": 0.1}},
+    "wide": {"head_settings": {"wide": True}},
+    "tfidf": {"head_settings": {"wide": True}, "family": "tfidf", "network": {}},
+}
+
+
+@pytest.fixture(scope="module", params=CHANGES)
 def stage(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("served")
-    job = finetuning(budget=Budget("steps", 4), select=None, feature_based=request.param)
-    train(job, folder / "stage")
+    train(
+        finetuning(budget=Budget("steps", 4), select=None, **CHANGES[request.param]),
+        folder / "stage",
+    )
     tokenizer().save(folder / "tokenizer")
     export_text_model(folder / "stage", folder / "tokenizer", folder / "package")
     return folder

@@ -1,0 +1,147 @@
+"""Hashed n-grams of a row's texts: what the wide part of a head reads (`models.layers.wide`).
+
+    token ids    the ##y saw           n-grams of 1 and 2 pieces
+    characters   ␣ t h e y ␣ s a w     n-grams of 3 to 5 characters, made of the same pieces
+      → buckets, and how often each row has an n-gram of a bucket
+
+One function of TensorFlow makes them for training, for evaluation and in the served graph, so that
+a text has the same buckets everywhere. Its operations are on integers, hence exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from models import features as keys
+from models.protocols import Batch, TokenisedRows, Tokenizer
+from models.served.pieces import CONTINUATION, is_cjk
+
+PIECES, CHARACTERS = (1, 2), (3, 4, 5)  # lengths of n-grams
+KINDS = 2
+BITS = 17
+BUCKETS = KINDS << BITS  # those of pieces, then as many of characters
+_MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)  # 2⁶⁴ / golden ratio, odd, as int64 (Knuth, 6.4)
+_BLANK = ord(" ")
+
+
+class Ngrams:
+    """Buckets of the n-grams of texts, which are not cut to the sequence length.
+
+    N-grams of pieces and of characters, of first and of second texts, and of different lengths
+    have different hashes. Two n-grams may share a bucket.
+
+    Args:
+        tokenizer: The recipe's tokenizer, which knows how its pieces are spelled.
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        self._tokenizer = tokenizer
+
+    def of(self, columns: Sequence[Any]) -> dict[str, Any]:
+        """The buckets of rows.
+
+        Args:
+            columns: Token ids of the rows' texts, for each text of a row (B, n) ragged int32.
+
+        Returns:
+            ngram_ids and ngram_counts (B, K) int32, a row's buckets in order; count 0 fills up.
+        """
+        import tensorflow as tf
+
+        found = [hashes for text, ids in enumerate(columns) for hashes in self._hashes(text, ids)]
+        # One number for a row and a bucket, so that all rows are counted at once.
+        places = tf.sort(tf.concat(found, axis=0))
+        distinct, _, counts = tf.unique_with_counts(places)
+        ragged: Any = tf.RaggedTensor  # whose constructors the stubs do not know
+        rows = columns[0].nrows()
+        buckets = ragged.from_value_rowids(distinct % BUCKETS, distinct // BUCKETS, rows)
+        return {
+            keys.NGRAM_IDS: tf.cast(buckets.to_tensor(0), tf.int32),
+            keys.NGRAM_COUNTS: buckets.with_values(counts).to_tensor(0),
+        }
+
+    def of_rows(self, rows: TokenisedRows, entries: Sequence[int] | np.ndarray) -> Batch:
+        """The buckets of the rows with the given numbers, as `of`.
+
+        K is a power of two: a backend may compile a step for each width.
+        """
+        import tensorflow as tf
+
+        texts = [rows.texts(int(row)) for row in entries]
+        with tf.device("CPU"):
+            found = self.of([_ragged(texts, number) for number in range(max(map(len, texts)))])
+        return {name: _widened(value.numpy()) for name, value in found.items()}
+
+    def _hashes(self, text: int, ids: Any) -> list[Any]:
+        """For each kind and length of n-grams, (n-grams,) int64 row · BUCKETS + bucket."""
+        import tensorflow as tf
+
+        tokens, rows = ids.values, ids.value_rowids()
+        codes, starts, lengths = self._spelled
+        of_token = tf.gather(tf.constant(lengths), tokens)
+        spelled: Any = tf.ragged.range(
+            tf.gather(tf.constant(starts), tokens), tf.gather(tf.constant(starts + lengths), tokens)
+        )
+        characters = tf.gather(tf.constant(codes), spelled.values)
+        rows_of_characters = tf.repeat(rows, of_token)
+        kinds = (
+            (tf.cast(tokens, tf.int64), rows, PIECES),
+            (characters, rows_of_characters, CHARACTERS),
+        )
+        return [
+            _hashed(values, own_rows, length, 16 * text + length) + (kind << BITS)
+            for kind, (values, own_rows, some) in enumerate(kinds)
+            for length in some
+        ]
+
+    @cached_property
+    def _spelled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The characters of all pieces one after the other; each piece's first, and its number."""
+        said = self._tokenizer.served()
+        spelled = [_spelling(piece, said["bytes"]) for piece in said["pieces"]]
+        lengths = np.array([len(codes) for codes in spelled], np.int64)
+        codes = np.array([code for own in spelled for code in own], np.int64)
+        return codes, np.cumsum(lengths) - lengths, lengths
+
+
+def _spelling(piece: str, is_bytes: bool) -> list[int]:
+    """The characters of a piece, or its bytes, in lower case; with the blank before a word."""
+    if is_bytes:
+        return list(piece.encode("latin-1").lower())
+    if piece.startswith(CONTINUATION):
+        return [ord(character) for character in piece.removeprefix(CONTINUATION).lower()]
+    blank = [] if is_cjk(piece[0]) else [_BLANK]
+    return blank + [ord(character) for character in piece.lower()]
+
+
+def _hashed(values: Any, rows: Any, length: int, seed: int) -> Any:
+    """(n-grams,) int64 row · BUCKETS + bucket, of the n-grams of one length within rows."""
+    import tensorflow as tf
+
+    count = tf.maximum(tf.size(values) - length + 1, 0)
+    hashes = tf.fill([count], tf.constant(seed, tf.int64))
+    for place in range(length):
+        # Wraps at 2⁶⁴. The highest bits depend on all parts.
+        hashes = (hashes + values[place : place + count] + 1) * _MULTIPLIER
+    buckets = tf.bitwise.bitwise_and(tf.bitwise.right_shift(hashes, 64 - BITS), (1 << BITS) - 1)
+    first, last = rows[:count], rows[length - 1 : length - 1 + count]
+    return tf.boolean_mask(first * BUCKETS + buckets, first == last)
+
+
+def _ragged(texts: Sequence[tuple[np.ndarray, ...]], number: int) -> Any:
+    """The rows' texts of one number as (B, n) ragged int32; a row without one has no tokens."""
+    import tensorflow as tf
+
+    own = [each[number] if number < len(each) else np.zeros(0, np.int32) for each in texts]
+    ragged: Any = tf.RaggedTensor
+    return ragged.from_row_lengths(np.concatenate(own), [len(ids) for ids in own])
+
+
+def _widened(values: np.ndarray) -> np.ndarray:
+    """(B, K) filled up with zeros until K is a power of two."""
+    width = 1 << max(values.shape[1] - 1, 0).bit_length()
+    return np.pad(values, ((0, 0), (0, width - values.shape[1])))

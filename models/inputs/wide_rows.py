@@ -1,0 +1,70 @@
+"""Rows as the wide part of a head reads them, and what it learns from those of training."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from models import features as keys
+from models.inputs.ngrams import BUCKETS, KINDS, Ngrams
+from models.linear_machine import Machine, learned
+from models.protocols import Batch, Context, TokenisedRows
+
+_AT_ONCE = 256  # rows whose n-grams are counted together
+
+
+class WideRows:
+    """The n-grams of rows; of training rows the logits of a machine that has not seen them.
+
+    Args:
+        context: The stage's constants.
+        labels: (rows,) label ids of the training rows, -1 for none; None where there are none.
+    """
+
+    def __init__(self, context: Context, labels: np.ndarray | None):
+        self._context = context
+        self._labels = labels
+        self.ngrams = Ngrams(context.tokenizer)
+
+    def features(self, rows: TokenisedRows, entries: np.ndarray) -> Batch:
+        """ngram_ids and ngram_counts (b, K); of training rows ngram_logits (b, N)."""
+        if rows is self._context.rows:
+            return {keys.NGRAM_LOGITS: self.machine.unseen[entries]}
+        return self.ngrams.of_rows(rows, entries)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """What is learned from the training rows; the same rows give the same bits."""
+        rows = self._context.rows
+        assert rows is not None, "asked for while training"
+        assert self._labels is not None
+        groups = [self._text(rows, row) for row in range(len(rows))]
+        num_labels = len(self._context.label_names)
+        return learned(self._counts(rows), self._labels, num_labels, groups, KINDS)
+
+    def _counts(self, rows: TokenisedRows) -> Any:
+        """(rows, BUCKETS) sparse counts."""
+        from scipy.sparse import csr_matrix, vstack
+
+        parts = []
+        for start in range(0, len(rows), _AT_ONCE):
+            some = range(start, min(start + _AT_ONCE, len(rows)))
+            found = self.ngrams.of_rows(rows, some)
+            counts = found[keys.NGRAM_COUNTS]
+            there = counts > 0
+            ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+            parts.append(
+                csr_matrix(
+                    (counts[there].astype(np.float64), found[keys.NGRAM_IDS][there], ends),
+                    (len(some), BUCKETS),
+                )
+            )
+        return vstack(parts, format="csr")
+
+    def _text(self, rows: TokenisedRows, row: int) -> bytes:
+        """The tokens of a row's texts without its markers: equal for rows of one text."""
+        marks = [token for mark in self._context.marks for token in mark]
+        ids = np.concatenate(rows.texts(row))
+        return ids[~np.isin(ids, marks)].astype(np.int32).tobytes()

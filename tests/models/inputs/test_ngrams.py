@@ -1,0 +1,118 @@
+"""Hashed n-grams: against a brute-force count, in a graph as outside, for both kinds of pieces."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from models.inputs.ngrams import BUCKETS, Ngrams
+from models.tokenizers.byte_bpe import ByteBPE, learn
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+
+WORDS = WordPiece([*SPECIAL_TOKENS, "the", "##y", "saw", "a", "我", "##s", "."], lowercase=True)
+TEXTS = ["they saw a saw.", "", "我 saws", "a", "the zebra"]
+CHARACTERS = [" they saw a saw .", "", "我 saws", " a", " the [unk]"]
+
+
+def bucket(values: tuple[int, ...], seed: int) -> int:
+    """The hash as written down in the module, with Python's own integers."""
+    total = seed
+    for value in values:
+        total = (total + value + 1) * 0x9E3779B97F4A7C15 % (1 << 64)
+    return total >> (64 - 17)
+
+
+def counted(ids: list[int], characters: list[int], text: int) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for kind, (values, lengths) in enumerate(((ids, (1, 2)), (characters, (3, 4, 5)))):
+        for n in lengths:
+            for start in range(len(values) - n + 1):
+                own = bucket(tuple(values[start : start + n]), 16 * text + n)
+                found[own + kind * BUCKETS // 2] += 1
+    return found
+
+
+def rows_of(features: dict) -> list[dict[int, int]]:
+    ids, counts = np.asarray(features["ngram_ids"]), np.asarray(features["ngram_counts"])
+    return [
+        {int(i): int(n) for i, n in zip(own, often, strict=True) if n}
+        for own, often in zip(ids, counts, strict=True)
+    ]
+
+
+class Rows:
+    """Rows of one text or two."""
+
+    def __init__(self, tokenizer, *columns: list[str]):
+        self.columns = [tokenizer.encode(column) for column in columns]
+
+    def texts(self, i: int) -> tuple[np.ndarray, ...]:
+        return tuple(column[i] for column in self.columns)
+
+
+def byte_bpe() -> ByteBPE:
+    return learn(["The zebra saw the naïve 我们 zebra. " * 3], vocabulary_size=300)
+
+
+def test_each_row_has_its_n_grams_of_pieces_and_characters_as_counted_by_hand():
+    ids = [own.tolist() for own in WORDS.encode(TEXTS)]
+    expected = [
+        counted(own, [ord(c) for c in spelled], 0)
+        for own, spelled in zip(ids, CHARACTERS, strict=True)
+    ]
+    found = rows_of(Ngrams(WORDS).of_rows(Rows(WORDS, TEXTS), range(len(TEXTS))))
+    assert found == [dict(own) for own in expected]
+    assert max(found[0].values()) == 2, "saw stands there twice"
+
+
+def test_bytes_are_characters_where_pieces_are_of_bytes_in_lower_case():
+    made = byte_bpe()
+    texts = ["The naïve zebra", "我们"]
+    ids = [own.tolist() for own in made.encode(texts)]
+    expected = [
+        dict(counted(own, list(text.encode("utf-8").lower()), 0))
+        for own, text in zip(ids, texts, strict=True)
+    ]
+    assert rows_of(Ngrams(made).of_rows(Rows(made, texts), [0, 1])) == expected
+
+
+def test_the_second_text_has_hashes_of_its_own():
+    once = rows_of(Ngrams(WORDS).of_rows(Rows(WORDS, ["saw"]), [0]))[0]
+    pair = rows_of(Ngrams(WORDS).of_rows(Rows(WORDS, ["saw"], ["saw"]), [0]))[0]
+    assert once.items() <= pair.items()
+    assert len(pair) == 2 * len(once)
+
+
+@pytest.mark.parametrize("made", [WORDS, byte_bpe()], ids=["wordpiece", "byte_bpe"])
+def test_a_graph_gives_the_buckets_of_training(made):
+    import tensorflow as tf
+
+    module = made.module()
+    graph = tf.function(
+        lambda first, second: Ngrams(made).of([module(first), module(second)]),
+        input_signature=[tf.TensorSpec([None], tf.string)] * 2,
+    )
+    served = rows_of(graph(tf.constant(TEXTS), tf.constant(TEXTS[::-1])))
+    rows = Rows(made, TEXTS, TEXTS[::-1])
+    assert served == rows_of(Ngrams(made).of_rows(rows, range(len(TEXTS))))
+    # A batch of other rows changes nothing.
+    assert served[2:3] == rows_of(Ngrams(made).of_rows(rows, [2]))
+    assert all(0 <= i < BUCKETS for row in served for i in row)
+
+
+def test_buckets_are_used_evenly():
+    import tensorflow as tf
+
+    vocabulary = [*SPECIAL_TOKENS, *(f"w{i}" for i in range(2000))]
+    made = WordPiece(vocabulary, lowercase=True)
+    ids = np.random.default_rng(0).integers(5, 2005, 20_000).astype(np.int32)
+    (row,) = rows_of(Ngrams(made).of([tf.RaggedTensor.from_row_lengths(ids, [len(ids)])]))
+    pieces = len({*zip(ids[:-1].tolist(), ids[1:].tolist(), strict=True)}) + len({*ids.tolist()})
+    spelled = "".join(f" {vocabulary[i]}" for i in ids)
+    characters = len({spelled[i : i + n] for n in (3, 4, 5) for i in range(len(spelled) - n + 1)})
+    half = BUCKETS // 2
+    expected = [half * (1 - (1 - 1 / half) ** balls) for balls in (pieces, characters)]
+    found = [sum(i // half == kind for i in row) for kind in (0, 1)]
+    assert found == pytest.approx(expected, rel=0.02)

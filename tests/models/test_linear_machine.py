@@ -1,0 +1,119 @@
+"""The linear machine: scikit-learn's TF-IDF and SVM, rows it has not seen, odd training sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from models import linear_machine
+from models.linear_machine import learned
+
+BUCKETS = 300
+
+
+def rows(number: int, labels: int, seed: int = 0) -> tuple[csr_matrix, np.ndarray]:
+    """Rows of 30 n-grams, half of them from their label's part of the buckets."""
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(0, labels, number)
+    counts = np.zeros((number, BUCKETS))
+    for row, label in enumerate(answers):
+        own = label * 20 + rng.integers(0, 40, 15)
+        np.add.at(counts[row], np.concatenate([own, rng.integers(0, BUCKETS, 15)]), 1)
+    return csr_matrix(counts), answers
+
+
+def said(machine, counts, kinds: int) -> np.ndarray:
+    """The logits of rows, by the module's formula in dense numbers."""
+    dense = counts.toarray()
+    values = np.where(dense > 0, 1 + np.log(np.maximum(dense, 1)), 0) * machine.idf
+    parts = np.split(values, kinds, axis=1)
+    parts = [part / np.linalg.norm(part, axis=1, keepdims=True) for part in parts]
+    return np.concatenate(parts, axis=1) @ machine.kernel + machine.bias
+
+
+@pytest.mark.parametrize("labels", [2, 4])
+@pytest.mark.parametrize("kinds", [1, 2])
+def test_it_is_scikit_learns_tfidf_and_linear_svm_times_one_factor(labels, kinds):
+    from scipy.sparse import hstack
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.svm import LinearSVC
+
+    counts, answers = rows(200, labels)
+    others, _ = rows(50, labels, seed=1)
+    machine = learned(counts, answers, labels, range(200), kinds)
+    seen = np.bincount(counts.indices, minlength=BUCKETS) >= 2
+    learn, ask = [], []
+    for part in np.split(np.arange(BUCKETS), kinds):
+        kept = part[seen[part]]
+        weights = TfidfTransformer(sublinear_tf=True).fit(counts[:, kept])
+        learn.append(weights.transform(counts[:, kept]))
+        ask.append(weights.transform(others[:, kept]))
+    svm = LinearSVC(C=1.0, tol=1e-2, random_state=0).fit(hstack(learn), answers)
+    margins = svm.decision_function(hstack(ask))
+    if labels == 2:
+        margins = np.stack([-margins, margins], axis=1)
+    found = said(machine, others, kinds)
+    assert np.array_equal(found.argmax(axis=1), margins.argmax(axis=1))
+    factors = found / margins
+    assert factors.min() > 0
+    assert factors.std() < 0.02 * factors.mean(), "another order of features moves liblinear a bit"
+
+
+def test_training_rows_are_judged_by_machines_that_have_not_seen_their_text():
+    # Answers are drawn by chance, so that there is nothing to know of a row one has not seen. Each
+    # text stands there five times, with the same answer: a machine that saw one copy knows all.
+    rng = np.random.default_rng(3)
+    counts = csr_matrix(np.repeat((rng.random((60, BUCKETS)) < 0.1).astype(float), 5, axis=0))
+    answers = np.repeat(rng.integers(0, 2, 60), 5)
+    text = np.repeat(np.arange(60), 5)
+    by_text = learned(counts, answers, 2, text)
+    by_row = learned(counts, answers, 2, range(300))
+    assert (by_text.unseen.argmax(axis=1) == answers).mean() < 0.65
+    assert (by_row.unseen.argmax(axis=1) == answers).mean() > 0.95
+
+
+def test_the_factor_makes_the_unseen_logits_the_best_probabilities():
+    counts, answers = rows(300, 3)
+    machine = learned(counts, answers, 3, range(300))
+
+    def loss(factor: float) -> float:
+        logits = factor * machine.unseen.astype(np.float64)
+        log_shares = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return -log_shares[np.arange(300), answers].mean()
+
+    assert all(loss(1.0) < loss(factor) for factor in (0.8, 0.95, 1.05, 1.25))
+
+
+def test_the_same_rows_give_the_same_bits_and_stay_as_they_are():
+    counts, answers = rows(120, 3)
+    before = counts.copy()
+    first, second = (learned(counts, answers, 3, range(120)) for _ in range(2))
+    for name in ("idf", "kernel", "bias", "unseen"):
+        assert np.array_equal(getattr(first, name), getattr(second, name)), name
+    assert (counts != before).nnz == 0
+    assert counts.nnz == before.nnz
+
+
+@pytest.mark.parametrize(
+    "answers", [[0, 1], [0, 0, 0, 1], [0, -1, -1, -1], [1] * 7, [0, 1, 2, -1, 2, 1, 0]]
+)
+def test_few_rows_few_labels_and_rows_without_an_answer_are_learned_from_as_far_as_they_go(answers):
+    counts, _ = rows(len(answers), 1)
+    machine = learned(counts, np.array(answers), 3, range(len(answers)))
+    assert machine.unseen.shape == (len(answers), 3)
+    for name in ("idf", "kernel", "bias", "unseen"):
+        assert np.isfinite(getattr(machine, name)).all(), name
+
+
+def test_of_one_text_alone_nothing_is_known_unseen():
+    counts, answers = rows(20, 2)
+    assert not learned(counts, answers, 2, [b"the same"] * 20).unseen.any()
+
+
+def test_an_n_gram_of_one_row_alone_counts_for_nothing():
+    counts, answers = rows(100, 2)
+    once = np.bincount(counts.indices, minlength=BUCKETS) < linear_machine.SEEN
+    machine = learned(counts, answers, 2, range(100))
+    assert not machine.idf[once].any()
+    assert not machine.kernel[once].any()

@@ -1,0 +1,90 @@
+"""A wide part in training: what it begins with, what is kept, and resuming to the same bits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from models.answers.label import Label
+from models.evaluation.predict import predict
+from models.evaluation.resampling import scores
+from models.heads.sequence_classification import SequenceClassification
+from models.layers.wide import WidePart
+from models.protocols import Context
+from models.training.gradient import train
+from models.training.stage import Budget
+from tests.models.training.memory import Rows, finetuning, tokenizer
+from tests.models.training.test_gradient import Killed, KillingAt, weights
+
+TRAIN, DEV = Rows(100, 1), Rows(60, 2)
+WIDE = {"head_settings": {"wide": True}, "rows": {"train": TRAIN, "dev": DEV}}
+HEAD = "heads/sequence_classification.safetensors"
+
+
+def macro_f1(answers: list[str]) -> float:
+    return scores(Label(), DEV.answers, answers, ["macro_f1"])["macro_f1"]
+
+
+def counting_alone() -> list[str]:
+    """The answers to the dev rows of the wide part, with no network."""
+    names = ("high", "low")
+    head = SequenceClassification(Context(tokenizer(), 32, names, TRAIN), wide=True)
+    assert head.wide is not None
+    machine = head.wide.machine
+    features = head.wide.features(DEV, np.arange(len(DEV)))
+    layer = WidePart(2)
+    layer.build()
+    layer.learn(machine)
+    return [names[i] for i in np.asarray(layer(features)).argmax(axis=1)]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wide") / "stage"
+    train(finetuning(**WIDE), folder)
+    return folder
+
+
+def test_before_the_first_update_it_answers_as_counting_alone(trained):
+    (first, *later) = json.loads((trained / "metrics.json").read_text())["selection"]["evaluations"]
+    assert first["step"] == 0
+    assert first["macro_f1"] == macro_f1(counting_alone())
+    assert [each["step"] for each in later] == [13, 26]
+
+
+def test_what_is_kept_is_not_below_counting_alone(trained):
+    found = [answer.text for answer in predict(trained, tokenizer(), DEV)]
+    selection = json.loads((trained / "metrics.json").read_text())["selection"]
+    assert macro_f1(found) == selection["value"] >= macro_f1(counting_alone())
+
+
+def test_its_own_weights_stay_as_they_were_learned(trained):
+    head = SequenceClassification(Context(tokenizer(), 32, ("high", "low"), TRAIN), wide=True)
+    assert head.wide is not None
+    kept = load_file(trained / HEAD)
+    for name in ("idf", "kernel", "bias"):
+        assert np.array_equal(kept[f"wide/{name}"], getattr(head.wide.machine, name)), name
+
+
+def test_killed_and_resumed_it_ends_with_the_same_bits(trained, tmp_path):
+    job = finetuning(**WIDE)
+    with pytest.raises(Killed):
+        train(job, tmp_path / "stage", KillingAt(7))
+    train(job, tmp_path / "stage")
+    assert weights(tmp_path / "stage") == weights(trained)
+
+
+def test_a_later_stage_counts_its_own_rows(trained, tmp_path):
+    other = {"train": Rows(100, 8), "dev": DEV}
+    job = finetuning(trained, **(WIDE | {"rows": other}), budget=Budget("steps", 2), select=None)
+    train(job, tmp_path / "stage")
+    before, now = load_file(trained / HEAD), load_file(tmp_path / "stage" / HEAD)
+    assert not np.array_equal(before["wide/kernel"], now["wide/kernel"])
+    context = Context(tokenizer(), 32, ("high", "low"), other["train"])
+    head = SequenceClassification(context, wide=True)
+    assert head.wide is not None
+    assert np.array_equal(now["wide/kernel"], head.wide.machine.kernel)
