@@ -285,6 +285,14 @@ def combination(family: str, objective: str, folders: Sequence[Path] = ()) -> tu
         check_compatible(family, (objective,), folders=folders)
         return (objective,)
     except RecipeError as reason:
+        needs = set(literals("objectives", objective, folders).get("NEEDS", ()))
+        given = {
+            capability
+            for name in names("objectives", folders)
+            for capability in literals("objectives", name, folders).get("PROVIDES", ())
+        }
+        if needs - provided(family, folders) - given:
+            raise  # no other objective can help; trying them all takes minutes over all families
         others = (name for name in names("objectives", folders) if name != objective)
         for other in sorted(others, key=lambda name: name != "masked_lm"):
             try:
