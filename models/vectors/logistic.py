@@ -83,10 +83,11 @@ def answered(
     # -log σ(-x) = max(x, 0) + log 2 - log(1 + |tanh(x/2)|), which never overflows.
     positive = logits > 0
     number = float(asked.sum(dtype=np.float64))
-    loss = math.log(2.0) * number - np.vdot(asked, np.log(1.0 + np.abs(half)))
-    loss += np.vdot(asked, np.maximum(logits, 0.0)) - np.vdot(yes, logits[some])
+    loss = math.log(2.0) * number - float(np.vdot(asked, np.log(1.0 + np.abs(half))))
+    loss += float(np.vdot(asked, np.maximum(logits, 0.0)))
+    loss -= float(np.vdot(yes, logits[some]))
     # A no is right below 0. What has the answer yes is right above 0 instead.
-    right = number - np.vdot(asked, positive)
-    right += 2.0 * np.vdot(yes, positive[some]) - yes.sum(dtype=np.float64)
-    score = Score(float(loss), float(right), number, pairs)
+    right = number - float(np.vdot(asked, positive))
+    right += 2.0 * float(np.vdot(yes, positive[some])) - float(yes.sum(dtype=np.float64))
+    score = Score(loss, right, number, pairs)
     return score, gradient @ outputs, np.ascontiguousarray(gradient.swapaxes(1, 2)) @ inputs

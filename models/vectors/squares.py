@@ -215,11 +215,13 @@ def _trained(
     in_pass = -(-len(pairs) // UPDATE)
     total = max(1, round(tokens / size * in_pass))
     loss = number = 0.0
+    order, turn_of_order = np.empty(0, np.int64), -1
     while state.step < total:
         began = time.perf_counter()
         # Each pass reads the updates of the shuffled file in another order.
         turn, place = divmod(state.step, in_pass)
-        if not place or number == 0:
+        if turn != turn_of_order:
+            turn_of_order = turn
             order = generator(job.stage.seed, "pass", turn).permutation(in_pass)
         first = int(order[place]) * UPDATE
         words, others, counts = pairs.part(first, first + UPDATE)

@@ -1,0 +1,51 @@
+"""Files of word vectors: what is written is read; what is wrong is refused with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fourstage.errors import ContractViolation
+from models.interchange.vector_files import FORMATS, read_vectors, write_vectors
+
+WORDS = ("the", "中文", "naïve")
+VECTORS = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_is_written_is_read(tmp_path: Path, kind) -> None:
+    write_vectors(tmp_path / "v", WORDS, VECTORS, kind)
+    found = read_vectors(tmp_path / "v", kind)
+    assert found.words == WORDS
+    assert np.array_equal(found.vectors, VECTORS)
+
+
+def test_files_of_the_original_tools_are_read(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes("2 3\n</s> 0.5 -1 2e-3 \n中 1 2 3 \n".encode())
+    found = read_vectors(tmp_path / "text", "word2vec")
+    assert found.words == ("</s>", "中")
+    assert np.allclose(found.vectors, [[0.5, -1, 0.002], [1, 2, 3]])
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "said"),
+    [
+        ("a 1 2\nb 3 4\n", "word2vec", r":1: expected a header with two numbers"),
+        ("0 2\n", "word2vec", r":1: expected a header"),
+        ("3 2\na 1 2\nb 3 4\n", "word2vec", r":1: the header says 3 words, but 2 lines follow"),
+        ("2 2\na 1 2\nb 3\n", "word2vec", r":3: expected a word and 2 numbers, got 1"),
+        ("a 1 2\nb 3 4 5\n", "glove", r":2: expected a word and 2 numbers, got 3"),
+        ("a 1 2\nb 3 x\n", "glove", r":2: expected finite numbers"),
+        ("a 1 2\nb nan 3\n", "glove", r":2: expected finite numbers"),
+        ("a 1 2\nb 1 3\na 1 4\n", "glove", r"word 3 is word 1 again"),
+        ("", "glove", r"no vectors"),
+        ("2 2\na 12345678\nb 1234", "word2vec_binary", r"ends in word 2; it may be cut off"),
+        ("1 2\na 12345678\nmore", "word2vec_binary", r"but more follows"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, content, kind, said) -> None:
+    (tmp_path / "v").write_text(content, encoding="utf-8")
+    with pytest.raises(ContractViolation, match=said):
+        read_vectors(tmp_path / "v", kind)
