@@ -64,7 +64,7 @@ def similarity(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> Relat
             continue
         scores.append(score)
         cosines.append(float(unit[found[0]] @ unit[found[1]]))
-    number = float("nan") if len(scores) < 2 else float(spearmanr(scores, cosines).statistic)
+    number = float("nan") if len(scores) < 2 else float(spearmanr(scores, cosines)[0])
     return Relations(number, len(scores), skipped)
 
 
