@@ -179,7 +179,12 @@ def test_a_last_layer_only_where_it_is_read_changes_no_loss_and_no_gradient(case
 
 
 def test_it_learns_one_batch_by_heart(case):
-    losses = stage(*case, dropout=0.0).train(150, until=0.15)
+    family, _, head = case
+    alone = "static" in catalogue.provided(family)
+    if alone and head == "token_classification":
+        pytest.skip("no token sees another, so a word in two roles has one answer")
+    # A table of vectors learns from each word's gradient alone, in small steps.
+    losses = stage(*case, dropout=0.0).train(3000 if alone else 150, until=0.15)
     assert losses[-1] < 0.15 * losses[0], (losses[0], losses[-1])
 
 
