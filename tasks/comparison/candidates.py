@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe.search import in_yaml
+from models.catalogue import literals
 from tasks.comparison.participants import pretraining_stages
 from tasks.comparison.variants import parse_variants, variant_overrides
 from tasks.planning.plan import plan_recipe
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
+    from tasks.planning.layout import Plan
 
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
+COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
 
 
@@ -41,7 +44,7 @@ def candidates_of(
     more: Sequence[str] = (),
     without: Sequence[str] = (),
 ) -> list[Candidate]:
-    """The recipe as written, its labels alone, each stage left out, a larger network, and yours.
+    """The recipe as written, parts of it, counted n-grams, a larger network, and yours.
 
     Args:
         recipe: Name or path of a recipe with labels.
@@ -54,16 +57,19 @@ def candidates_of(
         RecipeError: The recipe has no labels or a search, a setting is invalid, or nothing is left.
         UnknownNameError: `without` names no candidate.
     """
-    whole = plan_recipe(recipe, overrides, smoke).recipe
+    plan = plan_recipe(recipe, overrides, smoke)
+    whole = plan.recipe
     if whole.finetune is None:
         raise RecipeError(f"{whole.where}: choose needs a stage finetune: labelled rows decide")
+    if not whole.metrics:
+        raise RecipeError(f"{whole.where}: choose needs evaluate.metrics: the first decides")
     if whole.search is not None:
         raise RecipeError(
             f"{whole.where}: choose spends its minutes on whole recipes, and this one has a search"
             " of its own; add --set search="
         )
     settings = {
-        **_usual(whole, smoke),
+        **_usual(plan, smoke),
         **{n: ("yours", s) for n, s in parse_variants(more).items()},
     }
     for name in without:
@@ -81,8 +87,9 @@ def candidates_of(
     return found
 
 
-def _usual(whole: ResolvedRecipe, smoke: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
+def _usual(plan: Plan, smoke: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
     """{name: (what it is, settings)} of the candidates that every recipe has."""
+    whole = plan.recipe
     before = pretraining_stages(whole)
     started = any(stage.init for stage in whole.stages)
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -93,10 +100,32 @@ def _usual(whole: ResolvedRecipe, smoke: bool) -> dict[str, tuple[str, tuple[str
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
+    if wide := _wide(plan):
+        left_out = tuple(f"stages.{stage.name}=" for stage in before)
+        alone = (*left_out, "family=tfidf", "size=tiny", *wide)
+        found[COUNTING] = ("counted n-grams with a linear SVM, without a network", alone)
+        if LABELS_ONLY in found:
+            about = "the same network with counted n-grams beside it, from the labels alone"
+            found[WIDE_LABELS_ONLY] = (about, (*left_out, *wide))
+        found[WIDE] = ("the recipe with counted n-grams beside the network", wide)
     one_network = not any(stage.starts_network for stage in whole.stages[1:])
     if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
     return found
+
+
+def _wide(plan: Plan) -> tuple[str, ...]:
+    """Settings with which the head counts n-grams; none if it cannot, or does already."""
+    finetune = plan.recipe.finetune
+    assert finetune is not None
+    assert finetune.head is not None
+    able = literals("heads", finetune.head, plan.folders).get("WIDE", False)
+    if not able or finetune.head_settings.get("wide") or finetune.feature_based:
+        return ()
+    said = [f"stages.{finetune.name}.head.{finetune.head}.wide=true"]
+    if finetune.select is None:  # of which the weights before the first update are one choice
+        said.append(f"stages.{finetune.name}.select.metric={plan.recipe.metrics[0]}")
+    return tuple(said)
 
 
 def _larger(whole: ResolvedRecipe) -> tuple[str, ...]:

@@ -124,15 +124,13 @@ def open_choice(
     """Check a choice before any work, and find where it stands.
 
     Raises:
-        RecipeError: There are no labels, no metric to choose by, or a setting is invalid.
+        RecipeError: There are no labels, or a setting is invalid.
         UnknownNameError: `without` names no candidate.
     """
     candidates = {
         each.name: each for each in candidates_of(recipe, overrides, smoke, more, without)
     }
     whole = plan_recipe(recipe, overrides, smoke)
-    if not whole.recipe.metrics:
-        raise RecipeError(f"{whole.recipe.where}: choose needs evaluate.metrics: the first decides")
     asked = {
         "recipe": canonical(as_recipe(whole.recipe)),
         "candidates": {name: list(each.overrides) for name, each in candidates.items()},

@@ -29,6 +29,7 @@ promote: {model: mine}
 """
 ASKED = (
     *("choose", "mine.yaml", "--minutes", "1", "--json"),
+    *("--without", "counting", "--without", "wide-labels-only"),
     *("--candidate", "still:stages.general="),
     *("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9"),
 )
@@ -64,7 +65,7 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
         choice = answer.json["choice"]
         # A minute is too short for pre-training, and a rate of 1e-9 learns nothing.
         assert choice["chosen"] == "labels-only"
-        assert set(choice["left_out"]) == {"as-written", "larger"}
+        assert set(choice["left_out"]) == {"as-written", "wide", "larger"}
         assert {each["name"] for each in choice["candidates"]} == {"labels-only", "still"}
         store = Store(person.home)
         assert len(list(store.entries("evaluation"))) == 2 * len(choice["seeds"])

@@ -19,17 +19,36 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
 
 
+RANKED = ("labels-only", "no-domain", "no-general", "as-written")
+RANKED += ("no-task", "wide", "counting", "wide-labels-only")
+
+
 def names(**more: Any) -> list[str]:
     return [each.name for each in candidates_of("quickstart", **more)]
 
 
 def test_a_recipe_is_tried_as_written_in_parts_and_larger() -> None:
     parts = ["labels-only", "no-general", "no-domain", "no-task"]
-    assert names() == ["as-written", *parts, "larger"]
-    assert names(smoke=True) == ["as-written", *parts]
+    counted = ["counting", "wide-labels-only", "wide"]
+    assert names() == ["as-written", *parts, *counted, "larger"]
+    assert names(smoke=True) == ["as-written", *parts, *counted]
     assert names(without=["larger", "no-task"], more=["fast:seed=3"]) == [
-        *("as-written", "labels-only", "no-general", "no-domain", "fast")
+        *("as-written", *parts[:3], *counted, "fast")
     ]
+
+
+def test_what_counts_has_no_network_or_stands_beside_it() -> None:
+    found = {each.name: each for each in candidates_of("quickstart")}
+    made = {
+        name: plan_recipe("quickstart", found[name].overrides).recipe
+        for name in ("counting", "wide", "wide-labels-only")
+    }
+    assert {recipe.family for recipe in made.values()} == {"tfidf", "bert"}
+    assert [len(recipe.stages) for recipe in made.values()] == [1, 4, 1]
+    for recipe in made.values():
+        assert recipe.finetune is not None
+        assert recipe.finetune.head_settings["wide"] is True
+        assert recipe.finetune.select is not None
 
 
 def test_the_larger_network_has_twice_the_width_and_half_the_rates() -> None:
@@ -68,26 +87,26 @@ def tried(choice: Choice, scores: dict[str, float]) -> None:
 def test_rounds_halve_the_candidates_and_a_stopped_round_is_gone_on_with() -> None:
     asked = ("quickstart", [], True, 60.0)
     choice = open_choice(*asked)
-    scores = dict(zip(choice.candidates, (0.5, 0.9, 0.6, 0.7, 0.4), strict=True))
+    scores = {name: 1 - n / 10 for n, name in enumerate(RANKED)}
     sizes = []
     while turn := next_round(choice):
         sizes.append(len(turn["factors"]))
         # Whoever starts it again finds the round as it was divided.
         assert next_round(open_choice(*asked)) == turn
         tried(choice, scores)
-    assert sizes == [5, 3, 2]
+    assert sizes == [8, 4, 2]
     table = table_of(choice)
     assert table["chosen"] == "labels-only"
     ranked = [each["name"] for each in table["candidates"]]
-    assert ranked[:3] == ["labels-only", "no-domain", "no-general"]
-    assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 1, 1]
+    assert tuple(ranked) == RANKED
+    assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 2, 1, 1, 1, 1]
     assert open_choice("quickstart", [], True, 61.0).folder != choice.folder
 
 
 def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     choice = open_choice("quickstart", [], True, 60.0)
     while next_round(choice):
-        tried(choice, dict(zip(choice.candidates, (0.5, 0.9, 0.6, 0.7, 0.4), strict=True)))
+        tried(choice, {name: 1 - n / 10 for n, name in enumerate(RANKED)})
     told = table_of(choice)
     told["left_out"] = {"larger": {"about": "twice as wide", "seconds": 600.0}}
     comparison = {
@@ -101,6 +120,6 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     page = choice_page({"choice": told, "comparison": comparison, "summary": {}})
     assert page.startswith("# labels-only: the same network, trained on the labels alone; no model")
     assert "Chosen on 10 dev rows, in 3 rounds" in page
-    assert "| no-general | 0.6000 | -0.1000 |" in page
+    assert "| no-general | 0.8000 | -0.1000 |" in page
     assert "larger (twice as wide) needs 10 more minutes a round" in page
     assert "mine has the highest accuracy, 0.800" in page
