@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
 COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
+NO_WIDE = "no-wide"
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
 
 
@@ -100,32 +101,38 @@ def _usual(plan: Plan, smoke: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
-    if wide := _wide(plan):
-        left_out = tuple(f"stages.{stage.name}=" for stage in before)
-        alone = (*left_out, "family=tfidf", "size=tiny", *wide)
-        found[COUNTING] = ("counted n-grams with a linear SVM, without a network", alone)
-        if LABELS_ONLY in found:
-            about = "the same network with counted n-grams beside it, from the labels alone"
-            found[WIDE_LABELS_ONLY] = (about, (*left_out, *wide))
-        found[WIDE] = ("the recipe with counted n-grams beside the network", wide)
+    found |= _counting(plan, tuple(f"stages.{stage.name}=" for stage in before))
     one_network = not any(stage.starts_network for stage in whole.stages[1:])
     if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
     return found
 
 
-def _wide(plan: Plan) -> tuple[str, ...]:
-    """Settings with which the head counts n-grams; none if it cannot, or does already."""
-    finetune = plan.recipe.finetune
+def _counting(plan: Plan, left_out: tuple[str, ...]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Counted n-grams alone and beside the network, where the head can count.
+
+    Args:
+        plan: The recipe's plan.
+        left_out: Settings that leave out the stages before the labels.
+    """
+    whole, finetune = plan.recipe, plan.recipe.finetune
     assert finetune is not None
     assert finetune.head is not None
     able = literals("heads", finetune.head, plan.folders).get("WIDE", False)
-    if not able or finetune.head_settings.get("wide") or finetune.feature_based:
-        return ()
-    said = [f"stages.{finetune.name}.head.{finetune.head}.wide=true"]
+    if not able or finetune.feature_based or finetune.family == "tfidf":
+        return {}
+    place = f"stages.{finetune.name}.head.{finetune.head}.wide"
+    wide = [f"{place}=true"]
     if finetune.select is None:  # of which the weights before the first update are one choice
-        said.append(f"stages.{finetune.name}.select.metric={plan.recipe.metrics[0]}")
-    return tuple(said)
+        wide.append(f"stages.{finetune.name}.select.metric={whole.metrics[0]}")
+    alone = (*left_out, "family=tfidf", "size=tiny", *wide)
+    found = {COUNTING: ("counted n-grams with a linear SVM, without a network", alone)}
+    if finetune.head_settings.get("wide"):
+        return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}
+    if left_out:
+        about = "counted n-grams beside the network, from the labels alone"
+        found[WIDE_LABELS_ONLY] = (about, (*left_out, *wide))
+    return {**found, WIDE: ("the recipe with counted n-grams beside the network", tuple(wide))}
 
 
 def _larger(whole: ResolvedRecipe) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from fourstage.recipe.resolved import as_recipe
 from fourstage.settings import home
 from fourstage.terminal import say
 from tasks.comparison.candidates import Candidate, candidates_of
-from tasks.comparison.halving import Expense, best_first, factors, rounds
+from tasks.comparison.halving import Expense, best_first, factors, most_rounds, sizes
 from tasks.comparison.participants import Entry, pretraining_stages
 from tasks.planning.forecast import Cost, costs_from_scratch
 from tasks.planning.layout import Plan, stage_settings
@@ -174,38 +174,79 @@ def next_round(choice: Choice) -> dict[str, Any] | None:
     """The round that comes next, or that was stopped; None when all are done.
 
     Returns:
-        ``number`` from 0, ``seconds``, ``seeds``, ``factors`` on the budgets before the labels,
-        ``left_out`` with the seconds that a candidate would have needed, and what was ``tried``.
+        ``number``, 0 for the one without pre-training and 1 for the first that has all candidates;
+        ``sizes`` of the rounds from 1; ``seconds``, ``seeds``, ``factors`` on the budgets before
+        the labels, ``left_out`` with the seconds that were missing, and what was ``tried``.
     """
     state = choice.state
-    done = [each for each in state["rounds"] if each.get("best")]
-    if len(done) < len(state["rounds"]):
-        return state["rounds"][-1]
-    sizes = rounds(len(choice.candidates))
-    left = _left(choice, state)
-    if len(done) == len(sizes) or (done and (left <= 0 or len(done[-1]["best"]) == 1)):
-        return None
-    better = done[-1]["best"] if done else list(choice.candidates)
-    names = better[: sizes[len(done)]]
-    last = len(done) + 1 == len(sizes)
-    seeds = _seeds(choice, LAST_SEEDS if last and not choice.smoke else 1)
-    seconds = max(left, 1.0) / (len(sizes) - len(done))
-    if choice.smoke:
-        kept, out = dict.fromkeys(names, 1.0), {}
+    turns = state["rounds"]
+    if turns and not turns[-1].get("best"):
+        return turns[-1]
+    if not turns:
+        turn = _without_pretraining(choice)
+    elif turns[-1]["number"] == 0:
+        turn = _first(choice, _left(choice, state))
     else:
-        expenses = {name: _expense(choice, name) for name in names}
-        kept, out = factors({n: e for n, (e, _) in expenses.items()}, seconds, len(seeds))
-        kept = {name: min(factor, expenses[name][1]) for name, factor in kept.items()}
-    turn = {
-        "number": len(done),
-        "seconds": seconds,
-        "seeds": seeds,
-        "factors": kept,
-        "left_out": out,
-        "tried": {},
-    }
-    choice.keep({**state, "rounds": [*state["rounds"], turn]})
+        turn = _after(choice, turns[-1], _left(choice, state))
+    if turn is not None:
+        choice.keep({**state, "rounds": [*turns, turn]})
     return turn
+
+
+def _turn(number: int, sizes: Sequence[int], **said: Any) -> dict[str, Any]:
+    return {"number": number, "sizes": list(sizes), "left_out": {}, **said, "tried": {}}
+
+
+def _without_pretraining(choice: Choice) -> dict[str, Any]:
+    """The candidates that have only labels; if there are none, all."""
+    free = [name for name in choice.candidates if not _is_pretrained(choice, name)]
+    kept = dict.fromkeys(free or choice.candidates, 1.0)
+    if not free:
+        return _first(choice, _left(choice, choice.state))
+    return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
+
+
+def _first(choice: Choice, left: float) -> dict[str, Any]:
+    """The round of all candidates, in the most rounds with which none has to be left out."""
+    names = list(choice.candidates)
+    rounds = most_rounds(len(names))
+    while True:
+        seconds = left / rounds
+        seeds = _seeds(choice, LAST_SEEDS if rounds == 1 else 1)
+        kept, out = _divided(choice, names, seconds, len(seeds))
+        if not out or rounds <= 2:  # in one round all candidates would have the last one's seeds
+            break
+        rounds -= 1
+    found = sizes(len(kept), rounds)
+    return _turn(1, found, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
+
+
+def _after(choice: Choice, before: Mapping[str, Any], left: float) -> dict[str, Any] | None:
+    """The round after another one; None after the last, or where the minutes are over."""
+    number, planned = before["number"] + 1, before["sizes"]
+    if number > len(planned) or left <= 0 or len(before["best"]) == 1:
+        return None
+    names = before["best"][: planned[number - 1]]
+    seeds = _seeds(choice, LAST_SEEDS if number == len(planned) else 1)
+    seconds = left / (len(planned) - number + 1)
+    kept, out = _divided(choice, names, seconds, len(seeds))
+    return _turn(number, planned, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
+
+
+def _divided(
+    choice: Choice, names: Sequence[str], seconds: float, seeds: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Factors of a round's candidates, and what those left out were short of (`factors`)."""
+    if choice.smoke:
+        return dict.fromkeys(names, 1.0), {}
+    expenses = {name: _expense(choice, name, seeds) for name in names}
+    kept, out = factors({name: each for name, (each, _) in expenses.items()}, seconds, seeds)
+    return {name: min(factor, expenses[name][1]) for name, factor in kept.items()}, out
+
+
+def _is_pretrained(choice: Choice, name: str) -> bool:
+    plan = plan_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
+    return bool(pretraining_stages(plan.recipe))
 
 
 def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
@@ -255,7 +296,8 @@ def table_of(choice: Choice) -> dict[str, Any]:
     """The rounds as plain JSON, for the page: a row per candidate in the order of their ranks."""
     state = choice.state
     rows: dict[str, dict[str, Any]] = {}
-    for turn in state["rounds"]:
+    turns = [turn for turn in state["rounds"] if turn["number"] > 0]
+    for turn in turns:
         for name, tried in turn["tried"].items():
             scores = tried["scores"]
             row = rows.setdefault(name, {"name": name, "rounds": []})
@@ -267,17 +309,15 @@ def table_of(choice: Choice) -> dict[str, Any]:
                     "seconds": tried["seconds"],
                 }
             )
-    ranked = list(
-        dict.fromkeys(name for turn in reversed(state["rounds"]) for name in turn["best"])
-    )
-    left_out = {n: s for turn in state["rounds"] for n, s in turn["left_out"].items()}
+    ranked = list(dict.fromkeys(name for turn in reversed(turns) for name in turn["best"]))
+    left_out = {n: s for turn in turns for n, s in turn["left_out"].items()}
     return {
         "metric": choice.metric,
         "minutes": choice.minutes,
         "dev_rows": state["rows"]["dev"],
         "train_rows": state["rows"].get("train", 0),
-        "rounds": len(state["rounds"]),
-        "planned_rounds": len(rounds(len(choice.candidates))),
+        "rounds": state["rounds"][-1]["number"],
+        "planned_rounds": len(state["rounds"][-1]["sizes"]),
         "seeds": state["rounds"][-1]["seeds"],
         "chosen": ranked[0],
         "candidates": [{**rows[name], "about": choice.candidates[name].about} for name in ranked],
@@ -299,10 +339,11 @@ def _left(choice: Choice, state: Mapping[str, Any]) -> float:
 def _seeds(choice: Choice, count: int) -> list[int]:
     finetune = choice.whole.recipe.finetune
     assert finetune is not None
-    return [finetune.seed + i for i in range(count)]
+    # A quick trial has one seed.
+    return [finetune.seed + i for i in range(1 if choice.smoke else count)]
 
 
-def _expense(choice: Choice, name: str) -> tuple[Expense, float]:
+def _expense(choice: Choice, name: str, seeds: int) -> tuple[Expense, float]:
     """What a candidate costs as written, and the largest factor on its budgets."""
     plan = plan_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
     costs = _costs(plan)
@@ -318,6 +359,8 @@ def _expense(choice: Choice, name: str) -> tuple[Expense, float]:
     most = max(1.0, MOST_PASSES / passes) if passes else 1.0
     least = min(LEAST_TOKENS / tokens, most) if tokens else 0.0
     finetuning = costs[finetune.name].seconds or 0.0
+    if not stages:  # its first seed is trained already
+        finetuning *= (seeds - 1) / seeds
     network = canonical({"family": plan.recipe.family, **plan.recipe.network})
     return Expense(stages, finetuning, network, least), most
 

@@ -1,7 +1,8 @@
 """Successive halving: minutes go to the candidates that are still the best.
 
-    round 1: all candidates, the minutes of a round divided among them
-    round 2: the better half by the dev rows, with the same minutes, so with longer pre-training
+    first:   those without pre-training, which cost little and measure this machine's speed
+    round 1: all candidates, the minutes of a round divided among their pre-trainings
+    round 2: the better ones by the dev rows, with the same minutes, so with longer pre-training
     …        until two are left; the better one is chosen
 
 Reference:
@@ -35,12 +36,25 @@ class Expense:
     least: float = 0.0
 
 
-def rounds(candidates: int) -> list[int]:
-    """How many candidates each round tries: 7 → [7, 4, 2]; one candidate alone → [1]."""
+def sizes(candidates: int, rounds: int) -> list[int]:
+    """How many candidates each round tries, falling evenly to two: 9 in 3 rounds → [9, 4, 2].
+
+    Args:
+        candidates: Those of the first round.
+        rounds: At most; fewer if two are left sooner.
+    """
     found = [candidates]
-    while found[-1] > 2:
-        found.append((found[-1] + 1) // 2)
+    for number in range(1, rounds):
+        if found[-1] <= 2:
+            break
+        share = number / (rounds - 1)
+        found.append(min(found[-1] - 1, max(2, round(candidates ** (1 - share) * 2**share))))
     return found
+
+
+def most_rounds(candidates: int) -> int:
+    """How many rounds halve the candidates until two are left."""
+    return max(1, (candidates - 1).bit_length())
 
 
 def best_first(scores: Mapping[str, float], seconds: Mapping[str, float]) -> list[str]:

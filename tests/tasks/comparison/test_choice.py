@@ -20,7 +20,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 RANKED = ("labels-only", "no-domain", "no-general", "as-written")
-RANKED += ("no-task", "wide", "counting", "wide-labels-only")
+RANKED += ("no-task", "no-wide", "counting")
 
 
 def names(**more: Any) -> list[str]:
@@ -29,7 +29,7 @@ def names(**more: Any) -> list[str]:
 
 def test_a_recipe_is_tried_as_written_in_parts_and_larger() -> None:
     parts = ["labels-only", "no-general", "no-domain", "no-task"]
-    counted = ["counting", "wide-labels-only", "wide"]
+    counted = ["counting", "no-wide"]
     assert names() == ["as-written", *parts, *counted, "larger"]
     assert names(smoke=True) == ["as-written", *parts, *counted]
     assert names(without=["larger", "no-task"], more=["fast:seed=3"]) == [
@@ -38,7 +38,9 @@ def test_a_recipe_is_tried_as_written_in_parts_and_larger() -> None:
 
 
 def test_what_counts_has_no_network_or_stands_beside_it() -> None:
-    found = {each.name: each for each in candidates_of("quickstart")}
+    plain = ["stages.finetune.head={sequence_classification: {}}"]
+    found = {each.name: each for each in candidates_of("quickstart", plain)}
+    assert "no-wide" not in found
     made = {
         name: plan_recipe("quickstart", found[name].overrides).recipe
         for name in ("counting", "wide", "wide-labels-only")
@@ -78,35 +80,60 @@ def tried(choice: Choice, scores: dict[str, float]) -> None:
     """Enter what a round found."""
     state = choice.state
     for name in state["rounds"][-1]["factors"]:
-        found = {"scores": [scores[name]], "tokens": 9, "seconds": 1.0, "wall": 1.0}
+        wall = state["rounds"][-1]["seconds"] / len(state["rounds"][-1]["factors"])
+        found = {"scores": [scores[name]], "tokens": 9, "seconds": 1.0, "wall": wall}
         state["rounds"][-1]["tried"][name] = found
     choice.keep({**state, "rows": {"train": 20, "dev": 10}})
     close_round(choice)
 
 
+SCORES = {name: 1 - n / 10 for n, name in enumerate(RANKED)}
+
+
 def test_rounds_halve_the_candidates_and_a_stopped_round_is_gone_on_with() -> None:
     asked = ("quickstart", [], True, 60.0)
     choice = open_choice(*asked)
-    scores = {name: 1 - n / 10 for n, name in enumerate(RANKED)}
-    sizes = []
+    found = []
     while turn := next_round(choice):
-        sizes.append(len(turn["factors"]))
+        found.append(len(turn["factors"]))
         # Whoever starts it again finds the round as it was divided.
         assert next_round(open_choice(*asked)) == turn
-        tried(choice, scores)
-    assert sizes == [8, 4, 2]
+        tried(choice, SCORES)
+    assert found == [2, 7, 4, 2], "first what has only labels, then all, then the better ones"
     table = table_of(choice)
     assert table["chosen"] == "labels-only"
     ranked = [each["name"] for each in table["candidates"]]
     assert tuple(ranked) == RANKED
-    assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 2, 1, 1, 1, 1]
+    assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 2, 1, 1, 1]
     assert open_choice("quickstart", [], True, 61.0).folder != choice.folder
+
+
+@pytest.mark.parametrize(
+    ("minutes", "rounds", "out"),
+    [
+        (240, [2, 8, 4, 2], 0),
+        (8, [2, 7, 2], 1),
+        (1, [2, 2], 6),
+    ],
+)
+def test_few_minutes_mean_fewer_rounds_and_then_fewer_candidates(minutes, rounds, out) -> None:
+    choice = open_choice("quickstart", [], False, float(minutes))
+    scores = {name: 1.0 - n / 10 for n, name in enumerate(choice.candidates)}
+    found, spent = [], 0.0
+    while turn := next_round(choice):
+        found.append(len(turn["factors"]))
+        spent += turn["seconds"] if turn["number"] else 0.0
+        assert all(factor > 0 for factor in turn["factors"].values())
+        tried(choice, scores)
+    assert found == rounds
+    assert len(table_of(choice)["left_out"]) == out
+    assert spent < 60 * minutes + 1e-6
 
 
 def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     choice = open_choice("quickstart", [], True, 60.0)
     while next_round(choice):
-        tried(choice, {name: 1 - n / 10 for n, name in enumerate(RANKED)})
+        tried(choice, SCORES)
     told = table_of(choice)
     told["left_out"] = {"larger": {"about": "twice as wide", "seconds": 600.0}}
     comparison = {

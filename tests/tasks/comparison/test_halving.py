@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.comparison.halving import Expense, best_first, factors, rounds
+from tasks.comparison.halving import Expense, best_first, factors, most_rounds, sizes
 
 
 @pytest.mark.parametrize(
-    ("candidates", "expected"),
-    [(1, [1]), (2, [2]), (3, [3, 2]), (6, [6, 3, 2]), (7, [7, 4, 2]), (8, [8, 4, 2])],
+    ("candidates", "rounds", "expected"),
+    [
+        (1, 3, [1]),
+        (2, 1, [2]),
+        (2, 4, [2]),
+        (3, 2, [3, 2]),
+        (8, 3, [8, 4, 2]),
+        (9, 3, [9, 4, 2]),
+        (9, 2, [9, 2]),
+        (9, 1, [9]),
+        (9, 4, [9, 5, 3, 2]),
+    ],
 )
-def test_rounds_halve_until_two_are_left(candidates: int, expected: list[int]) -> None:
-    assert rounds(candidates) == expected
+def test_rounds_fall_evenly_to_two(candidates: int, rounds: int, expected: list[int]) -> None:
+    assert sizes(candidates, rounds) == expected
+
+
+def test_no_more_rounds_than_halve_the_candidates() -> None:
+    assert [most_rounds(n) for n in (1, 2, 3, 4, 5, 8, 9)] == [1, 1, 2, 2, 3, 3, 4]
+    for n in range(1, 40):
+        found = sizes(n, most_rounds(n))
+        assert found[-1] == min(n, 2)
+        assert all(after >= before / 2 - 1 for before, after in pairwise(found))
 
 
 def test_of_equal_scores_the_cheaper_one_is_first() -> None:
@@ -109,11 +129,9 @@ def test_a_rigged_best_candidate_is_found_at_a_fraction_of_the_cost_of_trying_al
     for _ in range(200):
         truth = dict(zip("abcdefgh", rng.permutation(np.linspace(0.6, 0.9, 8)), strict=True))
         left = list(truth)
-        for number, count in enumerate(rounds(8)):
-            assert len(left) == count
+        for number, count in enumerate(sizes(8, 3)):
             noise = 0.04 / 2**number
-            scores = {name: truth[name] + noise * rng.normal() for name in left}
-            ranked = best_first(scores, dict.fromkeys(left, 1.0))
-            left = ranked[: (count + 1) // 2]
+            scores = {name: truth[name] + noise * rng.normal() for name in left[:count]}
+            left = best_first(scores, dict.fromkeys(scores, 1.0))
         found += left[0] == max(truth, key=truth.__getitem__)
     assert found > 170
