@@ -253,7 +253,8 @@ def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
     """Train a candidate with a round's budget and score it on the dev rows."""
     if name in turn["tried"]:
         return
-    say(f"round {turn['number'] + 1}: {name}")
+    where = f"round {turn['number']}" if turn["number"] else "without pre-training"
+    say(f"{where}: {name}")
     began = time.monotonic()
     scores, tokens, seconds = [], 0, 0.0
     made = choice.overrides(name, turn["factors"][name], turn["seeds"])
@@ -269,7 +270,7 @@ def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
         seconds += stages[-1].notes["seconds"]
         if seed == turn["seeds"][0]:
             seconds += sum(stage.notes["seconds"] for stage in stages[:-1])
-    say(f"round {turn['number'] + 1}: {name}: {choice.metric} {fmean(scores):.4f} on dev rows")
+    say(f"{where}: {name}: {choice.metric} {fmean(scores):.4f} on dev rows")
     tried = {"scores": scores, "tokens": tokens, "seconds": seconds}
     tried["wall"] = time.monotonic() - began
     state = choice.state
