@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,8 +65,10 @@ def similarity(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> Relat
             continue
         scores.append(score)
         cosines.append(float(unit[found[0]] @ unit[found[1]]))
-    number = float("nan") if len(scores) < 2 else float(spearmanr(scores, cosines)[0])
-    return Relations(number, len(scores), skipped)
+    if len(scores) < 2:
+        return Relations(float("nan"), len(scores), skipped)
+    agreement: Any = spearmanr(scores, cosines)  # whose fields SciPy's stubs do not know
+    return Relations(float(agreement.statistic), len(scores), skipped)
 
 
 def analogies(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> dict[str, Relations]:
