@@ -246,6 +246,8 @@ class Objective(Protocol):
     - ``PREPARES``: whether its scorer changes the batch before the network sees it.
     - ``MEASURED`` (optional): the settings for measuring its loss on held-out text. Without it, the
       held-out loss is not measured.
+    - ``PER_TOKEN = False`` (optional): the held-out loss is no cross-entropy of tokens, so it
+      is not compared with guessing by frequency.
     - ``KEEPS_INPUT`` (optional): `examples` leaves what the network reads as it is. Beside a head,
       the objective then scores the head's own pass; any other one reads a copy of the rows.
     - ``ALONE`` (optional): its scorer reads what no other objective's can, such as a target that a

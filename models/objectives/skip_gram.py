@@ -22,6 +22,7 @@ CHOOSES = 1
 PREPARES = False
 TRAINS = True
 MEASURED = {}
+PER_TOKEN = False  # the loss is of all questions that a predicted word is asked
 
 
 class SkipGram:

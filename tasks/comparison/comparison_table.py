@@ -181,7 +181,9 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         ),
         "heldout_loss_after": guessed,
         "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
-        "unigram_loss": unigram_losses(runs[0].made, before[0]),
+        "unigram_loss": unigram_losses(
+            runs[0].made, before[0], recipe.measured_by, runs[0].plan.folders
+        ),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],

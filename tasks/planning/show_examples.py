@@ -25,7 +25,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
 
     Raises:
         UnknownNameError: The recipe has no such stage.
-        RecipeError: The stage is imported and has no examples.
+        RecipeError: The stage is imported, or trained by its family or objective: no examples.
         EnvironmentFault: Its text is not tokenised yet.
     """
     from fourstage.settings import home
@@ -36,6 +36,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
     from models.inputs.rows import mark_ids
     from models.protocols import Context
     from models.training.assembly import build_objectives
+    from models.training.own_trainer import own_trainer
     from tasks.steps.tokens import load_tokenizer
     from tasks.store.artifacts import Artifact, Store
     from tasks.store.steps import look_ahead
@@ -46,6 +47,11 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
     stage = stages[stage_name]
     if stage.init is not None:
         raise RecipeError(f"show: stage {stage_name} is {stage.init} and sees no examples here")
+    if own_trainer(stage.family, () if stage.head else stage.objectives, plan.folders):
+        raise RecipeError(
+            f"show: stage {stage_name}: {', '.join((stage.family, *stage.objectives))} reads whole"
+            " documents and makes no batches of examples"
+        )
     source = stage.dataset or max(stage.corpora, key=lambda name: stage.corpora[name])
     wanted = ("tokenizer", tokens_step(source))
     before = [step for step in plan.steps.values() if step.kind != "stage"]

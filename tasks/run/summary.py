@@ -127,7 +127,9 @@ def _stage(
         "heldout_loss": losses,
         "heldout_error": measured.facts["heldout_error"],
         "heldout_loss_a_character": measured.facts["heldout_loss_a_character"],
-        "unigram_loss": unigram_losses(run.made, losses),
+        "unigram_loss": unigram_losses(
+            run.made, losses, run.plan.recipe.measured_by, run.plan.folders
+        ),
         "task_metric": measured.facts.get("task_metric"),
     }
 
