@@ -12,9 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from fourstage.errors import ContractViolation
+from fourstage.digests import unfinished
+from fourstage.errors import ContractViolation, RecipeError
+from models.interchange.huggingface import PretrainedNetwork
 
 FORMATS = ("word2vec", "word2vec_binary", "glove")
+ENDINGS = {".vec": "word2vec", ".bin": "word2vec_binary", ".txt": "glove"}
+TABLE = "token/embeddings"
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,33 @@ class WordVectorsFile:
 
     words: tuple[str, ...]
     vectors: np.ndarray
+
+
+def write_vectors_of(stage: PretrainedNetwork, path: Path) -> None:
+    """Write the words of a stage's table, without the special tokens; whole or not at all.
+
+    Args:
+        stage: A network of a family of word vectors, with its tokenizer.
+        path: A new file; its ending gives the format, one of `ENDINGS`.
+
+    Raises:
+        RecipeError: The ending is none of these, the file is there, or there is no tokenizer.
+    """
+    kind = ENDINGS.get(path.suffix)
+    if kind is None:
+        raise RecipeError(
+            f"{path}: expected a file of word vectors: .vec (word2vec's text, fastText's), .bin"
+            " (word2vec's binary) or .txt (GloVe's)"
+        )
+    if path.exists():
+        raise RecipeError(f"{path}: is there already; nothing was changed")
+    if stage.tokenizer is None:
+        raise RecipeError(f"{path}: the stage has no tokenizer beside it, so its words are unknown")
+    pieces = stage.tokenizer.served()["pieces"]
+    kept = [i for i in range(len(pieces)) if i not in set(stage.tokenizer.special_ids)]
+    part = unfinished(path)
+    write_vectors(part, [pieces[i] for i in kept], stage.network[TABLE][kept], kind)
+    part.replace(path)
 
 
 def write_vectors(path: Path, words: Sequence[str], vectors: np.ndarray, kind: str) -> None:

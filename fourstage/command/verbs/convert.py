@@ -11,8 +11,9 @@ from fourstage.command.options import add_json
 from fourstage.command.output import only_this_on_standard_output, print_line
 from fourstage.errors import RecipeError
 from fourstage.settings import home
+from models.catalogue import provided
 
-HELP = "convert a network from or to a Hugging Face folder"
+HELP = "convert a network from or to a Hugging Face folder, or word vectors to a file"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -26,7 +27,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "target",
         metavar="TARGET",
         type=Path,
-        help="a new folder: a stage's if SOURCE is Hugging Face's, else Hugging Face's",
+        help="a new folder: a stage's if SOURCE is Hugging Face's, else Hugging Face's; of word"
+        " vectors a new file, .vec, .bin or .txt",
     )
     parser.add_argument(
         "--as-unilm",
@@ -55,7 +57,7 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
 
     Args:
         source: Its folder or address.
-        target: A new folder.
+        target: A new folder; of word vectors a new file.
         unilm: Whether a Hugging Face BERT is written as a network of family ``unilm``.
 
     Returns:
@@ -70,6 +72,7 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
     from models.interchange.new_folder import refuse_files
     from models.interchange.published import published_folder
     from models.interchange.stage_folder import is_stage, read_stage, write_stage
+    from models.interchange.vector_files import write_vectors_of
 
     refuse_files(target)
     address = source.startswith(("hf:", "folder:"))
@@ -79,8 +82,11 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
         raise RecipeError(f"--as-unilm: expected a Hugging Face folder of a BERT, got {source}")
     if folder.is_dir() and is_stage(folder):
         found = read_stage(folder, _tokenizer_in_store(folder))
-        notes = write_checkpoint(found, target)
-        _write_card_of_stage(folder.resolve(), target)
+        if "static" in provided(found.family):
+            write_vectors_of(found, target)
+        else:
+            notes = write_checkpoint(found, target)
+            _write_card_of_stage(folder.resolve(), target)
     elif folder.is_dir():
         found = read_checkpoint(folder)
         if unilm:
@@ -93,8 +99,11 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
 
         with stage_files(source) as (stage, tokenizer):
             found = read_stage(stage, tokenizer)
-        notes = write_checkpoint(found, target)
-        _write_card_of_version(source, target)
+        if "static" in provided(found.family):
+            write_vectors_of(found, target)
+        else:
+            notes = write_checkpoint(found, target)
+            _write_card_of_version(source, target)
     else:
         raise RecipeError(
             f"{source[:200]}: expected a Hugging Face folder, a stage's folder or"

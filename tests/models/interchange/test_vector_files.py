@@ -7,8 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fourstage.errors import ContractViolation
-from models.interchange.vector_files import FORMATS, read_vectors, write_vectors
+from fourstage.errors import ContractViolation, RecipeError
+from models.interchange.huggingface import PretrainedNetwork
+from models.interchange.vector_files import (
+    ENDINGS,
+    FORMATS,
+    read_vectors,
+    write_vectors,
+    write_vectors_of,
+)
+from models.protocols import Tokenizer
+from models.saved_tokenizer import learn_tokenizer
 
 WORDS = ("the", "中文", "naïve")
 VECTORS = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
@@ -49,3 +58,39 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, content, kind, 
     (tmp_path / "v").write_text(content, encoding="utf-8")
     with pytest.raises(ContractViolation, match=said):
         read_vectors(tmp_path / "v", kind)
+
+
+def _stage(tokenizer: Tokenizer | None) -> PretrainedNetwork:
+    size = tokenizer.vocabulary_size if tokenizer else 4
+    table = np.arange(3.0 * size, dtype=np.float32).reshape(size, 3)
+    return PretrainedNetwork(
+        family="word2vec",
+        settings={"hidden_dim": 3},
+        network={"token/embeddings": table},
+        heads={},
+        tokenizer=tokenizer,
+        pad_id=0,
+    )
+
+
+@pytest.mark.parametrize(("ending", "kind"), ENDINGS.items())
+def test_a_stage_is_written_without_its_special_tokens(tmp_path: Path, ending, kind) -> None:
+    texts = ["the cat saw the dog", "the dog saw 中文"] * 3
+    tokenizer = learn_tokenizer("word", texts, vocabulary_size=40, lowercase=True)
+    stage = _stage(tokenizer)
+    write_vectors_of(stage, tmp_path / f"v{ending}")
+    found = read_vectors(tmp_path / f"v{ending}", kind)
+    assert {"the", "cat", "saw", "dog", "中", "文"} == set(found.words)
+    for word, vector in zip(found.words, found.vectors, strict=True):
+        (place,) = tokenizer.encode([word])[0]
+        assert np.array_equal(vector, stage.network["token/embeddings"][place]), word
+    with pytest.raises(RecipeError, match="is there already"):
+        write_vectors_of(stage, tmp_path / f"v{ending}")
+
+
+def test_a_folder_and_a_stage_without_words_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"expected a file of word vectors: \.vec"):
+        write_vectors_of(_stage(None), tmp_path / "v")
+    with pytest.raises(RecipeError, match="no tokenizer beside it"):
+        write_vectors_of(_stage(None), tmp_path / "v.vec")
+    assert not list(tmp_path.iterdir())
