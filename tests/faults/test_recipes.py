@@ -59,7 +59,7 @@ def test_a_key_that_stands_twice_is_named_with_both_lines(desk: Desk):
     """S01."""
     refused(
         desk, edited("^seed: 17$", "seed: 17\nseed: 99"),
-        f"{PLACE}: the key 'seed' occurs twice, in lines 6 and 7; keep one",
+        f"{PLACE}: the key 'seed' occurs twice, in lines 10 and 11; keep one",
     )  # fmt: skip
 
 
