@@ -71,7 +71,7 @@ def candidates_of(
         )
     settings = {
         **_usual(plan, smoke),
-        **{n: ("yours", s) for n, s in parse_variants(more).items()},
+        **{n: ("yours", s) for n, s in parse_variants(more, "--candidate").items()},
     }
     for name in without:
         if name not in (AS_WRITTEN, *settings):

@@ -18,11 +18,12 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 LEFT_OUT = re.compile(r"\s*stages\.([^.=\s]+)\s*=\s*")  # `--set stages.task=`
 
 
-def parse_variants(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def parse_variants(given: Sequence[str], option: str = OPTION) -> dict[str, tuple[str, ...]]:
     """Settings of each variant, by its name.
 
     Args:
         given: ``NAME:PATH=VALUE``; a name that comes again adds a setting.
+        option: Where they were given, for the message.
 
     Raises:
         RecipeError: One has another form.
@@ -32,7 +33,7 @@ def parse_variants(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
         name, _, setting = variant.partition(":")
         if not NAME.fullmatch(name) or "=" not in setting:
             raise RecipeError(
-                f"{OPTION} {variant[:80]}: expected NAME:PATH=VALUE, the name in lower-case"
+                f"{option} {variant[:80]}: expected NAME:PATH=VALUE, the name in lower-case"
                 " letters, digits, - and _, such as no-domain:stages.domain="
             )
         found[name] = (*found.get(name, ()), setting)

@@ -72,6 +72,8 @@ def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
         candidates_of("papers/gpt3-few-shot")
     with pytest.raises(RecipeError, match="peak_learning_rate"):
         names(more=["fast:stages.task.optimizer.adamw.peak_learning_rate=quick"])
+    with pytest.raises(RecipeError, match="--candidate Fast:seed=3: expected NAME"):
+        names(more=["Fast:seed=3"])
     with pytest.raises(RecipeError, match="every candidate is left out"):
         names(without=names())
 
