@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fourstage.errors import RecipeError, UnknownNameError
@@ -11,11 +12,10 @@ from fourstage.recipe.search import in_yaml
 from models.catalogue import literals
 from tasks.comparison.participants import pretraining_stages
 from tasks.comparison.variants import parse_variants, variant_overrides
-from tasks.planning.plan import plan_recipe
+from tasks.planning.plan import resolve_recipe
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
-    from tasks.planning.layout import Plan
 
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
 COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
@@ -58,8 +58,7 @@ def candidates_of(
         RecipeError: The recipe has no labels or a search, a setting is invalid, or nothing is left.
         UnknownNameError: `without` names no candidate.
     """
-    plan = plan_recipe(recipe, overrides, smoke)
-    whole = plan.recipe
+    whole, _, folders = resolve_recipe(recipe, overrides, smoke)
     if whole.finetune is None:
         raise RecipeError(f"{whole.where}: choose needs a stage finetune: labelled rows decide")
     if not whole.metrics:
@@ -70,7 +69,7 @@ def candidates_of(
             " of its own; add --set search="
         )
     settings = {
-        **_usual(plan, smoke),
+        **_usual(whole, folders, smoke),
         **{n: ("yours", s) for n, s in parse_variants(more, "--candidate").items()},
     }
     for name in without:
@@ -80,7 +79,7 @@ def candidates_of(
     found = [Candidate(AS_WRITTEN, "the recipe as it is", tuple(overrides))]
     for name, (about, said) in settings.items():
         made = (*overrides, *variant_overrides(whole, name, said))
-        plan_recipe(recipe, made, smoke)  # an invalid setting is refused before any work
+        resolve_recipe(recipe, made, smoke)  # an invalid setting is refused before any work
         found.append(Candidate(name, about, made))
     found = [each for each in found if each.name not in without]
     if not found:
@@ -88,9 +87,10 @@ def candidates_of(
     return found
 
 
-def _usual(plan: Plan, smoke: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
+def _usual(
+    whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool
+) -> dict[str, tuple[str, tuple[str, ...]]]:
     """{name: (what it is, settings)} of the candidates that every recipe has."""
-    whole = plan.recipe
     before = pretraining_stages(whole)
     started = any(stage.init for stage in whole.stages)
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -101,24 +101,27 @@ def _usual(plan: Plan, smoke: bool) -> dict[str, tuple[str, tuple[str, ...]]]:
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
-    found |= _counting(plan, tuple(f"stages.{stage.name}=" for stage in before))
+    found |= _counting(whole, folders, tuple(f"stages.{stage.name}=" for stage in before))
     one_network = not any(stage.starts_network for stage in whole.stages[1:])
     if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
     return found
 
 
-def _counting(plan: Plan, left_out: tuple[str, ...]) -> dict[str, tuple[str, tuple[str, ...]]]:
+def _counting(
+    whole: ResolvedRecipe, folders: Sequence[Path], left_out: tuple[str, ...]
+) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Counted n-grams alone and beside the network, where the head can count.
 
     Args:
-        plan: The recipe's plan.
+        whole: The recipe.
+        folders: Project folders, searched first.
         left_out: Settings that leave out the stages before the labels.
     """
-    whole, finetune = plan.recipe, plan.recipe.finetune
+    finetune = whole.finetune
     assert finetune is not None
     assert finetune.head is not None
-    able = literals("heads", finetune.head, plan.folders).get("WIDE", False)
+    able = literals("heads", finetune.head, folders).get("WIDE", False)
     if not able or finetune.feature_based or finetune.family == "tfidf":
         return {}
     place = f"stages.{finetune.name}.head.{finetune.head}.wide"

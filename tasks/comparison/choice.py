@@ -25,7 +25,7 @@ from tasks.comparison.halving import Expense, best_first, factors, most_rounds, 
 from tasks.comparison.participants import Entry, pretraining_stages
 from tasks.planning.forecast import Cost, costs_from_scratch
 from tasks.planning.layout import Plan, stage_settings
-from tasks.planning.plan import plan_recipe
+from tasks.planning.plan import plan_recipe, resolve_recipe
 from tasks.run.recipe_run import open_run
 from tasks.store.artifacts import store
 from tasks.store.step_names import dataset_step, measurement_step, stage_step
@@ -210,15 +210,16 @@ def _first(choice: Choice, left: float) -> dict[str, Any]:
     """The round of all candidates, in the most rounds with which none has to be left out."""
     names = list(choice.candidates)
     rounds = most_rounds(len(names))
-    while True:
-        seconds = left / rounds
-        seeds = _seeds(choice, LAST_SEEDS if rounds == 1 else 1)
-        kept, out = _divided(choice, names, seconds, len(seeds))
-        if not out or rounds <= 2:  # in one round all candidates would have the last one's seeds
-            break
+    kept, out = _divided(choice, names, left / rounds, 1)
+    while out and rounds > 2:
         rounds -= 1
-    found = sizes(len(kept), rounds)
-    return _turn(1, found, seconds=seconds, seeds=seeds, factors=kept, left_out=out)
+        kept, out = _divided(choice, names, left / rounds, 1)
+    found, seeds = sizes(len(kept), rounds), _seeds(choice, 1)
+    if len(found) == 1:  # the first round is the last one
+        rounds, seeds = 1, _seeds(choice, LAST_SEEDS)
+        kept, more = _divided(choice, list(kept), left, len(seeds))
+        out = {**out, **more}
+    return _turn(1, found, seconds=left / rounds, seeds=seeds, factors=kept, left_out=out)
 
 
 def _after(choice: Choice, before: Mapping[str, Any], left: float) -> dict[str, Any] | None:
@@ -245,8 +246,8 @@ def _divided(
 
 
 def _is_pretrained(choice: Choice, name: str) -> bool:
-    plan = plan_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
-    return bool(pretraining_stages(plan.recipe))
+    recipe, _, _ = resolve_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
+    return bool(pretraining_stages(recipe))
 
 
 def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
