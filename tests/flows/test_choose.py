@@ -30,6 +30,7 @@ promote: {model: mine}
 ASKED = (
     *("choose", "mine.yaml", "--minutes", "1", "--json"),
     *("--without", "counting", "--without", "wide-labels-only"),
+    *("--without", "wide", "--without", "larger"),
     *("--candidate", "still:stages.general="),
     *("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9"),
 )
@@ -63,16 +64,17 @@ def test_the_better_candidate_is_chosen_and_a_killed_choice_goes_on(tmp_path: Pa
             "what was tried is not tried again"
         )
         choice = answer.json["choice"]
-        # A minute is too short for pre-training, and a rate of 1e-9 learns nothing.
-        assert choice["chosen"] == "labels-only"
-        assert set(choice["left_out"]) == {"as-written", "wide", "larger"}
-        assert {each["name"] for each in choice["candidates"]} == {"labels-only", "still"}
+        # A rate of 1e-9 learns nothing. A minute may be enough for pre-training or not.
+        ranked = [each["name"] for each in choice["candidates"]]
+        assert ranked.index("labels-only") < ranked.index("still")
+        assert choice["chosen"] == ranked[0]
+        assert {*ranked, *choice["left_out"]} == {"as-written", "labels-only", "still"}
         store = Store(person.home)
         assert len(list(store.entries("evaluation"))) == 2 * len(choice["seeds"])
         stages = {entry.key for entry in store.entries("stage")}
 
         (page,) = person.home.glob("choices/*/page.md")
-        assert page.read_text().startswith("# labels-only: the same network")
+        assert page.read_text().startswith(f"# {ranked[0]}: ")
         (chosen,) = person.home.glob("choices/*/chosen.yaml")
         (tmp_path / "nightly.yaml").write_text(chosen.read_text())
         again = person.types("run", "nightly.yaml", "--json")
