@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, _ActionsContainer
+from argparse import ArgumentParser, ArgumentTypeError, _ActionsContainer
 
 
 def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
@@ -43,3 +43,18 @@ def add_json(parser: _ActionsContainer) -> None:
 def add_model(parser: ArgumentParser) -> None:
     """``NAME``, a registered model."""
     parser.add_argument("model", metavar="NAME", help="name of a registered model")
+
+
+def minutes(text: str) -> float:
+    """The type of ``--minutes``.
+
+    Raises:
+        ArgumentTypeError: It is no number from 1 up.
+    """
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 1 <= found <= 1e5:
+        raise ArgumentTypeError(f"expected minutes from 1 up, got {text[:40]!r}")
+    return found

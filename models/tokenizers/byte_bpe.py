@@ -20,7 +20,7 @@ import hashlib
 import json
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import chain, pairwise
@@ -33,6 +33,7 @@ from fourstage.errors import ContractViolation
 from models.sentencepiece_model import bpe_model
 from models.sentinels import sentinel_ids, sentinel_names
 from models.served.pieces import text_of_bytes
+from models.text_chunks import chunks
 
 KEEPS_CASE = True
 ADDS_WORDS = False
@@ -253,7 +254,7 @@ class ByteBPE:
             return [values[a:b] for a, b in pairwise(splits)]
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [ids for part in pool.map(run, _chunks(texts)) for ids in part]
+            return [ids for part in pool.map(run, chunks(texts, _CHUNK_CHARACTERS)) for ids in part]
 
     def encode_with_places(
         self, texts: Sequence[str]
@@ -451,16 +452,3 @@ def _kind(data: bytes) -> int:
     if unicodedata.name(character, "").startswith(("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH")):
         return _IDEOGRAPH
     return {"L": _LETTER, "N": _DIGIT}.get(unicodedata.category(character)[0], _OTHER)
-
-
-def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text)
-        if size >= _CHUNK_CHARACTERS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

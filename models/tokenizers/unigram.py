@@ -19,7 +19,7 @@ import json
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from itertools import pairwise
@@ -33,6 +33,7 @@ from models.character_rules import canonical_rules, compiled_canonical_rules
 from models.sentencepiece_model import Kind, Unigram, read_unigram_model, unigram_model
 from models.sentinels import sentinel_ids, sentinel_names
 from models.served.pieces import is_cjk, text_of_bytes
+from models.text_chunks import chunks
 from models.unigram_pieces import SPACE, alphabet_of, learn_pieces
 
 KEEPS_CASE = True
@@ -251,7 +252,9 @@ class UnigramTokenizer:
             return [values[a:b] for a, b in pairwise(splits)]
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [each for part in pool.map(run, _chunks(texts)) for each in part]
+            return [
+                each for part in pool.map(run, chunks(texts, _CHUNK_CHARACTERS)) for each in part
+            ]
 
     @cached_property
     def _bytes(self) -> list[bytes]:
@@ -376,16 +379,3 @@ def _kind(character: str) -> int:
         return ord("I")
     kind = unicodedata.category(character)[0]
     return ord("L" if kind in "LM" else "N" if kind == "N" else "O")
-
-
-def _chunks(texts: Sequence[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text)
-        if size >= _CHUNK_CHARACTERS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

@@ -32,6 +32,7 @@ import numpy as np
 from fourstage.errors import ContractViolation
 from models.sentinels import sentinel_ids, sentinel_names
 from models.served.pieces import CONTINUATION, is_cjk, text_of_words
+from models.text_chunks import chunks
 
 KEEPS_CASE = False
 ADDS_WORDS = True  # words of a domain can be added to an existing vocabulary
@@ -274,7 +275,7 @@ class WordPiece:
             return _rows(ragged)
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [ids for part in pool.map(run, _chunks(texts)) for ids in part]
+            return [ids for part in pool.map(run, chunks(texts, _CHUNK_CHARACTERS)) for ids in part]
 
     def encode_with_places(
         self, texts: Sequence[str]
@@ -301,14 +302,14 @@ class WordPiece:
             return found
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return [one for part in pool.map(run, _chunks(texts)) for one in part]
+            return [one for part in pool.map(run, chunks(texts, _CHUNK_CHARACTERS)) for one in part]
 
     def with_case(self, texts: Sequence[str]) -> list[str]:
         """The normalised texts of `encode_with_places`, but with their original case."""
         import tensorflow as tf
 
         found: list[str] = []
-        for chunk in _chunks(texts):
+        for chunk in chunks(texts, _CHUNK_CHARACTERS):
             raw = tf.constant([text.encode("utf-8", "ignore") for text in chunk])
             normal = normalise(raw, lowercase=self.lowercase, keep_case=True)
             found += [text.decode() for text in self._blanks.normalize(normal).numpy()]
@@ -386,16 +387,3 @@ def _rows(ragged: Any) -> list[np.ndarray]:
     """The rows of a ragged tensor as arrays."""
     values, splits = ragged.values.numpy(), ragged.row_splits.numpy()
     return [values[a:b] for a, b in pairwise(splits)]
-
-
-def _chunks(texts: Sequence[str]) -> Iterable[list[str]]:
-    chunk: list[str] = []
-    size = 0
-    for text in texts:
-        chunk.append(text)
-        size += len(text)
-        if size >= _CHUNK_CHARACTERS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

@@ -15,6 +15,7 @@ from tasks.comparison.choice import survivors, table_of
 from tasks.comparison.comparison_report import difference_cells, headline
 from tasks.orchestration.posting import post
 from tasks.planning.plan import plan_recipe
+from tasks.reports.narration import OUTCOMES
 from tasks.reports.tables import markdown_table
 from tasks.run.recipe_run import as_yaml
 
@@ -60,13 +61,13 @@ def choice_page(table: Mapping[str, Any]) -> str:
         parts.append(
             "Left out, since the minutes allow too little pre-training: "
             + "; ".join(
-                f"{name} ({of['about']}) needs {of['seconds'] / 60:.0f} more minutes a round"
+                f"{name} ({of['about']}) is {of['seconds'] / 60:.1f} minutes a round short"
                 for name, of in choice["left_out"].items()
             )
             + "."
         )
     if bought := stage_cells(choice):
-        parts += ["## What each stage bought", markdown_table(*bought), BOUGHT]
+        parts += ["## What each stage bought", markdown_table(*bought), _caution(choice)]
     for metric in comparison["metrics"]:
         parts += [
             f"## {metric} on the {comparison['split']} rows",
@@ -80,11 +81,14 @@ def choice_page(table: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-BOUGHT = (
-    "Scores of the first round, the only one that tried all of them, at one seed and the shortest"
-    " budgets: differences of a point or two are often chance. `fourstage compare` with"
-    " `--variant no-STAGE:stages.STAGE=` and several seeds tests one."
-)
+def _caution(choice: Mapping[str, Any]) -> str:
+    """How far the scores of the first round can be trusted."""
+    seeds = "at one seed" if choice["rounds"] > 1 else f"at {len(choice['seeds'])} seeds"
+    return (
+        f"Scores of the first round, the only one that tried all of them, {seeds} and with the"
+        " shortest budgets: differences of a point or two are often chance. `fourstage compare`"
+        " with `--variant no-STAGE:stages.STAGE=` and several seeds tests one."
+    )
 
 
 def sentence(table: Mapping[str, Any]) -> str:
@@ -93,11 +97,7 @@ def sentence(table: Mapping[str, Any]) -> str:
     best = next(each for each in choice["candidates"] if each["name"] == choice["chosen"])
     said = f"{best['name']}: {best['about']}"
     gate = table["summary"].get("gate") or {}
-    became = {
-        "promote": "it is the champion now",
-        "refuse": "the gate refused it",
-        "wait": "it waits for an approval",
-    }.get(gate.get("decision", ""), "no model is registered")
+    became = OUTCOMES.get(gate.get("decision", ""), "no model is registered")
     return f"{said}; {became}"
 
 

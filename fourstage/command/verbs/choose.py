@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
-from fourstage.command.options import add_json, add_recipe
+from fourstage.command.options import add_json, add_recipe, minutes
 from fourstage.command.output import (
     only_this_on_standard_output,
     print_line,
@@ -40,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="folder for the recipe and sources of these files; default choice",
     )
     parser.add_argument(
-        "--minutes", type=_minutes, default=60.0, metavar="N", help="in all, about; default 60"
+        "--minutes", type=minutes, default=60.0, metavar="N", help="in all, about; default 60"
     )
     parser.add_argument(
         "--candidate",
@@ -119,13 +119,3 @@ def _print_choice(table: dict[str, Any]) -> None:
     print_line(f"\nOn the {comparison['split']} rows: {headline(comparison)}")
     print_line(f"The page: {choice['folder']}/{PAGE}")
     print_line(f"The recipe, to run every night: {choice['folder']}/{CHOSEN}")
-
-
-def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = 0.0
-    if not 1 <= minutes <= 1e5:
-        raise ArgumentTypeError(f"expected minutes from 1 up, got {text[:40]!r}")
-    return minutes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from corpora.answer_shapes import KINDS
+from fourstage.command.options import minutes
 from fourstage.command.output import print_line, print_text
 from fourstage.errors import RecipeError
 
@@ -23,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--rows", nargs="+", default=[], metavar="FILE", help="labelled rows: files or patterns"
     )
     parser.add_argument(
-        "--minutes", type=_minutes, metavar="N", help="minutes that a run may take; default 10"
+        "--minutes", type=minutes, metavar="N", help="minutes that a run may take; default 10"
     )
     parser.add_argument(
         "--text", metavar="COLUMN", help="the text column, if the one found is wrong"
@@ -66,13 +67,3 @@ def handle(options: Namespace) -> int:
     print_line("  fourstage plan first")
     print_line("  fourstage run first")
     return 0
-
-
-def _minutes(text: str) -> float:
-    try:
-        minutes = float(text)
-    except ValueError:
-        minutes = 0.0
-    if not 1 <= minutes <= 1e5:
-        raise ArgumentTypeError(f"expected minutes from 1 up, got {text[:40]!r}")
-    return minutes

@@ -150,5 +150,10 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     assert page.startswith("# labels-only: the same network, trained on the labels alone; no model")
     assert "Chosen on 10 dev rows, in 3 rounds" in page
     assert "| no-general | 0.8000 | -0.1000 |" in page
-    assert "larger (twice as wide) needs 10 more minutes a round" in page
+    assert "larger (twice as wide) is 10.0 minutes a round short" in page
     assert "mine has the highest accuracy, 0.800" in page
+    assert "at one seed and with the shortest budgets" in page
+    for decision, became in (("keep", "the champion already"), ("refuse", "not promoted")):
+        summary = {"gate": {"decision": decision}}
+        told_again = {"choice": told, "comparison": comparison, "summary": summary}
+        assert choice_page(told_again).split("\n")[0].endswith(f"; {became}")
