@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from models.protocols import Capability, Context, TokenisedCorpus, Tokenizer
-from models.training.job import Outcome, TrainingJob, TrainingListener
-from models.vectors.context import ContextVectors
+from models.protocols import Capability, Context
 from models.vectors.logistic import Score, answered
-from models.vectors.measuring import measured_losses
-from models.vectors.training import Settings, Vectors, train_vectors
+from models.vectors.objective import WindowObjective
+from models.vectors.training import Settings, Vectors
 from models.vectors.windows import Block
 
 NEEDS = ("static",)
@@ -25,7 +19,27 @@ MEASURED = {}
 PER_TOKEN = False  # the loss is of all questions that a predicted word is asked
 
 
-class Cbow:
+def cbow(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0) -> Score:
+    """As `models.vectors.training.Update`."""
+    number = block.pairs.sum(axis=2, keepdims=True)  # (C, T, 1)
+    shares = block.pairs / np.maximum(number, 1.0)  # (C, T, J)
+    means = shares @ vectors.words.vectors(block.around)  # (C, T, D)
+    # Each input predicts its own word, unless nothing is around it.
+    predicted = np.eye(block.words.shape[1], dtype=np.float32) * (number > 0)  # (C, T, T)
+    questions = vectors.output.questions(block.words, predicted, rng)
+    score, for_means, for_context = answered(
+        means, vectors.context.vectors(questions.rows), questions, float(predicted.sum())
+    )
+    if rate:
+        asked = questions.asked
+        into = block.pairs.swapaxes(1, 2)  # (C, J, T)
+        of_around = (into @ asked.sum(axis=2, keepdims=True))[..., 0]  # (C, J)
+        vectors.words.descend(block.around, into @ for_means, of_around, rate)
+        vectors.context.descend(questions.rows, for_context, asked.sum(axis=1), rate)
+    return score
+
+
+class Cbow(WindowObjective):
     """The word in the middle of a window is predicted from the mean of the vectors around it.
 
     It trains itself, as `skip_gram` does, and differs from word2vec.c in the same two ways. As
@@ -54,6 +68,8 @@ class Cbow:
     provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
     prepares = PREPARES
+    name = "cbow"
+    update = staticmethod(cbow)
 
     def __init__(
         self,
@@ -67,49 +83,3 @@ class Cbow:
     ):
         self.context = context
         self.settings = Settings(window, noise_words, noise_power, subsampling, learning_rate)
-
-    def attach(self, network: Any) -> ContextVectors:
-        """The vectors of predicted words."""
-        return ContextVectors(network, "cbow")
-
-    @classmethod
-    def train(
-        cls, job: TrainingJob, folder: Path, listener: TrainingListener | None = None
-    ) -> Outcome:
-        """As `models.training.own_trainer.OwnTrainer.train`."""
-        made = cls(
-            Context(job.tokenizer, job.stage.sequence_length), **job.stage.objectives["cbow"]
-        )
-        return train_vectors(job, folder, listener, "cbow", made.settings, cbow)
-
-    @classmethod
-    def heldout_losses(
-        cls,
-        folder: Path,
-        tokenizer: Tokenizer,
-        corpora: Mapping[str, TokenisedCorpus],
-        folders: tuple[Path, ...] = (),
-    ) -> dict[str, dict[str, float]]:
-        """As `models.training.own_trainer.OwnTrainer.heldout_losses`."""
-        settings = cls(Context(tokenizer, 0)).settings
-        return measured_losses(folder, tokenizer, corpora, "cbow", settings, cbow, folders)
-
-
-def cbow(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0) -> Score:
-    """As `models.vectors.training.Update`."""
-    number = block.pairs.sum(axis=2, keepdims=True)  # (C, T, 1)
-    shares = block.pairs / np.maximum(number, 1.0)  # (C, T, J)
-    means = shares @ vectors.words.vectors(block.around)  # (C, T, D)
-    # Each input predicts its own word, unless nothing is around it.
-    predicted = np.eye(block.words.shape[1], dtype=np.float32) * (number > 0)  # (C, T, T)
-    questions = vectors.output.questions(block.words, predicted, rng)
-    score, for_means, for_context = answered(
-        means, vectors.context.vectors(questions.rows), questions, float(predicted.sum())
-    )
-    if rate:
-        asked = questions.asked
-        into = block.pairs.swapaxes(1, 2)  # (C, J, T)
-        of_around = (into @ asked.sum(axis=2, keepdims=True))[..., 0]  # (C, J)
-        vectors.words.descend(block.around, into @ for_means, of_around, rate)
-        vectors.context.descend(questions.rows, for_context, asked.sum(axis=1), rate)
-    return score

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from models.protocols import Capability, Context, TokenisedCorpus, Tokenizer
-from models.training.job import Outcome, TrainingJob, TrainingListener
-from models.vectors.context import ContextVectors
+from models.protocols import Capability, Context
 from models.vectors.logistic import Score, answered
-from models.vectors.measuring import measured_losses
-from models.vectors.training import Settings, Vectors, train_vectors
+from models.vectors.objective import WindowObjective
+from models.vectors.training import Settings, Vectors
 from models.vectors.windows import Block
 
 NEEDS = ("static",)
@@ -25,7 +19,23 @@ MEASURED = {}
 PER_TOKEN = False  # the loss is of all questions that a predicted word is asked
 
 
-class SkipGram:
+def skip_gram(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0) -> Score:
+    """As `models.vectors.training.Update`."""
+    questions = vectors.output.questions(block.around, block.pairs, rng)
+    score, for_words, for_context = answered(
+        vectors.words.vectors(block.words),
+        vectors.context.vectors(questions.rows),
+        questions,
+        float(block.pairs.sum()),
+    )
+    if rate:
+        asked = questions.asked
+        vectors.words.descend(block.words, for_words, asked.sum(axis=2), rate)
+        vectors.context.descend(questions.rows, for_context, asked.sum(axis=1), rate)
+    return score
+
+
+class SkipGram(WindowObjective):
     """Each word of a window is predicted from the word in its middle.
 
     It trains itself, by gradient descent without momentum on the rows that a block of text touches
@@ -55,6 +65,8 @@ class SkipGram:
     provides = frozenset(Capability(name) for name in PROVIDES)
     chooses = CHOOSES
     prepares = PREPARES
+    name = "skip_gram"
+    update = staticmethod(skip_gram)
 
     def __init__(
         self,
@@ -68,47 +80,3 @@ class SkipGram:
     ):
         self.context = context
         self.settings = Settings(window, noise_words, noise_power, subsampling, learning_rate)
-
-    def attach(self, network: Any) -> ContextVectors:
-        """The vectors of predicted words."""
-        return ContextVectors(network, "skip_gram")
-
-    @classmethod
-    def train(
-        cls, job: TrainingJob, folder: Path, listener: TrainingListener | None = None
-    ) -> Outcome:
-        """As `models.training.own_trainer.OwnTrainer.train`."""
-        made = cls(
-            Context(job.tokenizer, job.stage.sequence_length), **job.stage.objectives["skip_gram"]
-        )
-        return train_vectors(job, folder, listener, "skip_gram", made.settings, skip_gram)
-
-    @classmethod
-    def heldout_losses(
-        cls,
-        folder: Path,
-        tokenizer: Tokenizer,
-        corpora: Mapping[str, TokenisedCorpus],
-        folders: tuple[Path, ...] = (),
-    ) -> dict[str, dict[str, float]]:
-        """As `models.training.own_trainer.OwnTrainer.heldout_losses`."""
-        settings = cls(Context(tokenizer, 0)).settings
-        return measured_losses(
-            folder, tokenizer, corpora, "skip_gram", settings, skip_gram, folders
-        )
-
-
-def skip_gram(vectors: Vectors, block: Block, rng: np.random.Generator, rate: float = 0.0) -> Score:
-    """As `models.vectors.training.Update`."""
-    questions = vectors.output.questions(block.around, block.pairs, rng)
-    score, for_words, for_context = answered(
-        vectors.words.vectors(block.words),
-        vectors.context.vectors(questions.rows),
-        questions,
-        float(block.pairs.sum()),
-    )
-    if rate:
-        asked = questions.asked
-        vectors.words.descend(block.words, for_words, asked.sum(axis=2), rate)
-        vectors.context.descend(questions.rows, for_context, asked.sum(axis=1), rate)
-    return score
