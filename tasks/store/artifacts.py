@@ -165,7 +165,9 @@ class Store:
 
     def mark_used(self, artifact: Artifact) -> None:
         """Set the manifest's modification time to now: the garbage collector goes by last use."""
-        os.utime(artifact.folder / MANIFEST)
+        # The kernel's own stamp is as coarse as its tick: two uses within it would be one moment.
+        now = time.time_ns()
+        os.utime(artifact.folder / MANIFEST, ns=(now, now))
 
     def entries(self, kind: str) -> Iterator[Artifact]:
         """All finished entries of a kind, oldest first. Outputs are not verified."""
