@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from fourstage.settings import REPOSITORY
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
-from tests.faults.desk import Desk
+from tests.faults.desk import Desk, documents, lines
 
 # A pickle that would make the file `pwned`, written by hand: nobody here needs to pickle.
 PICKLE = b"cposix\nsystem\n(S'touch %s'\ntR."
@@ -102,6 +102,7 @@ def test_s48_configuration_and_tensors_disagree(theirs, tmp_path):
 def test_a_recipe_that_only_takes_a_network_over_measures_it_at_its_own_length(
     desk: Desk, tmp_path: Path
 ):
+    desk.holds(desk.on_corpus(lines(documents())), 0)  # whatever other tests left there
     found = read_checkpoint(REPOSITORY / "tests" / "parity" / "golden" / "bert-large")
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     pieces = [*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]
