@@ -38,6 +38,8 @@ TOGETHER = {
     ("t5", "span_denoising"),
     ("transformer_xl", "causal_lm"),
     ("xlnet", "permutation_lm"),
+    ("seq2seq", "sequence_to_sequence"),
+    ("nnlm", "causal_lm"),
 }
 # What an objective does without: XLNet's second stream predicts, and its segments differ in pairs.
 UNASKED = {"permutation_lm": ("mask_embedding", "segment_bias", "segment_vectors")}
