@@ -78,8 +78,8 @@ def test_the_same_seed_gives_the_same_weights(family):
 
 def test_no_two_variables_start_with_the_same_numbers(family):
     """An initializer that two variables share draws the same numbers for both."""
-    drawn = [array for array in map(np.asarray, network(family).weights) if array.std() > 0]
-    firsts = [array.ravel()[:8].tobytes() for array in drawn]
+    firsts = [np.asarray(variable).ravel()[:8] for variable in network(family).weights]
+    firsts = [first.tobytes() for first in firsts if first.std() > 0]  # that are drawn
     assert len(set(firsts)) == len(firsts)
 
 
