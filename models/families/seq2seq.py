@@ -36,7 +36,7 @@ ops: Any = keras.ops
 PROVIDES = ("encoder_decoder", "generation")
 SIZES = {
     "tiny": {
-        "num_layers": 2,
+        "num_layers": 1,
         "embedding_dim": 128,
         "hidden_dim": 128,
         "input_feeding": True,

@@ -99,18 +99,19 @@ class RecurrentDecoder(keras.layers.Layer):
         self.cells = [make_cell(cell, hidden_dim, f"block_{first + n}") for n in range(num_layers)]
         own: dict[str, Any] = {"stddev": None, "use_bias": False, "dtype": dtype}
         self.attention = self.mix = None
-        more, wide = 0, 2 * hidden_dim  # of what the first cell reads; of what the output is of
         if attention != NONE:
             self.attention = ScoreAttention(
                 SCORES[attention], hidden_dim=hidden_dim, memory_dim=memory_dim, dtype=dtype
             )
-            self.mix = projection(wide if self.attends_first else hidden_dim, name="mix", **own)
+            pieces = 2 if self.attends_first else 1  # of which maxout takes the larger
+            self.mix = projection(pieces * hidden_dim, name="mix", **own)
+        self._read_dim = embedding_dim  # what the first cell reads
+        self._mixed_dim = hidden_dim + memory_dim  # what the output is made of
         if self.attends_first:
-            more = memory_dim
+            self._read_dim += memory_dim
+            self._mixed_dim += embedding_dim
         elif input_feeding:
-            more = hidden_dim
-        self._read_dim = embedding_dim + more
-        self._mixed_dim = hidden_dim + memory_dim + (embedding_dim if self.attends_first else 0)
+            self._read_dim += hidden_dim
         number = num_layers * self.vectors if own_start else 0
         self.starts = [projection(hidden_dim, name=f"start_{n}", **own) for n in range(number)]
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")

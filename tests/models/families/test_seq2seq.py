@@ -248,7 +248,7 @@ def test_gradients_are_finite_differences():
 
 def test_cells_begin_as_keras_says_and_states_stay_float32_in_bfloat16():
     keras.utils.set_random_seed(0)
-    made = Seq2Seq(vocabulary_size=30, **SIZES["tiny"], dtype="mixed_bfloat16")
+    made = Seq2Seq(vocabulary_size=30, **SIZES["tiny"] | {"num_layers": 2}, dtype="mixed_bfloat16")
     named = named_weights(made)
     bias = np.asarray(named["block_0/forward/bias"])
     assert bias.tolist() == [0.0] * 128 + [1.0] * 128 + [0.0] * 256  # the forget gate is open
@@ -257,6 +257,20 @@ def test_cells_begin_as_keras_says_and_states_stay_float32_in_bfloat16():
     batch = rows()
     found = made.memorised(batch)
     assert {keras.backend.standardize_dtype(x.dtype) for x in found.states} == {"float32"}
+
+
+def test_dropout_in_training_takes_what_is_passed_from_cell_to_cell_and_the_outputs():
+    made, batch = network(attention="none", num_layers=2, dropout=0.9999), rows()
+    memory, x = made.memorised(batch), made.embeddings(batch["target_ids"])
+    states = made.decoder(x, memory.states, memory, training=True)
+    *_, second, _, output = (keras.ops.convert_to_numpy(each) for each in states)
+    assert not output.any()  # with this seed, nothing is kept of anything
+    oracle = InNumPy(made)
+    for row in range(3):
+        state = [np.asarray(each[row], np.float64) for each in memory.states[2:4]]
+        for place in range(5):
+            state = oracle.cell("decoder/block_3", np.zeros(D), state)
+            np.testing.assert_allclose(second[row, place], state[0], atol=1e-6)
 
 
 def test_sutskevers_cells_have_the_papers_64_million_weights():
