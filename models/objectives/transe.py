@@ -9,7 +9,7 @@ from typing import Any
 from models.protocols import Capability, Context, TokenisedCorpus, Tokenizer
 from models.training.job import Outcome, TrainingJob, TrainingListener
 from models.vectors.graph import NothingBeside, measured_losses, train_graph
-from models.vectors.translation import L1, Translation
+from models.vectors.translation import Translation
 
 NEEDS = ("static",)
 PROVIDES = ()
@@ -18,6 +18,7 @@ PREPARES = False
 TRAINS = True
 READS_TRIPLES = True
 MEASURED = {}
+DISTANCES = ("l1", "l2")  # of `distance`, as `models.vectors.translation` has them
 PER_TOKEN = False  # the loss compares two triples
 
 
@@ -57,7 +58,7 @@ class TransE:
         context: Context,
         *,
         margin: float = 1.0,
-        distance: str = L1,
+        distance: str = "l1",
         learning_rate: float = 0.01,
     ):
         self.context = context

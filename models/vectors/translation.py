@@ -122,8 +122,8 @@ def compare(
     apart = [_apart(table, triples) for triples in (true, false)]  # (n, D) each
     near, far = (lengths(each, settings.distance) for each in apart)
     losses = np.maximum(0.0, settings.margin + near - far)
-    if rate:
-        wrong = losses > 0
+    wrong = losses > 0
+    if rate and wrong.any():
         pull, push = (slopes(each[wrong], settings.distance) for each in apart)
         names = np.concatenate([true[wrong].T, false[wrong].T])  # (6, wrong)
         # Of head, relation and tail; then of those of the corrupted triple, which go away.

@@ -84,7 +84,7 @@ def test_triples_beyond_the_margin_move_nothing():
     trained = Table(table.copy())
     score = compare(trained, true[done], false[done], Translation(0.1, "l2", 0.01), 0.01)
     assert score == Score(0.0, float(done.sum()), float(done.sum()))
-    assert (trained.array == table).all()
+    assert (trained.array == table).all()  # also where no triple of a batch is wrong
 
 
 def test_a_head_or_a_tail_is_corrupted_and_not_both():
