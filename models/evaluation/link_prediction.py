@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ OBJECTIVE = "transe"
 
 BLOCK = 64  # questions answered at a time
 HITS = (1, 3, 10)
-_SCIPY = {L1: "cityblock", L2: "euclidean"}
+_SCIPY: dict[str, Any] = {L1: "cityblock", L2: "euclidean"}
 
 
 @dataclass(frozen=True)
