@@ -70,7 +70,7 @@ def link_ranks(
     """
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     settings = stage.objective(OBJECTIVE, folders).settings
-    triples, true = triples_of("asked", asked), triples_of("known", every)
+    triples, true = _triples(asked), _triples(every)
     has_place = known(triples, tokenizer.unknown_id)
     if not has_place.any():
         raise ContractViolation(
@@ -135,6 +135,12 @@ def link_scores(ranks: np.ndarray) -> dict[str, float]:
         "mrr": float((1.0 / ranks).mean()),
         **{f"hits_at_{most}": float((ranks <= most).mean()) for most in HITS},
     }
+
+
+def _triples(rows: TokenisedRows) -> np.ndarray:
+    """The triples of rows, (n, 3)."""
+    texts = (np.concatenate(rows.texts(i)) for i in range(len(rows)))
+    return triples_of("rows whose ends are to be ranked", texts)
 
 
 def _answers(triples: np.ndarray, given: int, wanted: int) -> dict[tuple[int, int], np.ndarray]:

@@ -162,7 +162,7 @@ def measured_losses(
     table = Table(array_of(stage.network.token_embedding.embeddings))
     found: dict[str, dict[str, float]] = {}
     for source, corpus in corpora.items():
-        triples = triples_of(source, corpus)
+        triples = _triples(source, corpus)
         triples = triples[known(triples, tokenizer.unknown_id)]
         if not len(triples):
             continue
@@ -217,7 +217,7 @@ class _Run:
         graphs: dict[str, np.ndarray] = {}
         unknown = 0
         for name, (corpus, _) in self.job.corpora.items():
-            triples = triples_of(name, corpus)
+            triples = _triples(name, corpus)
             graphs[name] = triples[known(triples, self.job.tokenizer.unknown_id)]
             unknown += len(triples) - len(graphs[name])
             if not len(graphs[name]):
@@ -345,6 +345,11 @@ class _Run:
             weights=self.table.array.size,
             trained_weights=self.table.array.size,
         )
+
+
+def _triples(source: str, corpus: TokenisedCorpus) -> np.ndarray:
+    """All triples of a source, (n, 3)."""
+    return triples_of(f"source {source}", (corpus.document(i)[0] for i in range(len(corpus))))
 
 
 def _order(name: str, number: int, size: int, seed: int) -> Iterator[np.ndarray]:

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from fourstage.errors import ContractViolation
-from models.protocols import TokenisedCorpus, TokenisedRows
 
 NAMES = 3  # of a triple
 
 
-def triples_of(name: str, texts: TokenisedCorpus | TokenisedRows) -> np.ndarray:
-    """All triples of a source in its order, (n, 3) int32.
+def triples_of(where: str, texts: Iterable[np.ndarray]) -> np.ndarray:
+    """Triples in the order of their texts, (n, 3) int32.
 
     Args:
-        name: Name of the source, for messages.
-        texts: Its documents or rows.
+        where: What the texts are, for messages.
+        texts: Token ids of each.
 
     Raises:
         ContractViolation: A text has another number of names.
     """
-    found = [_text(texts, i) for i in range(len(texts))]
+    found = list(texts)
     wrong = next((i for i, ids in enumerate(found) if len(ids) != NAMES), None)
     if wrong is not None:
         raise ContractViolation(
-            f"source {name}: expected texts of {NAMES} names with blanks between them, head,"
+            f"{where}: expected texts of {NAMES} names with blanks between them, head,"
             f" relation and tail; text number {wrong + 1} has {len(found[wrong])} tokens. The"
             " tokenizer for names is `scheme: name`"
         )
@@ -56,10 +55,3 @@ def entities_of(parts: Sequence[np.ndarray]) -> np.ndarray:
             " one vector: give the relations names of their own"
         )
     return entities
-
-
-def _text(texts: TokenisedCorpus | TokenisedRows, i: int) -> np.ndarray:
-    """The token ids of a document, or of all texts of a row."""
-    if hasattr(texts, "document"):
-        return texts.document(i)[0]  # pyright: ignore[reportAttributeAccessIssue]
-    return np.concatenate(texts.texts(i))  # pyright: ignore[reportAttributeAccessIssue]
