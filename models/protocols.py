@@ -258,6 +258,8 @@ class Objective(Protocol):
       length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
     - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and
       is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `decode`.
+    - ``READS_TRIPLES`` (optional): its texts are triples of three names (`models.vectors.triples`),
+      so that the corpora of a stage may be datasets.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation
