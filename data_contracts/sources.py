@@ -268,7 +268,17 @@ class Source(_Strict):
     where: Mapping[str, tuple[str, ...]] = Field(default_factory=dict, strict=False)
     contract: tuple[str, ...] = Field(default=(), strict=False)
     document: (
-        Literal["file", "line", "paragraphs", "heading", "module", "object", "passage", "session"]
+        Literal[
+            "file",
+            "line",
+            "paragraphs",
+            "heading",
+            "module",
+            "object",
+            "passage",
+            "session",
+            "triple",
+        ]
         | None
     ) = None
     sentences: Literal["rules", "lines"] = "rules"

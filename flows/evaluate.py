@@ -8,7 +8,7 @@ from flows.search import search
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.handing import Handed, handed
 from tasks.orchestration.naming import named
-from tasks.run.pages import show_evaluation, show_few_shot, show_probes
+from tasks.run.pages import show_evaluation, show_few_shot, show_links, show_probes
 from tasks.run.recipe_run import RecipeRun, join_or_open
 
 
@@ -23,7 +23,7 @@ def evaluate(
     """Score the fine-tuned model next to the cheap baseline, by slice, with latency and size.
 
     If the recipe has probes, the network before fine-tuning is scored on them, too, as it is on
-    rows that it answers from examples in its prompt.
+    rows that it answers from examples in its prompt, and on triples whose ends it ranks.
 
     Args:
         recipe: Name or path of a recipe.
@@ -41,6 +41,8 @@ def evaluate(
             show_probes(run)
         if run.make_all("few_shot"):
             show_few_shot(run)
+        if run.make_all("links"):
+            show_links(run)
         if not run.make_all("package", "evaluation"):
             return {}
         show_evaluation(run)

@@ -215,6 +215,8 @@ class Network(Protocol):
     #   Heads read rows that continue nothing: they get no memory.
     # - `evaluation_memory`: as `memory`, on held-out text; by default the same.
     # - `target_begin`, of an encoder–decoder: special tokens with which a target begins.
+    # - `num_states`, of a recurrent encoder–decoder: vectors that it keeps of what it has written,
+    #   in place of keys and values (`models.decoding.recurrent`).
     # - `output_scale`: factor on the states with which the token embedding predicts tokens.
     # - `output_table`: (V, D) that predicts tokens in place of the token embedding; None for none.
     # - `output_bias`: (V,) that is added to the logits of what is written; None for none.
@@ -256,6 +258,8 @@ class Objective(Protocol):
       length of a span, each of which needs a sentinel of the tokenizer (`models.inputs.spans`).
     - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and
       is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `decode`.
+    - ``READS_TRIPLES`` (optional): its texts are triples of three names (`models.vectors.triples`),
+      so that the corpora of a stage may be datasets.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

@@ -20,6 +20,7 @@ from corpora.archives import Content
 from corpora.exercises import exercises
 from corpora.files import FoundFile
 from corpora.limits import MAX_DOCUMENT_BYTES
+from corpora.python_graph import triples
 from corpora.readers import Raw
 from data_contracts.records import Rejected
 from data_contracts.sources import Source
@@ -101,6 +102,9 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     With ``document: session`` a record holds the examples of a docstring, input and output in turn,
     one per line: a dialogue, for a source with ``sentences: lines``.
 
+    With ``document: triple`` a record is a triple of `corpora.python_graph`, with the values
+    ``head``, ``relation`` and ``tail``.
+
     Values: the text under the source's text field, ``id`` (``library:module.object``), ``library``,
     ``module`` and ``object``. The names of all the source's libraries are removed from passages.
     Passages of a source whose answers are no labels have those of `corpora.exercises`, too.
@@ -112,6 +116,9 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
         raise ContractViolation(
             f"{content.where}: a Python file of more than {len(data) - 1:,} bytes."
         )
+    if source.document == "triple":
+        yield from _triples(content, library, module, data)
+        return
     documentation = _documentation(content.state.sha256, data)
     if documentation is None:
         location = f"{content.name}:1"
@@ -161,6 +168,17 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
             passage = without_names(passage, source.packages)
             more = exercises(passage) if source.answers != "label" else {}
             yield raw(line, qualified, passage, f"{again}#{number}", more)
+
+
+def _triples(content: Content, library: str, module: str, data: bytes) -> Iterator[Raw | Rejected]:
+    found = triples(data, module)
+    if found is None:
+        location = f"{content.name}:1"
+        yield Rejected(location, location, "not Python of this version")
+        return
+    for number, (line, head, relation, tail) in enumerate(found):
+        identity = f"{library}:{module}#{number}"
+        yield Raw(line, {"id": identity, "head": head, "relation": relation, "tail": tail})
 
 
 def _session(text: str) -> list[str]:

@@ -69,7 +69,11 @@ def load_recipe(
     if smoke:
         head = next((next(iter(stage.head)) for stage in recipe.stages if stage.head), None)
         answers = catalogue.answers_name(head, folders) if head else "label"
-        value, given = shrink(value, answers), value
+        named = {name for stage in recipe.stages for name in stage.objectives or ()}
+        of_triples = any(
+            catalogue.literals("objectives", name, folders).get("READS_TRIPLES") for name in named
+        )
+        value, given = shrink(value, answers, of_triples), value
         recipe = Recipe.model_validate(value)
         where.update(_changed(given, value))
     recipe._path = file

@@ -12,6 +12,7 @@ from fourstage.recipe import defaults, gate_rules
 from fourstage.recipe.few_shot import resolve_few_shot
 from fourstage.recipe.init_setting import resolve_start
 from fourstage.recipe.ledger import Ledger, SourceFacts
+from fourstage.recipe.links import resolve_links
 from fourstage.recipe.messages import raise_all
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import (
@@ -86,6 +87,7 @@ class _Resolution:
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         probes = self._probes()
         few_shot = resolve_few_shot(self.ledger, stages, start.heads if start else ())
+        links = resolve_links(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         for i, name in enumerate(recipe.decontaminate or ()):
@@ -112,6 +114,7 @@ class _Resolution:
             forgetting_on=forgetting_on,
             probes=probes,
             few_shot=few_shot,
+            links=links,
             search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,
@@ -274,6 +277,9 @@ class _Resolution:
         if not found and dataset:
             origin = "the dataset, for no stage has a corpus"
             found = (dataset,)
+        elif not found:
+            origin = "the datasets whose text the stages read"
+            found = tuple(names)
         self.ledger.origins["tokenizer.learn_from"] = origin
         return found
 
@@ -312,7 +318,7 @@ class _Resolution:
         self, finetune: ResolvedStage | None
     ) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
         said = self.ledger.recipe.evaluate
-        scored = said is not None and (said.probes or said.few_shot)
+        scored = said is not None and (said.probes or said.few_shot or said.links)
         needs_labels = ["metrics", "slices", *([] if scored else ["split"])]
         for key in needs_labels if said and finetune is None else ():
             if getattr(said, key) is not None:

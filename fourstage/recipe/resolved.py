@@ -133,6 +133,7 @@ class ResolvedRecipe:
         forgetting_on: Corpora measured after every stage.
         probes: Metric by dataset of the linear probes on the pre-trained network.
         few_shot: By dataset, how the pre-trained network answers it from its prompt.
+        links: Datasets of triples whose heads and tails the pre-trained network ranks.
         search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
@@ -177,6 +178,7 @@ class ResolvedRecipe:
     measured_by: str | None = None
     search: ResolvedSearch | None = None
     few_shot: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    links: tuple[str, ...] = ()
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -269,6 +271,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
             if resolved.few_shot
             else {}
         ),
+        **({"links": list(resolved.links)} if resolved.links else {}),
     }
     if search := resolved.search:
         recipe["search"] = {

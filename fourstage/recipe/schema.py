@@ -524,6 +524,9 @@ class Evaluate(Part):
     with its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
     few_shot: Annotated[dict[str, FewShot], Field(min_length=1)] | None = None
     """Datasets whose rows the network answers after pre-training, from examples in its prompt."""
+    links: Annotated[Texts, Field(min_length=1)] | None = None
+    """Datasets of triples, whose heads and tails are ranked among all entities after
+    pre-training."""
 
 
 class Search(Part):
@@ -653,6 +656,7 @@ class Recipe(Part):
         names += (self.evaluate and self.evaluate.forgetting_on) or ()
         names += (self.evaluate and self.evaluate.probes) or ()
         names += (self.evaluate and self.evaluate.few_shot) or ()
+        names += (self.evaluate and self.evaluate.links) or ()
         for stage in self.stages:
             names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
         return tuple(dict.fromkeys(names))

@@ -19,6 +19,7 @@ VOCABULARY_SIZE = 2000
 GENERAL = "smoke_general"
 DOMAIN = "smoke_domain"
 LABELS = "smoke_labels"
+TRIPLES = "smoke_triples"
 # Rows by their kind of answer. Those of a project's own kind are used as they are.
 ROWS = {
     "label": LABELS,
@@ -27,15 +28,18 @@ ROWS = {
         for kind in ("number", "label_set", "spans", "extract", "choice", "text")
     },
 }
-EMBEDDED = frozenset({GENERAL, DOMAIN, *ROWS.values()})
+EMBEDDED = frozenset({GENERAL, DOMAIN, TRIPLES, *ROWS.values()})
 
 
-def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
+def shrink(
+    recipe: dict[str, Any], answers: str = "label", of_triples: bool = False
+) -> dict[str, Any]:
     """The smoke version of a recipe that has the right shape, as plain values.
 
     Args:
         recipe: The recipe.
         answers: What its head answers with: a name of ``models/answers``.
+        of_triples: Whether its corpora are knowledge graphs.
     """
     small = copy.deepcopy(recipe)
     given = next((stage["dataset"] for stage in small["stages"] if "dataset" in stage), LABELS)
@@ -45,7 +49,9 @@ def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
     small["size"] = "tiny"
     if "seeds" in small:
         small["seed"] = small.pop("seeds")["values"][0]
-    small["stages"] = [_stage(_trained(stage, small["stages"]), rows) for stage in small["stages"]]
+    small["stages"] = [
+        _stage(_trained(stage, small["stages"]), rows, of_triples) for stage in small["stages"]
+    ]
     tokenizer = small.setdefault("tokenizer", {})
     tokenizer.pop("add_words", None)
     tokenizer["vocabulary_size"] = min(
@@ -64,6 +70,8 @@ def shrink(recipe: dict[str, Any], answers: str = "label") -> dict[str, Any]:
         # All non-embedded datasets map to the same one; the metric of the first counts.
         embedded = {n if n in EMBEDDED else LABELS: m for n, m in reversed(probes.items())}
         small["evaluate"]["probes"] = embedded
+    if small.get("evaluate", {}).get("links"):
+        small["evaluate"]["links"] = [TRIPLES]
     if asked := small.get("evaluate", {}).get("few_shot"):
         # As with probes, of several datasets with such answers the settings of the first count.
         embedded = {}
@@ -127,13 +135,15 @@ def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-def _stage(stage: dict[str, Any], rows: str) -> dict[str, Any]:
+def _stage(stage: dict[str, Any], rows: str, of_triples: bool) -> dict[str, Any]:
     small = dict(stage)
     small.pop("stop", None)
     if "family" in small or "size" in small:
         small["size"] = "tiny"
     if "corpora" in small:
-        small["corpora"] = _corpora(small["corpora"], small["stage"], rows)
+        small["corpora"] = (
+            {TRIPLES: 1.0} if of_triples else _corpora(small["corpora"], small["stage"], rows)
+        )
     if "dataset" in small:
         small["dataset"] = rows
     if isinstance(small.get("head"), dict):

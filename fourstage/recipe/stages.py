@@ -77,7 +77,7 @@ class StageResolution:
                     else ""
                 )
                 self.ledger.fault(f"{at}.{key}", f"stage {kind} has no {key!r}{hint}")
-        corpora = self._corpora(at, stage)
+        corpora = self._corpora(at, stage, before)
         objectives, weights, part_defaults = self._objectives(at, stage, before)
         alternate = self._alternate(at, stage, before, weights)
         head, head_settings, head_defaults = self._head(at, stage)
@@ -181,7 +181,7 @@ class StageResolution:
         else:
             self.network = resolve_network(self.ledger, family, stage.size, f"{at}.size")
 
-    def _corpora(self, at: str, stage: Stage) -> dict[str, float]:
+    def _corpora(self, at: str, stage: Stage, before: ResolvedStage | None) -> dict[str, float]:
         if stage.stage == "finetune" or stage.init is not None:
             return {}
         if stage.corpora is None:
@@ -202,10 +202,21 @@ class StageResolution:
                 f"{at}.corpora", f"expected shares with a sum above 0, got a sum of {total}"
             )
             return {}
+        # The task stage may read a dataset's text, without its labels; so may triples be rows.
+        either = stage.stage == "task" or self._reads_triples(stage, before)
         for name in stage.corpora:
-            # The task stage may read a dataset's text, without its labels.
-            self.ledger.source(f"{at}.corpora", name, None if stage.stage == "task" else False)
+            self.ledger.source(f"{at}.corpora", name, None if either else False)
         return {name: share / total for name, share in sorted(stage.corpora.items()) if share > 0}
+
+    def _reads_triples(self, stage: Stage, before: ResolvedStage | None) -> bool:
+        """Whether a stage's texts are the triples of a knowledge graph."""
+        named = stage.objectives or (before.objectives if before else {})
+        known = catalogue.names("objectives", self.ledger.folders)
+        return any(
+            catalogue.literals("objectives", name, self.ledger.folders).get("READS_TRIPLES")
+            for name in named
+            if name in known
+        )
 
     def _dataset(self, at: str, stage: Stage) -> str | None:
         if stage.stage != "finetune":

@@ -84,7 +84,7 @@ class Reading:
 
     def signatures(self) -> dict[str, list[Any]]:
         """TensorFlow's signatures of the three, for all shapes."""
-        return _signatures([_cache_spec(self._network, self._network.num_layers)])
+        return signatures_of([_cache_spec(self._network, self._network.num_layers)])
 
 
 class ReadingApart(Reading):
@@ -157,7 +157,7 @@ class ReadingApart(Reading):
         import tensorflow as tf
 
         cache = _cache_spec(self._network, self._num_layers)
-        return _signatures([cache, cache, tf.TensorSpec((None, None), tf.int32)])
+        return signatures_of([cache, cache, tf.TensorSpec((None, None), tf.int32)])
 
 
 def _by_text(token_ids: Any, seen: Any) -> tuple[Any, Any]:
@@ -175,7 +175,8 @@ def _cache_spec(network: Any, layers: int) -> Any:
     return tf.TensorSpec(size, network.compute_dtype)
 
 
-def _signatures(kept: list[Any]) -> dict[str, list[Any]]:
+def signatures_of(kept: list[Any]) -> dict[str, list[Any]]:
+    """TensorFlow's signatures of ``start``, ``step`` and ``moved``, by that of what is kept."""
     import tensorflow as tf
 
     some, each = tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, None), tf.int32)

@@ -45,7 +45,8 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.answers.text import texts_of
-from models.decoding.reader import Reading, ReadingApart, cached_reader
+from models.decoding.reader import Reading, cached_reader
+from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs import noise
@@ -250,7 +251,7 @@ class SequenceToSequence:
     def reading(self, network: Any, scorer: Any) -> Reading:
         """How the network reads what it has written."""
         if scorer.begin:
-            return ReadingApart(network, scorer.logits, scorer.begin)
+            return reading_apart(network, scorer.logits, scorer.begin)
         blank = self.context.tokenizer.mask_id if self.fills_blanks else None
         return Reading(network, scorer.logits, blank)
 

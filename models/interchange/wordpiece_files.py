@@ -8,6 +8,7 @@ from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError, listed
 from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
+from models.tokenizers.name import Name
 from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece
 
 VOCABULARY = "vocab.txt"
@@ -85,7 +86,15 @@ def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
 
     Returns:
         The tokenizer for ``tokenizer.json``, without post-processor, and its additional settings.
+
+    Raises:
+        RecipeError: The tokenizer splits text otherwise than BERT's.
     """
+    if isinstance(tokenizer, Name):
+        raise RecipeError(
+            "the tokenizer's scheme name splits at blanks alone, and BERT's files say otherwise;"
+            " write the vectors of a table instead, or train with another scheme"
+        )
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     vocabulary = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}

@@ -100,13 +100,6 @@ class EncoderDecoder(TextTransformer):
         """Number of real tokens before each one of the text; 0 for padding."""
         return positions_of_tokens(features.get(keys.PADDING_MASK))
 
-    def target_of(self, features: Mapping[str, Any]) -> tuple[Any, Any]:
-        """What the decoder reads: token ids (B, S), and a mask (B, S) or None for no padding."""
-        if keys.TARGET_IDS in features:
-            return features[keys.TARGET_IDS], features.get(keys.TARGET_MASK)
-        mask = features.get(keys.PADDING_MASK)
-        return last_token_first(features[keys.TOKEN_IDS], mask), mask
-
     def target_position_ids(self, features: Mapping[str, Any], mask: Any) -> Any:
         """Which row of the decoder's position table each token gets; None: as they stand."""
         if keys.TARGET_POSITIONS in features:
@@ -146,7 +139,7 @@ class EncoderDecoder(TextTransformer):
         self, features: Mapping[str, Any], memory: Any, training: bool | None = None
     ) -> list[Any]:
         """What enters the decoder's first block, and what each of them gives: (B, S, D) each."""
-        ids, mask = self.target_of(features)
+        ids, mask = target_of(features)
         states = [
             self.decoder_embeddings(
                 ids, position_ids=self.target_position_ids(features, mask), training=training
@@ -208,6 +201,14 @@ class EncoderDecoder(TextTransformer):
             x, kept = block.go_on(x, before, memorised[number], bias, memory_bias)
             seen.append(kept)
         return (x if self.decoder_norm is None else self.decoder_norm(x)), seen
+
+
+def target_of(features: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What the decoder reads: token ids (B, S), and a mask (B, S) or None for no padding."""
+    if keys.TARGET_IDS in features:
+        return features[keys.TARGET_IDS], features.get(keys.TARGET_MASK)
+    mask = features.get(keys.PADDING_MASK)
+    return last_token_first(features[keys.TOKEN_IDS], mask), mask
 
 
 def last_token_first(token_ids: Any, padding_mask: Any) -> Any:

@@ -10,7 +10,9 @@ therefore WordPiece's. For models of counts and of one vector a word.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from typing import Self
 
 from fourstage.errors import ContractViolation
 from models.sentinels import sentinel_names
@@ -45,7 +47,7 @@ class Word(WordPiece):
         lowercase: bool,
         sentinels: int = 0,
         minimum_count: int = MINIMUM_COUNT,
-    ) -> Word:
+    ) -> Self:
         """Take the most frequent words of texts; equally frequent ones in the order of code points.
 
         Args:
@@ -65,7 +67,7 @@ class Word(WordPiece):
                 f"tokenizer: vocabulary_size {vocabulary_size} has no room for a word beside"
                 f" {len(SPECIAL_TOKENS) + sentinels} special tokens"
             )
-        counts = word_counts(texts, lowercase=lowercase)
+        counts = cls.counted(texts, lowercase=lowercase)
         if not counts:
             raise ContractViolation("tokenizer: learning a vocabulary needs text; none came")
         frequent = [
@@ -80,3 +82,8 @@ class Word(WordPiece):
             )
         words = sorted(frequent, key=lambda word: (-counts[word], word))[:most]
         return cls([*SPECIAL_TOKENS, *words, *sentinel_names(sentinels)], lowercase)
+
+    @classmethod
+    def counted(cls, texts: Iterable[str], *, lowercase: bool) -> Counter[str]:
+        """Count of each word."""
+        return word_counts(texts, lowercase=lowercase)

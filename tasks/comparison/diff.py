@@ -31,8 +31,19 @@ OWN = (
     "evaluation",
     "probe ",
     "few_shot ",
+    "links ",
 )  # steps with settings of the recipe
-DECIDING = ("contract", "tokenizer", "tokens", "rows", "stage", "evaluation", "probe", "few_shot")
+DECIDING = (
+    "contract",
+    "tokenizer",
+    "tokens",
+    "rows",
+    "stage",
+    "evaluation",
+    "probe",
+    "few_shot",
+    "links",
+)
 COUNTS = ("read", "kept", "quarantined", "removed")
 VERSION = re.compile(r"models:/.+|[^/@]+@[^/@]+|[^/@]+/[1-9]\d*")
 RUN = re.compile(r"[0-9a-f]{32}")

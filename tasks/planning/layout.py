@@ -21,6 +21,7 @@ from tasks.store.step_names import (
     corpus_step,
     dataset_step,
     few_shot_step,
+    links_step,
     measurement_step,
     probe_step,
     stage_step,
@@ -125,6 +126,8 @@ class Layout:
                 self._probe(self.recipe.pretrained, name)
             for name in self.recipe.few_shot:
                 self._few_shot(self.recipe.pretrained, name)
+            for name in self.recipe.links:
+                self._links(self.recipe.pretrained, name)
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps
@@ -149,7 +152,8 @@ class Layout:
         if finetune is not None and trained_on:
             overlap = finetune.overlap
         else:
-            scored = name in self.recipe.probes or name in self.recipe.few_shot
+            asked = (self.recipe.probes, self.recipe.few_shot, self.recipe.links)
+            scored = any(name in each for each in asked)
             overlap = "drop_from_train" if scored else "report"
         settings = {**self._source(name), "overlap": overlap}
         self._add(dataset_step(name), "dataset", settings, **self._reading(name))
@@ -446,6 +450,24 @@ class Layout:
             },
             inputs,
             parts=(*self._parts(stage, [OBJECTIVE]), self._answers_named(name)),
+            given={"folders": self.folders},
+        )
+
+    def _links(self, stage: ResolvedStage, name: str) -> None:
+        """Add the ranks that the pre-trained network gives to a dataset's heads and tails."""
+        if tokens_step(name) not in self._steps:
+            self._tokens(name)
+        self._add(
+            links_step(name),
+            "links",
+            {"split": self.recipe.evaluation_split},
+            {
+                "stage": stage_step(stage.name),
+                "tokenizer": "tokenizer",
+                "rows": tokens_step(name),
+                "dataset": dataset_step(name),
+            },
+            parts=self._parts(stage),
             given={"folders": self.folders},
         )
 

@@ -106,7 +106,7 @@ def picture(trace: Trace) -> bytes:
 
 
 def _drawn(trace: Trace) -> list[Hop]:
-    left_out = ("contract", "evaluation", "measurement", "probe", "few_shot")
+    left_out = ("contract", "evaluation", "measurement", "probe", "few_shot", "links")
     return [hop for hop in trace.hops if hop.manifest.kind not in left_out]
 
 

@@ -16,6 +16,7 @@ from fourstage.text_width import padded, width, wrapped
 from models.evaluation.rivals import names
 from tasks.reports.cards import left_out
 from tasks.reports.few_shot_table import asked, curve, seen_before
+from tasks.reports.links import link_line
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
 from tasks.store.ancestry import made_as
@@ -38,6 +39,7 @@ DOING = {
     "evaluation": "predicting the test rows",
     "probe": "fitting a linear probe",
     "few_shot": "answering from prompts",
+    "links": "ranking heads and tails",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -152,6 +154,13 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     for dataset, facts in summary["few_shot"].items():
         console.print(f"\n{asked(dataset, facts)}: {curve(facts)}", highlight=False, markup=False)
         console.print(seen_before(facts), highlight=False, markup=False, style="dim")
+    for dataset, facts in summary["links"].items():
+        console.print(
+            f"heads and tails of {facts['rows']:,} {facts['split']} triples of {dataset} among"
+            f" {facts['entities']:,} entities: {link_line(facts)}",
+            highlight=False,
+            markup=False,
+        )
     gate, model = summary["gate"], summary["model"]
     if gate and model:
         version = f"{model['name']} version {model['version']}"
@@ -238,6 +247,8 @@ def _result(artifact: Artifact) -> str:
             return f"{metric} {score:.4f} ({names('label')[0]} {facts['baseline'][metric]:.4f})"
         case "few_shot":
             return f"{facts['metric']} {curve(facts)}"
+        case "links":
+            return link_line(facts)
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

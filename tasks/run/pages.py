@@ -10,6 +10,7 @@ from models.evaluation.rivals import names
 from tasks.registry.gate import baseline_ahead
 from tasks.reports.cards import contract_card, left_out
 from tasks.reports.few_shot_table import few_shot_card
+from tasks.reports.links import LINK_SCORES, link_cells
 from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
 from tasks.run.recipe_run import RecipeRun, as_yaml
@@ -109,3 +110,21 @@ def show_few_shot(run: RecipeRun) -> None:
     cards = [few_shot_card(subject_of(s.name), run.made[s.name].facts) for s in steps]
     about = "What the network answers from examples in its prompt"
     run.post("few-shot", "\n\n".join([f"## {about}", *cards]), about)
+
+
+def show_links(run: RecipeRun) -> None:
+    """Post the ranks that the pre-trained network gives to heads and tails."""
+    found = {s.name: run.made[s.name].facts for s in run.plan.of_kind("links")}
+    rows = [
+        (
+            subject_of(name),
+            f"{facts['rows']:,} {facts['split']}",
+            f"{facts['entities']:,}",
+            f"{facts['unknown']:,}",
+            *link_cells(facts),
+        )
+        for name, facts in found.items()
+    ]
+    head = ("dataset", "triples", "entities", "of unknown names", *LINK_SCORES)
+    about = "The places of heads and tails among all entities"
+    run.post("links", f"## {about}\n\n{markdown_table(head, rows)}", about)

@@ -37,6 +37,7 @@ from tasks.steps.measure_stage import measure_stage
 from tasks.steps.package_model import package_model
 from tasks.steps.prepare_corpus import prepare_corpus, prepare_dataset
 from tasks.steps.probe_network import probe_network
+from tasks.steps.rank_links import rank_links
 from tasks.steps.tokenize_corpus import tokenize_corpus, tokenize_dataset
 from tasks.steps.train_stage import train_stage
 from tasks.steps.train_tokenizer import train_tokenizer
@@ -65,6 +66,7 @@ TASKS: Mapping[str, Task] = {
     "evaluation": evaluate_model,
     "probe": probe_network,
     "few_shot": ask_in_context,
+    "links": rank_links,
     "package": package_model,
 }
 

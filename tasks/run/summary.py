@@ -58,6 +58,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
         "probes": _facts_of(run, "probe"),
         "few_shot": _facts_of(run, "few_shot"),
+        "links": _facts_of(run, "links"),
         "contracts": {
             name: artifact.facts["verdict"]
             for name, artifact in run.made.items()

@@ -25,6 +25,7 @@ class ModelFacts:
         evaluation: Its evaluation; None if there are no labels.
         probes: Linear probes of the network on each dataset, before fine-tuning.
         few_shot: The network's answers to each dataset from its prompt, before fine-tuning.
+        links: The ranks that it gives to heads and tails of each dataset, before fine-tuning.
     """
 
     ancestry: Ancestry
@@ -33,6 +34,7 @@ class ModelFacts:
     evaluation: Manifest | None
     probes: tuple[Manifest, ...] = ()
     few_shot: tuple[Manifest, ...] = ()
+    links: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:
@@ -45,7 +47,7 @@ class ModelFacts:
         return self.dataset_of(self.evaluation) if self.evaluation else None
 
     def dataset_of(self, scores: Manifest) -> Manifest | None:
-        """The dataset of an evaluation, a probe or answers from a prompt."""
+        """The dataset of an evaluation, a probe, ranks or answers from a prompt."""
         return self._input(scores, "dataset")
 
     @property
@@ -118,5 +120,5 @@ def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")
     evaluation = evaluations[-1] if evaluations else None
-    before = (tuple(ancestry.of_kind(kind)) for kind in ("probe", "few_shot"))
+    before = (tuple(ancestry.of_kind(kind)) for kind in ("probe", "few_shot", "links"))
     return ModelFacts(ancestry, tuple(stages), measurements, evaluation, *before)

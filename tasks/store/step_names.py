@@ -53,6 +53,11 @@ def few_shot_step(source: str) -> str:
     return f"few_shot {source}"
 
 
+def links_step(source: str) -> str:
+    """The ranks of a dataset's heads and tails by the pre-trained network."""
+    return f"links {source}"
+
+
 def fold_step(step: str, number: int, folds: int) -> str:
     """Tokenised rows whose dev rows are one of several parts of the training rows."""
     return f"{step} fold {number} of {folds}"

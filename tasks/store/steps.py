@@ -40,6 +40,7 @@ VERSIONS = {
     "evaluation": (*TENSOR, "scikit-learn"),
     "probe": (*TENSOR, "scikit-learn"),
     "few_shot": (*TENSOR, "pyarrow"),
+    "links": (*TENSOR, "pyarrow", "scipy"),
     "package": TENSOR,
 }
 LOADING = "models.saved_tokenizer"  # loads a step's input tokenizer
@@ -96,6 +97,13 @@ CODE = {
         "models.evaluation.few_shot.protocol",
         "models.evaluation.resampling",
         "corpora.contamination",
+        LOADING,
+    ),
+    "links": (
+        "tasks.steps.rank_links",
+        "tasks.store.predictions",
+        "models.evaluation.link_prediction",
+        "corpora.shards",
         LOADING,
     ),
     "package": ("tasks.steps.package_model", "models.interchange.saved_model"),

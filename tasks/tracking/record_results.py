@@ -80,7 +80,8 @@ def record_results(
 def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
     """Facts of the last measured stage, with its evaluation if there is one."""
     measured = [artifact for artifact in made.values() if artifact.kind == "measurement"]
-    before = [artifact for artifact in made.values() if artifact.kind in ("probe", "few_shot")]
+    kinds = ("probe", "few_shot", "links")
+    before = [artifact for artifact in made.values() if artifact.kind in kinds]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]
     if not last:
         return None

@@ -93,6 +93,10 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
             for metric, value in probe.facts[table].items():
                 yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
     yield from _few_shot(facts)
+    for ranked in facts.links:
+        place, text = f"links/{subject_of(ranked.name)}", facts.dataset_of(ranked)
+        for metric, value in ranked.facts["metrics"].items():
+            yield Figure(f"{place}/{metric}", value, text=text)
     for corpus, rise in found.get("forgetting", {}).items():
         yield Figure(f"forgetting/{corpus}", rise)
     for percentile, milliseconds in found.get("latency_ms", {}).items():

@@ -38,9 +38,15 @@ TOGETHER = {
     ("t5", "span_denoising"),
     ("transformer_xl", "causal_lm"),
     ("xlnet", "permutation_lm"),
+    ("seq2seq", "sequence_to_sequence"),
+    ("nnlm", "causal_lm"),
 }
-# What an objective does without: XLNet's second stream predicts, and its segments differ in pairs.
-UNASKED = {"permutation_lm": ("mask_embedding", "segment_bias", "segment_vectors")}
+# What an objective does without: XLNet's second stream predicts, and its segments differ in pairs;
+# the output of NNLM predicts tokens, and only they ask for it.
+UNASKED = {
+    "permutation_lm": ("mask_embedding", "segment_bias", "segment_vectors"),
+    "causal_lm": ("nnlm/output_table", "nnlm/output_bias"),
+}
 
 
 # Families whose table alone makes logits of variance 1, half a nat more than guessing. That is much

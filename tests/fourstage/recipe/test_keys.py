@@ -201,6 +201,18 @@ READ = {
             }
         },
     },
+    "ranks of heads and tails": {
+        **UNLABELLED,
+        "family": "transe",
+        "stages": [
+            {
+                "stage": "general",
+                "corpora": {"rows": 0.5, "more": 0.5},
+                "objectives": {"transe": {"margin": 2.0, "distance": "l2", "learning_rate": 0.1}},
+            }
+        ],
+        "evaluate": {"links": ["rows"]},
+    },
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -235,7 +247,7 @@ REFUSED: list[dict[str, Any]] = [
 TEXTS = (
     *("other", "more", "zzz", "roberta", "mini", "second", "papers/roberta"),
     *("cosine", "linear", "bfloat16", "float32", "continue", "never", "report", "error"),
-    *("macro_f1", "heldout", "dev", "test", "byte_bpe", "domain", "task"),
+    *("macro_f1", "heldout", "dev", "test", "byte_bpe", "domain", "task", "l1"),
     "choice",
 )
 READ_ALL_THE_SAME = {

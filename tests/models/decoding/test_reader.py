@@ -9,7 +9,8 @@ import pytest
 from models import catalogue
 from models.decoding import cached
 from models.decoding.generate import generate
-from models.decoding.reader import ReadingApart, cached_reader, causal_reader
+from models.decoding.reader import cached_reader, causal_reader
+from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
 from models.protocols import Capability
 from tests.conformance.parts import FAMILIES, VOCABULARY_SIZE, network
@@ -28,7 +29,7 @@ def made(request):
 
 def reader(made):
     if Capability.ENCODER_DECODER in made.provides:
-        return cached_reader(ReadingApart(made, lambda hidden: logits(made, hidden), BEGIN))
+        return cached_reader(reading_apart(made, lambda hidden: logits(made, hidden), BEGIN))
     return causal_reader(made, lambda hidden: logits(made, hidden))
 
 

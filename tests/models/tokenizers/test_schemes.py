@@ -26,6 +26,8 @@ LEARNED = {
     "unigram": ("unigram", False),
 }
 
+LEAST = {"name": 50}  # tokens that are learned here; a Chinese sentence is one name
+
 
 @pytest.fixture(scope="module", params=LEARNED)
 def tokenizer(request) -> Any:
@@ -88,7 +90,7 @@ def test_learning_gives_the_same_in_another_process(scheme):
         for threads, seed in (("1", "0"), ("2", "1"), ("4", "2"))
     }
     assert len(outputs) == 1
-    assert int(next(iter(outputs)).split()[1]) > 150
+    assert int(next(iter(outputs)).split()[1]) > LEAST.get(scheme, 150)
 
 
 def test_special_strings_in_text_never_give_special_ids(tokenizer):

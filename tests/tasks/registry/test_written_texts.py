@@ -71,13 +71,26 @@ CASES = {
     "pairs": ("gpt2", tokenizer, {"min_tokens": 2}, True),
     "blanks": ("unilm", tokenizer, {"beams": 2, "min_tokens": 2}, True),
     "encoder-decoder": ("bart", tokenizer, {"min_tokens": 2, "beams": 2, "prefix": "wab"}, False),
+    "recurrent": ("seq2seq", tokenizer, {"min_tokens": 2, "beams": 2}, False),
 }
-NETWORKS = {"gpt2": NETWORK, "unilm": NETWORK, "bart": {**NETWORK, "num_decoder_layers": 1}}
+NETWORKS = {
+    "gpt2": NETWORK,
+    "unilm": NETWORK,
+    "bart": {**NETWORK, "num_decoder_layers": 1},
+    "seq2seq": {"num_layers": 1, "embedding_dim": 32, "hidden_dim": 32, "attention": "bahdanau"},
+}
 # Updates and learning rate after which different texts are written.
-TRAINED = {"gpt2": (150, 1e-2), "unilm": (150, 1e-2), "bart": (300, 3e-3)}
+TRAINED = {"gpt2": (150, 1e-2), "unilm": (150, 1e-2), "bart": (300, 3e-3), "seq2seq": (100, 1e-2)}
 
 
-@pytest.fixture(scope="module", params=CASES)
+# Reading with what is kept is tested at less cost in tests/models/decoding/test_reader.py.
+SLOW = ("recurrent",)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(c, marks=pytest.mark.slow if c in SLOW else ()) for c in CASES],
+)
 def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any, bool]:
     """A stage, its package and the model that MLflow loads; its tokenizer; whether of pairs."""
     folder = tmp_path_factory.mktemp("writes")

@@ -301,10 +301,22 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
     evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
     asks = {**general, "objectives": {"causal_lm": {}}}
     shots = {"rows": {"shots": [0, 1], "too_long": "fewer"}}
+    triples = {"corpora": {"smoke_triples": 1.0}, "objectives": {"transe": {}}}
+    linked = {"stage": "general", **triples, "budget": {"steps": 2}}
     paths = [
         project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate)),
         project.recipe(
             recipe("asks", family="gpt2", stages=[asks], evaluate={"few_shot": shots}, promote=None)
+        ),
+        project.recipe(
+            recipe(
+                "linked",
+                family="transe",
+                tokenizer={"scheme": "name"},
+                stages=[linked],
+                evaluate={"links": ["smoke_triples"]},
+                promote=None,
+            )
         ),
     ]
     told = [each for path in paths for each in calls(project, path, tmp_path / "home")]

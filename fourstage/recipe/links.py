@@ -1,0 +1,31 @@
+"""Datasets of triples whose heads and tails a pre-trained network ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fourstage.recipe.ledger import Ledger
+from fourstage.recipe.resolved import ResolvedStage, of_last_network
+
+OBJECTIVE = "transe"
+
+
+def resolve_links(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
+    """Names of the datasets, each once.
+
+    Args:
+        ledger: Collects faults.
+        stages: The recipe's.
+    """
+    evaluate = ledger.recipe.evaluate
+    asked = (evaluate and evaluate.links) or ()
+    for i, name in enumerate(asked):
+        ledger.source(f"evaluate.links[{i}]", name, labelled=True)
+    before = [stage for stage in of_last_network(stages) if stage.kind != "finetune"]
+    if asked and not (before and OBJECTIVE in before[-1].objectives):
+        ledger.fault(
+            "evaluate.links",
+            f"expected {OBJECTIVE} as the objective of the last stage of pre-training, which gives"
+            " entities and relations their vectors",
+        )
+    return tuple(dict.fromkeys(asked))

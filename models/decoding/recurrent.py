@@ -1,0 +1,93 @@
+"""A recurrent network as a reader: of each token that it has read, its state is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from models import features as keys
+from models.decoding.reader import Reading, ReadingApart, signatures_of
+from models.layers.cache import moved, written
+from models.layers.recurrent_decoder import Memory
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+
+def reading_apart(network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]) -> Reading:
+    """How an encoder–decoder reads what it writes, by what it keeps.
+
+    Args:
+        network: The network; a recurrent one has ``num_states``.
+        logits: (…, D) last hidden states → (…, V) logits.
+        begin: Ids with which a text begins.
+    """
+    kind = RecurrentReading if hasattr(network, "num_states") else ReadingApart
+    return kind(network, logits, begin)
+
+
+class RecurrentReading(Reading):
+    """What a `CachedReader` of a recurrent encoder–decoder is made of.
+
+    In place of keys and values, a place has the network's state after its token: S vectors, as one
+    head of a cache (S, P, 1, C, D). A text goes on with the state at the last place that it sees.
+    Beside them it keeps what the decoder attends to of the prompts, and the prompts' mask.
+
+    Args:
+        network: The network (`models.families.seq2seq`).
+        logits: (…, D) last hidden states → (…, V) logits.
+        begin: Ids with which a text begins.
+    """
+
+    def __init__(self, network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]):
+        super().__init__(network, logits)
+        self.begin = begin
+
+    def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
+        """Read prompts, (P, T), and the tokens with which each text begins."""
+        ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
+        memory = self._network.memorised({keys.TOKEN_IDS: ids, keys.PADDING_MASK: mask})
+        first = ops.zeros_like(ids[:, :1])
+        begun = ops.concatenate([first + each for each in self.begin], axis=1)
+        logits, new = self._write(begun, ops.stack(memory.states), memory, mask)
+        return [logits, new, memory.keys, memory.values, mask]
+
+    def step(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, token_ids: Any, seen: Any, at: Any, cache: Any, of: Any, values: Any, mask: Any
+    ) -> list[Any]:
+        """Read one more token of each text, (P, N); `seen` is (P, N, C)."""
+        ids = ops.reshape(ops.convert_to_tensor(token_ids, "int32"), (-1, 1))
+        prompts, places = ops.shape(seen)[0], ops.shape(seen)[2]
+        last = ops.max(ops.cast(seen, "int32") * ops.arange(places, dtype="int32"), axis=-1)
+        rows = ops.arange(prompts, dtype="int32")[:, None] * places + last  # (P, N)
+        by_row = ops.reshape(cache, (self._network.num_states, -1, self._network.hidden_dim))
+        states = ops.take(by_row, ops.reshape(rows, (-1,)), axis=1)  # (S, P · N, D)
+        logits, new = self._write(ids, states, Memory(of, values, ()), mask)
+        return [logits, written(cache, new, at, after=logits), of, values, mask]
+
+    def moved(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, prompts: Any, places: Any, cache: Any, of: Any, values: Any, mask: Any
+    ) -> list[Any]:
+        """What is kept for some prompts, (P',), with the states at places (P', C')."""
+        prompts = ops.convert_to_tensor(prompts)
+        of_some = (ops.take(each, prompts, axis=0) for each in (of, values, mask))
+        return [moved(cache, prompts, places), *of_some]
+
+    def _write(
+        self, target_ids: Any, states: Any, memory: Memory, prompt_mask: Any
+    ) -> tuple[Any, Any]:
+        """Logits after the last token, and the states after each, (S, B, 1, N, D)."""
+        batch = {keys.TARGET_IDS: target_ids, keys.PADDING_MASK: prompt_mask}
+        hidden, new = self._network.go_on(batch, states, memory)
+        return self._logits(hidden[:, -1]), new[:, :, None]
+
+    def signatures(self) -> dict[str, list[Any]]:
+        """TensorFlow's signatures of the three, for all shapes."""
+        import tensorflow as tf
+
+        network = self._network
+        of = [tf.TensorSpec((None, None, w)) for w in (network.key_dim, network.memory_dim)]
+        states = tf.TensorSpec((network.num_states, None, 1, None, network.hidden_dim))
+        return signatures_of([states, *of, tf.TensorSpec((None, None), tf.int32)])
