@@ -106,8 +106,7 @@ class ReadingApart(Reading):
         """Read prompts, (P, T), and the tokens with which each text begins."""
         ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
         of_prompt = self._network.memorised({keys.TOKEN_IDS: ids, keys.PADDING_MASK: mask})
-        first = ops.zeros_like(ids[:, :1])
-        begun = ops.concatenate([first + each for each in self.begin], axis=1)
+        begun = self._begun(ids)
         logits, new = self._write(begun, ops.ones_like(begun), [], of_prompt, mask)
         return [logits, new, stacked(of_prompt), mask]
 
@@ -127,6 +126,11 @@ class ReadingApart(Reading):
         prompts = ops.convert_to_tensor(prompts)
         of_some = ops.take(of_prompt, prompts, axis=1), ops.take(prompt_mask, prompts, axis=0)
         return [moved(cache, prompts, places), *of_some]
+
+    def _begun(self, prompts: Any) -> Any:
+        """The tokens with which each text begins, (P, n)."""
+        first = ops.zeros_like(prompts[:, :1])
+        return ops.concatenate([first + each for each in self.begin], axis=1)
 
     def _write(
         self,

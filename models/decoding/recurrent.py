@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.decoding.reader import Reading, ReadingApart, signatures_of
+from models.decoding.reader import ReadingApart, signatures_of
 from models.layers.cache import moved, written
 from models.layers.recurrent_decoder import Memory
 
@@ -16,7 +16,9 @@ from models.layers.recurrent_decoder import Memory
 ops: Any = keras.ops
 
 
-def reading_apart(network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]) -> Reading:
+def reading_apart(
+    network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]
+) -> ReadingApart:
     """How an encoder–decoder reads what it writes, by what it keeps.
 
     Args:
@@ -28,7 +30,7 @@ def reading_apart(network: Any, logits: Callable[[Any], Any], begin: tuple[int, 
     return kind(network, logits, begin)
 
 
-class RecurrentReading(Reading):
+class RecurrentReading(ReadingApart):
     """What a `CachedReader` of a recurrent encoder–decoder is made of.
 
     In place of keys and values, a place has the network's state after its token: S vectors, as one
@@ -41,17 +43,11 @@ class RecurrentReading(Reading):
         begin: Ids with which a text begins.
     """
 
-    def __init__(self, network: Any, logits: Callable[[Any], Any], begin: tuple[int, ...]):
-        super().__init__(network, logits)
-        self.begin = begin
-
     def start(self, token_ids: Any, padding_mask: Any) -> list[Any]:
         """Read prompts, (P, T), and the tokens with which each text begins."""
         ids, mask = (ops.convert_to_tensor(x, "int32") for x in (token_ids, padding_mask))
         memory = self._network.memorised({keys.TOKEN_IDS: ids, keys.PADDING_MASK: mask})
-        first = ops.zeros_like(ids[:, :1])
-        begun = ops.concatenate([first + each for each in self.begin], axis=1)
-        logits, new = self._write(begun, ops.stack(memory.states), memory, mask)
+        logits, new = self._go_on(self._begun(ids), ops.stack(memory.states), memory, mask)
         return [logits, new, memory.keys, memory.values, mask]
 
     def step(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -64,7 +60,7 @@ class RecurrentReading(Reading):
         rows = ops.arange(prompts, dtype="int32")[:, None] * places + last  # (P, N)
         by_row = ops.reshape(cache, (self._network.num_states, -1, self._network.hidden_dim))
         states = ops.take(by_row, ops.reshape(rows, (-1,)), axis=1)  # (S, P · N, D)
-        logits, new = self._write(ids, states, Memory(of, values, ()), mask)
+        logits, new = self._go_on(ids, states, Memory(of, values, ()), mask)
         return [logits, written(cache, new, at, after=logits), of, values, mask]
 
     def moved(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -75,7 +71,7 @@ class RecurrentReading(Reading):
         of_some = (ops.take(each, prompts, axis=0) for each in (of, values, mask))
         return [moved(cache, prompts, places), *of_some]
 
-    def _write(
+    def _go_on(
         self, target_ids: Any, states: Any, memory: Memory, prompt_mask: Any
     ) -> tuple[Any, Any]:
         """Logits after the last token, and the states after each, (S, B, 1, N, D)."""

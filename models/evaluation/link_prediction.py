@@ -120,8 +120,8 @@ def filtered_ranks(
             for row, triple in enumerate(some):
                 place = np.searchsorted(entities, triple[wanted])
                 own = apart[row, place]
-                known = others[triple[given], triple[1]]
-                apart[row, np.searchsorted(entities, known)] = np.inf
+                answers = others[triple[given], triple[1]]
+                apart[row, np.searchsorted(entities, answers)] = np.inf
                 nearer, alike = (apart[row] < own).sum(), (apart[row] == own).sum()
                 # The true one itself was left out among the known ones.
                 ranks[first + row, side] = 1.0 + nearer + alike / 2.0

@@ -151,7 +151,8 @@ def measured_losses(
 ) -> dict[str, dict[str, float]]:
     """Loss of a stage's vectors on held-out triples; as `models.evaluation.heldout.heldout_losses`.
 
-    Triples are corrupted with the entities of the held-out ones, so that stages can be compared.
+    Triples are corrupted with the entities of the held-out ones, and compared with the objective's
+    default settings, so that stages can be compared.
     Triples with unknown names are left out; a graph that has no others has no loss.
 
     Returns:

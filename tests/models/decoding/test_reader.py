@@ -59,7 +59,7 @@ def test_token_by_token_equals_one_reading_with_padding_on_the_left(made):
     ids *= mask
     read = reader(made)
     np.testing.assert_allclose(read.start(ids, mask), whole(made, ids, mask, new), atol=1e-5)
-    for step in range(4):
+    for step in range(10):
         new = np.concatenate([new, texts(3, 1, seed=step)], axis=1)
         found = read.step(np.arange(3), new[:, -1])
         np.testing.assert_allclose(found, whole(made, ids, mask, new), atol=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import keras
 import numpy as np
 import pytest
 
@@ -91,6 +92,7 @@ def test_a_symmetric_head_reads_pairs_in_both_orders_and_other_rows_once():
 
 def test_a_symmetric_head_gives_a_pair_one_number_in_either_order():
     swapped = MemoryRows([([9], [7, 8], "0.0"), ([8, 9, 10], [7], "0.0")])
+    keras.utils.set_random_seed(0)
     made, head = network(), SequenceRegression(CONTEXT, symmetric=True)
     its = head.attach(made)
     its.output_projection.kernel.assign(np.random.default_rng(0).normal(size=(128, 1)))
@@ -103,7 +105,7 @@ def test_a_symmetric_head_gives_a_pair_one_number_in_either_order():
     as_given = SequenceRegression(CONTEXT)
     one_order, other = numbers(as_given, ROWS), numbers(as_given, swapped)
     assert numbers(head, ROWS) == pytest.approx(np.mean([one_order, other], axis=0), rel=1e-6)
-    assert one_order != pytest.approx(other, rel=1e-5)
+    assert one_order != pytest.approx(other, rel=1e-4)
 
 
 def test_a_row_without_a_number_is_predicted_and_not_learnt_from():

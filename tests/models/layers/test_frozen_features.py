@@ -23,8 +23,10 @@ from tests.models.training.test_gradient import Killed, KillingAt, weights
 READER: dict[str, Any] = {"hidden_dim": 12, "num_layers": 2, "dropout": 0.2}
 HEADS = heads_of("bert")
 RNG = np.random.default_rng(0)
-# The others give one layer, so there is nothing to mix.
-LAYERED = [f for f in FAMILIES if hasattr(catalogue.find("families", f), "hidden_states")]
+# The others give one layer, so there is nothing to mix: tables of vectors, and recurrent networks.
+ONE_LAYER = {name for name in FAMILIES if "static" in catalogue.provided(name)}
+ONE_LAYER |= {"nnlm", "seq2seq"}
+LAYERED = [family for family in FAMILIES if family not in ONE_LAYER]
 
 
 def value(tensor: Any) -> np.ndarray:
