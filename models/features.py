@@ -2,8 +2,9 @@
 
 B batch, T tokens, S target tokens, D width, F feed-forward width, H heads, K width per head,
 V vocabulary, M predicted positions per row, R read positions per row, L layers, P remembered
-tokens, N labels, G tags, C choices per row. Token ids, segments and mask of rows with choices are
-(B, C, T); of rows whose two texts are read alone, (B, 2, T).
+tokens, N labels, G tags, C choices per row, O regions (objects) of a picture, E numbers of a
+region. Token ids, segments and mask of rows with choices are (B, C, T); of rows whose two texts are
+read alone, (B, 2, T).
 
 Masks are 1 at positions that are kept.
 """
@@ -47,6 +48,9 @@ TAG_LABELS = "tag_labels"  # (B, T) int32, tag of each word, -1 for none
 START_LABELS = "start_labels"  # (B,) int32, slot of the first word of the answer, 0 for none
 END_LABELS = "end_labels"  # (B,) int32, slot of the last word
 ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only fills a batch
+REGION_FEATURES = "region_features"  # (B, O, E) float32, of each region of the row's picture
+REGION_BOXES = "region_boxes"  # (B, O, 4) float32, left, top, right, bottom, each 0 to 1
+REGION_MASK = "region_mask"  # (B, O) int32, 1 = region, 0 = padding
 COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
 
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
