@@ -23,6 +23,11 @@ def rows(number: int, labels: int, seed: int = 0) -> tuple[csr_matrix, np.ndarra
     return csr_matrix(counts), answers
 
 
+def parts_of(kinds: int) -> list[np.ndarray]:
+    """The buckets of each kind of n-grams."""
+    return np.split(np.arange(BUCKETS), kinds)
+
+
 def said(machine, counts, kinds: int) -> np.ndarray:
     """The logits of rows, by the module's formula in dense numbers."""
     dense = counts.toarray()
@@ -34,7 +39,7 @@ def said(machine, counts, kinds: int) -> np.ndarray:
 
 @pytest.mark.parametrize("labels", [2, 4])
 @pytest.mark.parametrize("kinds", [1, 2])
-def test_it_is_scikit_learns_tfidf_and_linear_svm_times_one_factor(labels, kinds):
+def test_it_is_scikit_learns_tfidf_and_two_linear_svms_times_one_factor(labels, kinds):
     from scipy.sparse import hstack
     from sklearn.feature_extraction.text import TfidfTransformer
     from sklearn.svm import LinearSVC
@@ -44,15 +49,29 @@ def test_it_is_scikit_learns_tfidf_and_linear_svm_times_one_factor(labels, kinds
     machine = learned(counts, answers, labels, range(200), kinds)
     seen = np.bincount(counts.indices, minlength=BUCKETS) >= 2
     learn, ask = [], []
-    for part in np.split(np.arange(BUCKETS), kinds):
+    for part in parts_of(kinds):
         kept = part[seen[part]]
         weights = TfidfTransformer(sublinear_tf=True).fit(counts[:, kept])
         learn.append(weights.transform(counts[:, kept]))
         ask.append(weights.transform(others[:, kept]))
-    svm = LinearSVC(C=1.0, tol=1e-2, random_state=0).fit(hstack(learn), answers)
-    margins = svm.decision_function(hstack(ask))
+    learn, ask = hstack(learn).tocsr(), hstack(ask).tocsr()
+    settings = {"tol": 1e-2, "class_weight": "balanced", "random_state": 0}
+    svm = LinearSVC(C=0.3, **settings).fit(learn, answers)
+    margins = svm.decision_function(ask).reshape(50, -1)
+    has = counts.toarray()[:, np.concatenate([p[seen[p]] for p in parts_of(kinds)])] > 0
+    for label in range(labels) if labels > 2 else [1]:
+        right = answers == label
+        # Buckets of rows that occur in one row alone are smoothed and counted, too.
+        often = [1 + counts.toarray()[rows_of].astype(bool).sum() for rows_of in (right, ~right)]
+        own, rest = (1 + has[rows_of].sum(axis=0) for rows_of in (right, ~right))
+        shares = [n + BUCKETS - 1 for n in often]
+        ratios = np.log(own / shares[0]) - np.log(rest / shares[1])
+        scaled = LinearSVC(C=1.0, **settings).fit(learn.multiply(ratios).tocsr(), right)
+        margins[:, label if labels > 2 else 0] += scaled.decision_function(
+            ask.multiply(ratios).tocsr()
+        )
     if labels == 2:
-        margins = np.stack([-margins, margins], axis=1)
+        margins = np.concatenate([-margins, margins], axis=1)
     found = said(machine, others, kinds)
     assert np.array_equal(found.argmax(axis=1), margins.argmax(axis=1))
     factors = found / margins
