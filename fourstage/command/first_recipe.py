@@ -15,7 +15,7 @@ from models.catalogue import answers_of
 from models.evaluation.rivals import names
 
 HEADS = {  # the head for each kind of answer, with its settings
-    "label": ("sequence_classification", "{dropout: 0.0}"),
+    "label": ("sequence_classification", "{dropout: 0.0, wide: true}"),
     "label_set": ("multi_label_classification", "{dropout: 0.0, threshold: dev}"),
     "number": ("sequence_regression", "{dropout: 0.0}"),
     "spans": ("token_classification", "{dropout: 0.0, crf: true}"),
@@ -265,12 +265,13 @@ def _windows(planned: Budgets, kind: str, first: bool) -> list[str]:
 
 def _finetune(planned: Budgets) -> str:
     long = "read in parts" if planned.answers in ("spans", "extract") else "truncated"
+    wide = "      # and TF-IDF's n-grams beside the network" if "wide" in planned.head else ""
     return f"""\
   # Your labels; the weights of the best epoch are kept.
   - stage: finetune
     dataset: my_rows
     sequence_length: {planned.length}      # longer rows are {long}
-    head: {{{HEADS[planned.answers][0]}: {planned.head}}}
+    head: {{{HEADS[planned.answers][0]}: {planned.head}}}{wide}
     batch_size: 16
     budget: {{epochs: {planned.epochs}}}
     optimizer: {{adamw: {{peak_learning_rate: {_rate(planned.shape.finetune)}, warmup: 0.1}}}}
