@@ -24,6 +24,7 @@ class Capability(StrEnum):
     GENERATION = "generation"  # writes token by token and keeps what it has read
     ENCODER_DECODER = "encoder_decoder"
     MEMORY = "memory"  # remembers the rows before
+    TWO_DIRECTIONS = "two_directions"  # reads forwards and backwards apart, half of its width each
     TWO_STREAMS = "two_streams"  # predicts a token from its position and those of earlier places
     REGIONS = "regions"
     STATIC = "static"  # a word's vector is the same whatever stands around it
@@ -223,6 +224,7 @@ class Network(Protocol):
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
     # - `counts_only = True`, with the literal ``COUNTS``: there is no network, only zeros; a head
     #   answers by its wide part. `token_embedding` is None.
+    # - `spell(tokenizer)`, of a network that reads characters: called where its training begins.
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.
 

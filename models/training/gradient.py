@@ -549,6 +549,8 @@ class _Run:
         if found is None:
             # Starting anew: remove damaged checkpoints, or a later resume could find one.
             shutil.rmtree(self.checkpoints, ignore_errors=True)
+            if hasattr(self.network, "spell"):
+                self.network.spell(self.job.tokenizer)
             if self.job.initial is not None:
                 load_before(self.job, self.network, self.scorers)
             else:

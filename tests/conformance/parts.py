@@ -99,7 +99,10 @@ def network(family: str, seed: int = 0, **changes: Any) -> Any:
     settings = {"vocabulary_size": VOCABULARY_SIZE}
     if "max_sequence_length" in settings_of(catalogue.file_of("families", family)):
         settings["max_sequence_length"] = 2 * LENGTH
-    return catalogue.find("families", family)(**size | settings | changes)
+    made = catalogue.find("families", family)(**size | settings | changes)
+    if hasattr(made, "spell"):
+        made.spell(CONTEXT.tokenizer)
+    return made
 
 
 @dataclass

@@ -40,6 +40,7 @@ TOGETHER = {
     ("xlnet", "permutation_lm"),
     ("seq2seq", "sequence_to_sequence"),
     ("nnlm", "causal_lm"),
+    ("elmo", "bidirectional_lm"),
 }
 # What an objective does without: XLNet's second stream predicts, and its segments differ in pairs;
 # the output of NNLM predicts tokens, and only they ask for it.

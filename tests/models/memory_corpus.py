@@ -88,6 +88,9 @@ class PlainTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(str(i) for i in ids)
 
+    def served(self) -> dict[str, Any]:
+        return {"pieces": [str(i) for i in range(self.vocabulary_size)], "bytes": False}
+
     def unit_starts(self, ids: np.ndarray) -> np.ndarray:
         return np.ones(len(ids), bool)
 

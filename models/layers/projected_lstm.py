@@ -1,0 +1,103 @@
+"""An LSTM whose output is projected to fewer values, which it reads at the next token.
+
+i, f, g, o = W x_t + R m_{t-1} + b
+c_t = clip(σ(f) · c_{t-1} + σ(i) · tanh(g)),  m_t = clip(P (σ(o) · tanh(c_t)))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from models.layers.projection import Projection
+from models.layers.recurrent import read_along
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+
+class ProjectedLstm(keras.layers.Layer):
+    """It reads a sequence in one direction, from a state of zeros.
+
+    States are float32 whatever the policy, as in `models.layers.recurrent`.
+
+    Args:
+        input_dim: E.
+        cell_dim: Width of c.
+        output_dim: D, width of m.
+        cell_clip: Largest value of c; smallest is its negative.
+        projection_clip: Largest value of m.
+        backwards: Whether it reads from the last token to the first.
+        dtype: Policy of the product with the input.
+
+    Shape:
+        x (B, T, E), mask (B, T) or None → (B, T, D) float32. Padding leaves the state as it is.
+
+    Reference:
+        Sak et al. 2014, arXiv 1402.1128, without peepholes; clipping as in Jozefowicz et al. 2016,
+        arXiv 1602.02410, and Peters et al. 2018.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_dim: int,
+        cell_dim: int,
+        output_dim: int,
+        cell_clip: float,
+        projection_clip: float,
+        backwards: bool,
+        dtype: str,
+        name: str,
+    ):
+        super().__init__(name=name, dtype=dtype, autocast=False)
+        self.input_dim, self.cell_dim, self.output_dim = input_dim, cell_dim, output_dim
+        self.cell_clip, self.projection_clip = cell_clip, projection_clip
+        self.backwards = backwards
+        self.input_layer = Projection(
+            4 * cell_dim,
+            kernel_initializer=keras.initializers.GlorotUniform(),
+            bias_initializer=_forget_one,
+            name="input",
+            dtype=dtype,
+        )
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the variables."""
+        self.input_layer.build((None, None, self.input_dim))
+        for name, shape in (
+            ("recurrent_kernel", (self.output_dim, 4 * self.cell_dim)),
+            ("projection_kernel", (self.cell_dim, self.output_dim)),
+        ):
+            initializer: Any = keras.initializers.GlorotUniform()
+            weight = self.add_weight(
+                shape=shape, initializer=initializer, name=name, dtype="float32", autocast=False
+            )
+            setattr(self, name, weight)
+        self.built = True
+
+    def call(self, x: Any, mask: Any = None) -> Any:
+        """Read."""
+        rows = ops.shape(x)[0]
+        begin = [ops.zeros((rows, width), "float32") for width in (self.output_dim, self.cell_dim)]
+        given = ops.cast(self.input_layer(x), "float32")
+        each, _ = read_along(self._step, begin, given, mask, backwards=self.backwards)
+        return each[0]
+
+    def _step(self, states: list[Any], given: Any) -> list[Any]:
+        """(m, c) after a token; `given` is W x + b, (B, 4 · cell_dim)."""
+        output, cell = states
+        gates = given + ops.matmul(output, self.recurrent_kernel)
+        i, f, g, o = ops.split(gates, 4, axis=-1)
+        cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
+        cell = ops.clip(cell, -self.cell_clip, self.cell_clip)
+        output = ops.matmul(ops.sigmoid(o) * ops.tanh(cell), self.projection_kernel)
+        return [ops.clip(output, -self.projection_clip, self.projection_clip), cell]
+
+
+def _forget_one(shape: tuple[int], dtype: Any = None) -> Any:
+    """A bias of zeros, with ones for f, so that a cell begins by keeping what it has."""
+    (width,) = shape
+    quarter = width // 4
+    return ops.cast((ops.arange(width) // quarter) == 1, dtype or "float32")
