@@ -34,11 +34,10 @@ ops: Any = keras.ops
 PROVIDES = ("two_directions",)
 SIZES = {
     "tiny": {
-        "character_dim": 8,
-        "filters": [[1, 16], [2, 16], [3, 32]],
+        "filters": [[1, 32], [2, 32], [3, 64]],
         "max_characters": 24,
-        "cell_dim": 128,
-        "projection_dim": 64,
+        "cell_dim": 512,
+        "projection_dim": 128,
     },
     "original": {
         "filters": [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]],
@@ -102,13 +101,14 @@ class Elmo(keras.Model):
         Peters et al. 2018, arXiv 1802.05365, 3; the authors' code, allenai/bilm-tf.
     """
 
+    config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
     row_summary = MEAN
     pooler_activation = None  # heads read vectors as they are
 
     def __init__(self, *, dtype: str = "float32", name: str | None = None, **arguments: Any):
         super().__init__(name=name or type(self).__name__.lower(), dtype=dtype, autocast=False)
-        config = _Config(**arguments)
+        config = self.config_class(**arguments)
         widest = max(width for width, _ in config.filters)
         if config.max_characters < max(widest, 4):
             raise RecipeError(
