@@ -1,4 +1,4 @@
-"""ELMo: words from tokens, the network in NumPy, what each direction sees, the paper's parameters."""
+"""ELMo: words from tokens, the network in NumPy, what each direction sees, its parameters."""
 
 from __future__ import annotations
 
