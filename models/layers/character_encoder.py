@@ -55,6 +55,7 @@ class CharacterEncoder(keras.layers.Layer):
         def uniform(limit: float) -> Any:
             return keras.initializers.RandomUniform(-limit, limit)
 
+        nearly_shut: Any = keras.initializers.Constant(-2.0)
         self.characters = keras.layers.Embedding(
             NUM_CHARACTERS,
             character_dim,
@@ -78,7 +79,7 @@ class CharacterEncoder(keras.layers.Layer):
                 Projection(
                     self.width,
                     kernel_initializer=kernel_initializer(None),
-                    bias_initializer=keras.initializers.Constant(-2.0),
+                    bias_initializer=nearly_shut,
                     name=f"gate_{i}",
                     dtype=dtype,
                 ),

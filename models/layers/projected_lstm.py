@@ -55,10 +55,11 @@ class ProjectedLstm(keras.layers.Layer):
         self.input_dim, self.cell_dim, self.output_dim = input_dim, cell_dim, output_dim
         self.cell_clip, self.projection_clip = cell_clip, projection_clip
         self.backwards = backwards
+        forget_one: Any = _forget_one
         self.input_layer = Projection(
             4 * cell_dim,
-            kernel_initializer=keras.initializers.GlorotUniform(),
-            bias_initializer=_forget_one,
+            kernel_initializer=_glorot(),
+            bias_initializer=forget_one,
             name="input",
             dtype=dtype,
         )
@@ -70,9 +71,8 @@ class ProjectedLstm(keras.layers.Layer):
             ("recurrent_kernel", (self.output_dim, 4 * self.cell_dim)),
             ("projection_kernel", (self.cell_dim, self.output_dim)),
         ):
-            initializer: Any = keras.initializers.GlorotUniform()
             weight = self.add_weight(
-                shape=shape, initializer=initializer, name=name, dtype="float32", autocast=False
+                shape=shape, initializer=_glorot(), name=name, dtype="float32", autocast=False
             )
             setattr(self, name, weight)
         self.built = True
@@ -94,6 +94,11 @@ class ProjectedLstm(keras.layers.Layer):
         cell = ops.clip(cell, -self.cell_clip, self.cell_clip)
         output = ops.matmul(ops.sigmoid(o) * ops.tanh(cell), self.projection_kernel)
         return [ops.clip(output, -self.projection_clip, self.projection_clip), cell]
+
+
+def _glorot() -> Any:
+    """One of its own for each variable: an initializer draws the same numbers each time."""
+    return keras.initializers.GlorotUniform()
 
 
 def _forget_one(shape: tuple[int], dtype: Any = None) -> Any:
