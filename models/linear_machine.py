@@ -155,7 +155,7 @@ def _fitted(features: Any, labels: np.ndarray, cost: float) -> tuple[np.ndarray,
     machine = LinearSVC(C=cost, tol=1e-2, class_weight="balanced", random_state=0)
     with threadpool_limits(limits=1):
         machine.fit(features, labels)
-    return machine.coef_, machine.intercept_
+    return machine.coef_, np.atleast_1d(machine.intercept_)
 
 
 def _factor(margins: np.ndarray, labels: np.ndarray) -> float:
