@@ -68,9 +68,7 @@ def segments(prefix: str, settings: Settings) -> Link:
     return table(theirs, "network/embeddings/segment", rows, width)
 
 
-def block(
-    theirs: str, number: int, settings: Settings, under: str = "network/"
-) -> Iterator[Link]:
+def block(theirs: str, number: int, settings: Settings, under: str = "network/") -> Iterator[Link]:
     """One block, under BERT's names; ours is below `under`."""
     ours, width = f"{under}block_{number}/", settings["hidden_dim"]
     inner = settings["intermediate_dim"]

@@ -1,8 +1,8 @@
 """One block for text and regions: four paths of attention, each of which is on or off.
 
-    text → text, regions → regions       each stream attends to itself (LXMERT)
-    text → regions, regions → text       each stream attends to the other (ViLBERT)
-    all four                             one softmax over text and regions (VisualBERT, UNITER)
+text → text, regions → regions       each stream attends to itself (LXMERT)
+text → regions, regions → text       each stream attends to the other (ViLBERT)
+all four                             one softmax over text and regions (VisualBERT, UNITER)
 """
 
 from __future__ import annotations
@@ -134,9 +134,10 @@ class BimodalBlock(ResidualBlock):
         if at is not None:
             x, asking = gather_positions(x, at), gather_positions(asking, at)
         if seen:
+            joined = zip(*(each[1:] for each in seen), strict=True)
             key, value, bias = (
                 parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=axis)
-                for parts, axis in zip(zip(*(each[1:] for each in seen)), (-1, -2, -1))
+                for parts, axis in zip(joined, (-1, -2, -1), strict=True)
             )
             attended = side.attention.attend(asking, key, value, bias=bias, training=training)
             after = side._attended(x, attended, side.attention_norm, training)
