@@ -66,6 +66,7 @@ DATA_ONLY = (UNIT_STARTS, SENTENCE_STARTS)
 
 SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D); of a batch with a target (B, S, D) or (B, T+S, D)
 POOLED_OUTPUT = "pooled_output"  # (B, D)
+REGION_OUTPUT = "region_output"  # (B, O, D), of each region; only of a batch with regions
 QUERY_OUTPUT = "query_output"  # (B, M, D), of the query stream
 TOKEN_LOGITS = "token_logits"  # (B, M, V)
 LOGITS = "logits"  # (B, N)

@@ -68,9 +68,9 @@ def segments(prefix: str, settings: Settings) -> Link:
     return table(theirs, "network/embeddings/segment", rows, width)
 
 
-def block(theirs: str, number: int, settings: Settings) -> Iterator[Link]:
-    """One block, under BERT's names."""
-    ours, width = f"network/block_{number}/", settings["hidden_dim"]
+def block(theirs: str, number: int, settings: Settings, under: str = "network/") -> Iterator[Link]:
+    """One block, under BERT's names; ours is below `under`."""
+    ours, width = f"{under}block_{number}/", settings["hidden_dim"]
     inner = settings["intermediate_dim"]
     for name in ("query", "key", "value"):
         yield from dense(f"{theirs}attention.self.{name}", f"{ours}attention/{name}", width, width)

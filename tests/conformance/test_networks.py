@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
+from fourstage.errors import RecipeError
 from models import catalogue
 from models.protocols import Capability
 from models.weights import load_weights, named_weights, save_weights
@@ -173,6 +175,108 @@ def test_both_sides_have_one_table_of_tokens(family):
     made = network(family)
     paths = [variable.path for variable in made.variables]
     assert sum(path.endswith("token/embeddings") for path in paths) == 1
+
+
+WITH_REGIONS = pytest.mark.parametrize(
+    "family", [f for f in FAMILIES if "regions" in catalogue.literals("families", f)["PROVIDES"]]
+)
+REGIONS = 5
+
+
+def with_regions(made: Any) -> dict[str, np.ndarray]:
+    """Rows with 5, 3, 1, 0, 4 and 5 regions."""
+    rng = np.random.default_rng(8)
+    shape = (BATCH_SIZE, REGIONS)
+    boxes = np.sort(rng.random((*shape, 2, 2)), axis=2).reshape(*shape, 4)
+    return features() | {
+        "region_features": rng.normal(0, 1, (*shape, made.region_dim)).astype(np.float32),
+        "region_boxes": boxes.astype(np.float32),
+        "region_mask": (np.arange(REGIONS) < [[5], [3], [1], [0], [4], [5]]).astype(np.int32),
+    }
+
+
+@WITH_REGIONS
+def test_every_position_of_a_row_sees_its_regions_and_every_region_the_text(family):
+    made = network(family)
+    batch = with_regions(made)
+    before = numbers(made(batch))
+    assert before["region_output"].shape == (BATCH_SIZE, REGIONS, made.hidden_dim)
+    changed = batch | {"region_features": batch["region_features"].copy()}
+    changed["region_features"][0, 2] += 1.0
+    after = numbers(made(changed))
+    moved = np.abs(after["sequence_output"] - before["sequence_output"]).max(axis=-1) > 1e-7
+    assert moved[0].all()
+    assert not moved[1:].any()
+    changed = batch | {"token_ids": batch["token_ids"].copy()}
+    changed["token_ids"][0, 10] = 5 + (changed["token_ids"][0, 10] - 4) % 100
+    after = numbers(made(changed))
+    moved = np.abs(after["region_output"] - before["region_output"]).max(axis=-1) > 1e-7
+    assert moved[0].all()
+    assert not moved[1:].any()
+
+
+@WITH_REGIONS
+def test_masked_regions_change_nothing(family):
+    made = network(family)
+    batch = with_regions(made)
+    wide = {
+        key: np.pad(value, ((0, 0), (0, 4), (0, 0))[: value.ndim])
+        if key.startswith("region")
+        else value
+        for key, value in batch.items()
+    }
+    wide["region_features"][wide["region_mask"] == 0] = 9.0
+    one, two = numbers(made(batch)), numbers(made(wide))
+    real = batch["padding_mask"].astype(bool)
+    assert np.abs(one["sequence_output"] - two["sequence_output"])[real].max() < 1e-5
+    assert np.abs(one["pooled_output"] - two["pooled_output"]).max() < 1e-5
+    there = batch["region_mask"].astype(bool)
+    apart = np.abs(one["region_output"] - two["region_output"][:, :REGIONS])[there]
+    assert apart.max() < 1e-5
+
+
+@WITH_REGIONS
+def test_no_regions_are_as_regions_that_are_all_masked(family):
+    made = network(family)
+    batch = with_regions(made)
+    plain = numbers(made(features()))
+    none = {key: value[:, :0] if "region" in key else value for key, value in batch.items()}
+    masked = batch | {"region_mask": np.zeros_like(batch["region_mask"])}
+    for each in (none, masked):
+        found = numbers(made(each))
+        assert all(np.isfinite(value).all() for value in found.values())
+        for key, value in plain.items():
+            assert np.abs(found[key] - value).max() < 1e-6, key
+    row = numbers(made(batch))["sequence_output"][3]  # it has none, others have
+    assert np.abs(row - plain["sequence_output"][3]).max() < 1e-5
+
+
+@WITH_REGIONS
+def test_every_weight_gets_a_finite_gradient_from_rows_with_and_without_regions(family):
+    import tensorflow as tf
+
+    made = network(family, dropout=0.0)
+    rng = np.random.default_rng(3)
+    with tf.GradientTape() as tape:
+        outputs = made(with_regions(made))
+        drawn = {key: rng.normal(size=value.shape) for key, value in outputs.items()}
+        total = sum(tf.reduce_sum(value * drawn[key]) for key, value in outputs.items())
+    variables = made.trainable_variables
+    found = tape.gradient(total, [variable.value for variable in variables])
+    for variable, gradient in zip(variables, found, strict=True):
+        values = tf.convert_to_tensor(gradient).numpy()
+        assert np.isfinite(values).all(), variable.path
+        if not variable.path.endswith("key/bias"):  # softmax does not see it
+            assert np.abs(values).max() > 0, variable.path
+
+
+@WITH_REGIONS
+def test_regions_of_another_width_are_refused(family):
+    made = network(family)
+    batch = with_regions(made)
+    batch["region_features"] = batch["region_features"][:, :, :-1]
+    with pytest.raises(RecipeError, match=r"region_features: .* size\.region_dim"):
+        made(batch)
 
 
 def test_dropout_acts_in_training_only(family):

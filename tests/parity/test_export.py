@@ -160,3 +160,17 @@ def test_their_tokenizer_reads_byte_level_bpe_as_the_rust_package_does(tmp_path)
     assert theirs("a", "b")["input_ids"] == [0, a, 2, b, 2]
     for text in lines():
         assert theirs(text)["input_ids"] == rust.encode(text).ids
+
+
+@pytest.mark.parametrize("draw", ["large", "small"])
+def test_transformers_sees_the_same_with_what_we_write(draw, tmp_path):
+    from tests.parity.make_region_goldens import FOLDER, run
+
+    folder = FOLDER / f"lxmert-{draw}"
+    write_checkpoint(read_checkpoint(folder), tmp_path / "ours")
+    model, told = hf.LxmertModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    with np.load(folder / "numbers.npz") as numbers:
+        batch = {key: numbers[key] for key in numbers if "/" not in key}
+        for key, value in run(model.eval(), batch).items():
+            assert np.allclose(value, numbers[f"their/{key}"], rtol=1e-5, atol=1e-6), key

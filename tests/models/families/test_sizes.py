@@ -31,6 +31,13 @@ PUBLISHED = {
     ("ernie", "base", 18_000): 99_865_344,
     ("ernie", "base_2", 30_522): 109_484_544,
     ("ernie", "large_2", 30_522): 335_144_960,
+    # 24 blocks, 5 attentions with a norm across, tables, features, boxes, pooler.
+    ("lxmert", "base", 30_522): 24 * 7_087_872
+    + 5 * 2_363_904
+    + 23_837_184
+    + 1_575_168
+    + 5_376
+    + 590_592,
     # BERT's, with four more segments.
     ("unilm", "base", 28_996): 109_482_240 - 1526 * 768 + 4 * 768,
     ("unilm", "large", 28_996): 335_141_888 - 1526 * 1024 + 4 * 1024,
