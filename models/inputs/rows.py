@@ -139,6 +139,8 @@ def seen_regions(
     features = np.zeros((*shape, width), np.float32)
     boxes, mask = np.zeros((*shape, 4), np.float32), np.zeros(shape, np.int32)
     for row, (own_boxes, own) in enumerate(found):
+        if not len(own):
+            continue
         features[row, : len(own)], boxes[row, : len(own)] = own, own_boxes
         mask[row, : len(own)] = 1
     return {keys.REGION_FEATURES: features, keys.REGION_BOXES: boxes, keys.REGION_MASK: mask}
