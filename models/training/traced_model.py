@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from models import features as keys
+
 
 def jit_compile() -> Any:
     """Value for ``compile(jit_compile=…)``: no XLA for TensorFlow on CPU, else Keras's choice.
