@@ -25,8 +25,10 @@ from corpora.cleaning import clean
 from corpora.identity import marked_form, normal_form, text_digest
 from corpora.labels import check_kinds, check_names, check_seen
 from corpora.near_duplicates import NearDuplicates
+from corpora.pictures import KnownPicture, read_pictures
 from corpora.profile import measure
 from corpora.reading import read_rows
+from corpora.regions import NoRegionsError
 from corpora.rejections import Counts, RejectionLog, nothing_left
 from corpora.snapshot import Snapshot
 from corpora.splits import position
@@ -55,6 +57,7 @@ _ROW_FIELDS = [
     pyarrow.field("split", pyarrow.string(), nullable=False),
     pyarrow.field("location", pyarrow.string(), nullable=False),
     pyarrow.field("choices", pyarrow.list_(pyarrow.string())),
+    pyarrow.field("picture", pyarrow.string()),  # in the file of regions, if there is one
 ]
 ROWS = pyarrow.schema(_ROW_FIELDS)
 SPOOL = pyarrow.schema([*_ROW_FIELDS, pyarrow.field("measures", pyarrow.string())])
@@ -143,6 +146,7 @@ class DatasetWriter:
         spool = unfinished(self._folder / "spool.arrow")
         try:
             with RejectionLog(self._folder) as ledger:
+                self._pictures = read_pictures(self._source, snapshot, self._folder)
                 with TableWriter(spool, SPOOL) as writer:
                     self._read(snapshot, ledger, writer)
                 if not self._rows:
@@ -186,6 +190,10 @@ class DatasetWriter:
                 continue
             ids.add(identity)
             item = replace(item, id=identity)
+            picture = self._picture(item)
+            if isinstance(picture, Rejected):
+                ledger.reject(picture)
+                continue
             cleaned = self._cleaned(item, ledger)
             if cleaned is None:
                 continue
@@ -203,6 +211,13 @@ class DatasetWriter:
             self._first_of_kind.setdefault(item.label_type, item.location)
             key = plain if item.group is None else _named_group(item.group)
             self._groups.add(key)
+            if picture is not None:
+                # The same text about another picture is another row; rows of one picture, as rows
+                # of one text, stay on one side of a split.
+                plain, same = (f"{digest} {picture.digest}" for digest in (plain, same))
+                self._groups.add(picture.digest)
+                self._groups.merge(key, picture.digest)
+                row = replace(row, picture=picture.name)
             if self._source.rows_per_label and split in (None, "train"):
                 self._offer(item.label, item.id, len(self._rows), plain_normal)
             elif makes_splits and split in (None, "train"):
@@ -222,14 +237,26 @@ class DatasetWriter:
                     "split": split or "",
                     "location": row.location,
                     "choices": row.choices,
+                    "picture": row.picture,
                     "measures": json.dumps(measures),
                 },
                 len(text) + len(pair or "") + 512,
             )
         if self._cleaned_away:
             self._details["characters_removed"] = dict(sorted(self._cleaned_away.items()))
+        if self._pictures is not None:
+            self._details["pictures"] = self._pictures.counts
         if self._mended:
             self._details["mended"] = dict(sorted(self._mended.items()))
+
+    def _picture(self, row: Row) -> KnownPicture | Rejected | None:
+        """The picture that a row names; None if the source has none."""
+        if self._pictures is None or row.picture is None:
+            return None
+        try:
+            return self._pictures.named(row.picture)
+        except NoRegionsError as error:
+            return Rejected(row.id, row.location, error.reason, detail=error.detail)
 
     def _known(self, row: Row, split: Split | None, same: str, plain: str, key: str) -> _Known:
         kind = self._source.answers

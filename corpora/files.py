@@ -68,6 +68,14 @@ def find_joined(source: Source, folders: Sequence[Path] = ()) -> list[list[Found
     return [_found(source, join.patterns, folders) for join in source.join]
 
 
+def find_pictures(source: Source, folders: Sequence[Path] = ()) -> list[FoundFile]:
+    """The same for the pictures that the source's rows name; none if they name none."""
+    listed: dict[Split | None, Sequence[str]] = {}
+    if source.pictures:
+        listed[None] = source.pictures.files
+    return _found(source, listed, folders)
+
+
 def _found(
     source: Source, listed: Mapping[Split | None, Sequence[str]], folders: Sequence[Path]
 ) -> list[FoundFile]:

@@ -11,3 +11,6 @@ RATIO_FLOOR_BYTES = 8 * MEBIBYTE  # the ratio is not checked below this much out
 MAX_MEMBERS = 2_000_000  # of one archive
 MAX_ID_CHARACTERS = 200
 MAX_LABEL_CHARACTERS = 100  # a longer one is text in the wrong column
+MAX_PICTURE_BYTES = 32 * MEBIBYTE
+MAX_PIXELS = 64_000_000  # of one picture, as its header says; photographs have 12 to 50 million
+MAX_REGIONS = 36  # kept of a picture, unless its source says otherwise; the papers' number

@@ -31,6 +31,7 @@ class PreparedRow:
     label: str
     split: str
     choices: tuple[str, ...] | None = None
+    picture: str | None = None  # its name in the file of regions
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ def prepared_rows(folder: Path) -> Iterator[PreparedRow]:
     for batch in _record_batches(folder / ROWS):
         choices = (each and tuple(each) for each in batch.column("choices").to_pylist())
         columns = (batch.column(name).to_pylist() for name in names)
-        yield from map(PreparedRow, *columns, choices)
+        yield from map(PreparedRow, *columns, choices, batch.column("picture").to_pylist())
 
 
 def _record_batches(path: Path) -> Iterator[pyarrow.RecordBatch]:

@@ -103,8 +103,14 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
         if not isinstance(value, str | int) or isinstance(value, bool):
             return Rejected(identity, location, f"no group in {fields.group!r}")
         group = str(value)
+    picture = None
+    if fields.picture is not None:
+        picture = raw.values.get(fields.picture)
+        if not isinstance(picture, str) or not picture:
+            return Rejected(identity, location, f"no name of a picture in {fields.picture!r}")
     label, kind = answer.text, answer.value_type
-    return Row(identity, text, pair, label, split, location, kind, group, choices, answer.mended)
+    mended = answer.mended
+    return Row(identity, text, pair, label, split, location, kind, group, choices, mended, picture)
 
 
 def _texts_and_answer(

@@ -44,6 +44,9 @@ ROWS = pyarrow.schema(
         # The last text and the tokens of each of its words, if a head reads words.
         pyarrow.field("passage", pyarrow.string(), nullable=True),
         pyarrow.field("word_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
+        # Of the row's picture, (n, 4) and (n, E) row by row; empty without one.
+        pyarrow.field("region_boxes", pyarrow.list_(pyarrow.float32()), nullable=False),
+        pyarrow.field("region_features", pyarrow.list_(pyarrow.float32()), nullable=False),
         pyarrow.field("answer", pyarrow.string(), nullable=False),
     ]
 )
@@ -115,6 +118,7 @@ class RowWriter(TableWriter):
         answer: str,
         passage: str | None = None,
         word_lengths: Sequence[int] = (),
+        regions: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Add one row.
 
@@ -126,6 +130,7 @@ class RowWriter(TableWriter):
             passage: The last text as written, if a head reads its words.
             word_lengths: (words,) tokens of each word of the passage, summing to those of the last
                 text.
+            regions: Boxes (n, 4) and features (n, E) of the regions of the row's picture.
         """
         words = np.array(word_lengths, dtype=np.int32)
         if passage is not None and int(words.sum()) != len(texts[-1]):
@@ -133,6 +138,7 @@ class RowWriter(TableWriter):
                 f"expected word lengths that sum to {len(texts[-1])} tokens, got {words.sum()}"
             )
         tokens = np.concatenate(texts).astype(np.int32)
+        boxes, features = regions or (np.zeros((0, 4)), np.zeros((0, 0)))
         self.add(
             {
                 "id": id,
@@ -141,9 +147,16 @@ class RowWriter(TableWriter):
                 "text_lengths": np.array([len(text) for text in texts], np.int32),
                 "passage": passage,
                 "word_lengths": words,
+                "region_boxes": boxes.ravel().astype(np.float32),
+                "region_features": features.ravel().astype(np.float32),
                 "answer": answer,
             },
-            4 * len(tokens) + 4 * len(words) + 4 * len(passage or "") + 64,
+            4 * len(tokens)
+            + 4 * len(words)
+            + 4 * len(passage or "")
+            + boxes.nbytes
+            + features.nbytes
+            + 64,
         )
 
 
@@ -270,6 +283,8 @@ class TokenisedRows(_Mapped):
     def __init__(self, path: Path | str, split: str | None = None):
         super().__init__(path, split, ROWS)
         self._answers = self._strings("answer")
+        numbers = [np.diff(offsets) for offsets, _ in self._view("region_boxes")]
+        self._most_regions = max((int(some.max(initial=0)) for some in numbers), default=0) // 4
 
     @property
     def answers(self) -> list[str]:
@@ -297,6 +312,17 @@ class TokenisedRows(_Mapped):
     def word_lengths(self, i: int) -> np.ndarray:
         """Tokens of each word of `passage`, (words,) int32; a view."""
         return self._slice("word_lengths", self._check(i))
+
+    @property
+    def most_regions(self) -> int:
+        """The most regions that a row of the file has, of any split; 0 without pictures."""
+        return self._most_regions
+
+    def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Boxes (n, 4) and features (n, E) float32 of row `i`'s picture; views; n may be 0."""
+        i = self._check(i)
+        boxes = self._slice("region_boxes", i).reshape(-1, 4)
+        return boxes, self._slice("region_features", i).reshape(len(boxes), -1 if len(boxes) else 0)
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

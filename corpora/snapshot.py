@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from corpora.file_state import FileState, check_unchanged
-from corpora.files import FoundFile, find_files, find_joined
+from corpora.files import FoundFile, find_files, find_joined, find_pictures
 from data_contracts.sources import Source
 from fourstage.digests import DigestCache, digest
 from fourstage.errors import ContractViolation
@@ -26,17 +26,19 @@ class Snapshot:
         files: Splits in order, each sorted.
         joined: The files of each table that the source joins.
         digest: Of splits, names and contents; independent of folders, times and machines.
+        pictures: The files of pictures that rows name.
     """
 
     source_name: str
     files: tuple[FileState, ...]
     digest: str
     joined: tuple[tuple[FileState, ...], ...] = ()
+    pictures: tuple[FileState, ...] = ()
 
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(file.size for file in self.all_files)
+        return sum(file.size for file in (*self.all_files, *self.pictures))
 
     @property
     def all_files(self) -> tuple[FileState, ...]:
@@ -70,8 +72,11 @@ def take_snapshot(source: Source, folders: Sequence[Path] = ()) -> Snapshot:
     files = tuple(_state(file, digests) for file in found)
     tables = find_joined(source, folders)
     joined = tuple(tuple(_state(file, digests) for file in table) for table in tables)
-    content = [source.name, _content(files), *map(_content, joined)]
-    return Snapshot(source.name, files, digest(content), joined)
+    pictures = tuple(_state(file, digests) for file in find_pictures(source, folders))
+    content: list[Any] = [source.name, _content(files), *map(_content, joined)]
+    if source.pictures:
+        content.append({"pictures": _content(pictures)})
+    return Snapshot(source.name, files, digest(content), joined, pictures)
 
 
 def _content(files: Sequence[FileState]) -> list[list[Any]]:

@@ -38,6 +38,7 @@ class Row:
         group: Rows of one group stay on one side of a split; None if each text is a group.
         choices: The choices, two or more; None if there are none.
         mended: What was corrected in the answer, as phrases that quote no text.
+        picture: The name of its picture as it is in the file; None if there is none.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Row:
     group: str | None = None
     choices: tuple[str, ...] | None = None
     mended: tuple[str, ...] = ()
+    picture: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

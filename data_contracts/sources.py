@@ -42,6 +42,7 @@ class _Strict(BaseModel):
 
 
 # Kinds of answer; a project's own is a file `answers/NAME.py` in its folder.
+SEEN = ("label", "label_set", "number")  # whose heads have the pictures of rows beside their text
 ANSWERS = ("label", "number", "label_set", "spans", "extract", "choice", "text")
 
 _TAGS = "write the words (or the text) as 'text', the tags or spans as 'label', `answers: spans`"
@@ -145,6 +146,7 @@ class Fields(_Strict):
         choices: The columns of the choices, or one that holds a list of them.
         id: The row's id.
         group: Rows with the same value stay on one side of a split.
+        picture: The path of the row's picture among `Source.pictures`, or the end of it.
     """
 
     text: str = "text"
@@ -153,6 +155,7 @@ class Fields(_Strict):
     choices: str | tuple[str, ...] | None = None
     id: str | None = None
     group: str | None = None
+    picture: str | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -207,6 +210,25 @@ class Join(_Strict):
         return _patterns(self.files)
 
 
+class Pictures(_Strict):
+    """The pictures that rows name.
+
+    Attributes:
+        files: PNG and JPEG files, folders or archives of them; as `Source.files`.
+        most_regions: Regions that are kept of a picture, the largest first.
+    """
+
+    files: tuple[str, ...] = Field(strict=False, min_length=1)
+    most_regions: int = Field(default=36, ge=1, le=1000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle(cls, raw: Any) -> Any:
+        raw = raw if isinstance(raw, dict) else {"files": raw}
+        files = raw.get("files")
+        return raw | ({"files": [files]} if isinstance(files, str) else {})
+
+
 class Source(_Strict):
     """A corpus or a dataset, as described by its YAML file.
 
@@ -246,6 +268,7 @@ class Source(_Strict):
         markings: Strings that are ignored when texts are compared, such as entity markers.
         rows_per_label: Keep at most this many rows per label, chosen by the digest of their ids.
         minimum_words: Shorter texts are removed (counted in characters in unspaced scripts).
+        pictures: The pictures that rows name; their regions are stored beside the rows.
     """
 
     name: str
@@ -288,6 +311,7 @@ class Source(_Strict):
     markings: tuple[str, ...] = Field(default=(), strict=False)
     rows_per_label: int | None = Field(default=None, ge=1)
     minimum_words: int = Field(default=0, ge=0)
+    pictures: Pictures | None = None
 
     _project: Path | None = PrivateAttr(default=None)
 
@@ -363,6 +387,7 @@ class Source(_Strict):
                 "files: a corpus (no 'label' among its fields) is split by us; expected one list"
             )
         self._check_answers()
+        self._check_pictures()
         self._check_join()
         if not self.encoding:
             raise _wrong("encoding: expected a name such as utf-8, got an empty list")
@@ -406,6 +431,19 @@ class Source(_Strict):
         pointed = {"spans": fields.text, "extract": fields.text_pair}.get(kind)
         if pointed and columns_in(pointed):
             raise _wrong(f"fields: the text that {kind!r} point into must be one column")
+
+    def _check_pictures(self) -> None:
+        """Check that rows name the pictures that there are."""
+        if (self.pictures is None) != (self.fields.picture is None):
+            raise _wrong(
+                "pictures: expected 'pictures' with the files and 'picture' among the fields with "
+                "the column that names one; got only one of them"
+            )
+        if self.pictures and not (self.is_dataset and self.answers in SEEN):
+            raise _wrong(
+                f"pictures: only with labelled rows and `answers: {' | '.join(SEEN)}`, got "
+                f"{self.answers!r}"
+            )
 
     def _check_join(self) -> None:
         """Check that at most one list of files decides the splits."""
@@ -478,6 +516,7 @@ class Source(_Strict):
                     ("description", "origin", "fetch", "files", "contract", "licence"), True
                 ),
                 "join": {"__all__": {"files"}},
+                **({"pictures": {"files"}} if self.pictures else {}),
             },
         )
 
@@ -683,6 +722,8 @@ def _known_keys(path: tuple[Any, ...]) -> list[str]:
         model = Fields
     elif path and path[0] == "join":
         model = Join
+    elif path and path[0] == "pictures":
+        model = Pictures
     elif path and path[0] == "origin":
         model = OriginFile if "files" in path else Origin
     return sorted(cast(Mapping[str, Any], model.model_fields))

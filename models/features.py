@@ -55,6 +55,7 @@ REGION_BOXES = "region_boxes"  # (B, O, 4) float32, left, top, right, bottom, ea
 REGION_MASK = "region_mask"  # (B, O) int32, 1 = region, 0 = padding
 COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
 
+FIXED_SHAPES = (REGION_FEATURES, REGION_BOXES, REGION_MASK)  # as wide in all of a dataset's batches
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
 
 # Used by objectives only; removed before a batch reaches the network.

@@ -91,6 +91,15 @@ class TokenisedRows(Protocol):
         """
         ...
 
+    @property
+    def most_regions(self) -> int:
+        """The most regions that a row of the dataset has, of any split; 0 without pictures."""
+        ...
+
+    def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Boxes (n, 4) and features (n, E) float32 of the regions of row `i`'s picture."""
+        ...
+
 
 class Tokenizer(Protocol):
     """Text to token ids and back.

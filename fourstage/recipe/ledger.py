@@ -23,11 +23,13 @@ class SourceFacts:
         labelled: Whether it is a dataset; otherwise it is a corpus.
         answers: What a dataset's rows are answered by: a name of ``models/answers``.
         pairs: Whether its rows have two texts.
+        pictures: Whether its rows have pictures.
     """
 
     labelled: bool
     answers: str = "label"
     pairs: bool = False
+    pictures: bool = False
 
 
 class Ledger:

@@ -90,6 +90,11 @@ class _Resolution:
         links = resolve_links(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
+        if finetune and self._has_pictures(finetune) and not self._sees(finetune):
+            self.ledger.notes.append(
+                f"the rows of {finetune.dataset} have pictures, which family {finetune.family} does"
+                " not see: it reads their texts alone"
+            )
         for i, name in enumerate(recipe.decontaminate or ()):
             self.ledger.source(f"decontaminate[{i}]", name, labelled=True)
         raise_all(self.ledger.faults)
@@ -406,6 +411,15 @@ class _Resolution:
         name = catalogue.answers_name(finetune.head, self.ledger.folders)
         return name in catalogue.names("answers")
 
+    def _has_pictures(self, finetune: ResolvedStage) -> bool:
+        """Whether a stage's rows have pictures."""
+        facts = (self.ledger.sources or {}).get(finetune.dataset or "")
+        return facts is not None and facts.pictures
+
+    def _sees(self, finetune: ResolvedStage) -> bool:
+        """Whether a stage's network reads pictures."""
+        return "regions" in catalogue.provided(finetune.family, self.ledger.folders)
+
     def _probes(self) -> dict[str, str]:
         said = self.ledger.recipe.evaluate
         probes = (said and said.probes) or {}
@@ -434,6 +448,12 @@ class _Resolution:
                 "promote",
                 f"a model with head {finetune and finetune.head} can't be served and judged yet;"
                 " leave promote out",
+            )
+        if finetune and self._has_pictures(finetune) and self._sees(finetune):
+            self.ledger.fault(
+                "promote",
+                f"a model of family {finetune.family} that reads the pictures of"
+                f" {finetune.dataset} can't be served yet; leave promote out",
             )
         computed = gate_rules.Computed(metrics, known, slices, forgetting_on)
         self.ledger.faults += gate_rules.faults(self.ledger.recipe.where, said, computed)

@@ -105,6 +105,7 @@ def probe(
         tokenizer,
         sequence_length or stage.config["sequence_length"],
         marks=mark_ids(tokenizer, markings),
+        network=stage.network.provides,
     )
     model = RowVectors(stage.network)
     model.ready()

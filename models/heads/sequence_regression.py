@@ -16,7 +16,7 @@ import numpy as np
 
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
-from models.inputs.rows import framed_texts, row_index
+from models.inputs.rows import framed_texts, row_index, seen_regions
 from models.layers.row_scorer import RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
@@ -87,7 +87,8 @@ class SequenceRegression:
             for row, swapped in entries.tolist()
         ]
         numbers = single_precision([corpus.answers[row] for row, _ in entries.tolist()])
-        return framed_texts(texts, self.context) | {keys.NUMBER_LABELS: numbers}
+        seen = seen_regions(corpus, entries["row"], self.context)
+        return framed_texts(texts, self.context) | seen | {keys.NUMBER_LABELS: numbers}
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""

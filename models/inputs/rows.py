@@ -8,7 +8,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError, listed
 from models import features as keys
-from models.protocols import Batch, Context, Index, TokenisedRows, Tokenizer
+from models.protocols import Batch, Capability, Context, Index, TokenisedRows, Tokenizer
 
 _SHOWN = 20  # ids of rows in a message
 
@@ -111,9 +111,39 @@ def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> B
     part around its markers (`window_start`).
 
     Returns:
-        As `framed`.
+        As `framed`, and of rows with pictures, for a network that sees, as `seen_regions`.
     """
-    return framed_texts([rows.texts(int(row)) for row in entries], context)
+    batch = framed_texts([rows.texts(int(row)) for row in entries], context)
+    return batch | seen_regions(rows, entries, context)
+
+
+def seen_regions(
+    rows: TokenisedRows, entries: Sequence[int] | np.ndarray, context: Context
+) -> Batch:
+    """The regions of rows' pictures, padded to the most that a row of the dataset has.
+
+    Args:
+        rows: Tokenised rows.
+        entries: (b,) row numbers.
+        context: The stage's constants; a network without the capability ``regions`` sees nothing.
+
+    Returns:
+        region_features (b, O, E), region_boxes (b, O, 4) float32 and region_mask (b, O) int32; or
+        nothing.
+    """
+    if Capability.REGIONS not in context.network or not rows.most_regions:
+        return {}
+    found = [rows.regions(int(row)) for row in entries]
+    width = max(features.shape[1] for _, features in found)
+    shape = len(found), rows.most_regions
+    features = np.zeros((*shape, width), np.float32)
+    boxes, mask = np.zeros((*shape, 4), np.float32), np.zeros(shape, np.int32)
+    for row, (own_boxes, own) in enumerate(found):
+        if not len(own):
+            continue
+        features[row, : len(own)], boxes[row, : len(own)] = own, own_boxes
+        mask[row, : len(own)] = 1
+    return {keys.REGION_FEATURES: features, keys.REGION_BOXES: boxes, keys.REGION_MASK: mask}
 
 
 def framed_texts(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:

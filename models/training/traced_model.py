@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from models import features as keys
+
 
 def jit_compile() -> Any:
     """Value for ``compile(jit_compile=…)``: no XLA for TensorFlow on CPU, else Keras's choice.
@@ -55,7 +57,8 @@ class TracedModel(keras.Model):
 
         Args:
             batch: An example batch.
-            lengths_vary: Whether the dimensions after the first differ between batches.
+            lengths_vary: Whether the dimensions after the first differ between batches, except
+                those of regions.
         """
         self.train_function = self.test_function = self.predict_function = None
         if keras.backend.backend() != "tensorflow":
@@ -64,7 +67,9 @@ class TracedModel(keras.Model):
 
         self._specs = {
             key: tf.TensorSpec(
-                (*value.shape[:1], *[None] * (value.ndim - 1)) if lengths_vary else value.shape,
+                (*value.shape[:1], *[None] * (value.ndim - 1))
+                if lengths_vary and key not in keys.FIXED_SHAPES
+                else value.shape,
                 value.dtype,
                 name=key,
             )

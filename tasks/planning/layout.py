@@ -542,7 +542,8 @@ class Layout:
         finetune = self.recipe.finetune
         if finetune is None or finetune.head is None:
             return False
-        return answers_of(finetune.head, self.folders).is_served
+        served = answers_of(finetune.head, self.folders).is_served
+        return served and not sees(finetune, self.sources, self.folders)
 
     def _answers(self) -> tuple[Path, ...]:
         """File of the head's kind of answer; empty without a head."""
@@ -557,6 +558,14 @@ class Layout:
     def _scheme(self) -> Path:
         """File of the tokenizer's scheme, which is loaded by name rather than imported."""
         return module_file(f"models.tokenizers.{self.recipe.tokenizer.scheme}")
+
+
+def sees(stage: ResolvedStage, sources: Mapping[str, Source], folders: tuple[Path, ...]) -> bool:
+    """Whether a stage's network reads the pictures of its rows."""
+    from models.catalogue import provided
+
+    of_pictures = stage.dataset is not None and sources[stage.dataset].pictures is not None
+    return of_pictures and "regions" in provided(stage.family, folders)
 
 
 def has_pairs(source: Source) -> bool:

@@ -49,7 +49,9 @@ def resolve_recipe(
     known = source_names(folders)  # only sources that the recipe names are loaded
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
-        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s)) if (s := sources.get(n)) else None
+        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), s.pictures is not None)
+        if (s := sources.get(n))
+        else None
         for n in known
     }
     resolved = resolve(loaded, facts, folders, seed, registered)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fourstage.recipe.schema import STAGE_KINDS
+from models.catalogue import provided
 from tasks.orchestration.posting import post
 from tasks.orchestration.run_log import log
 from tasks.registry.gate import Check, Gate
@@ -17,7 +18,7 @@ from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
 from tasks.steps.tokens import unigram_losses
 from tasks.store.ancestry import made_as
-from tasks.store.step_names import stage_step, subject_of
+from tasks.store.step_names import dataset_step, stage_step, subject_of
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -67,7 +68,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "search": run.told.get("search"),
         "gate": run.told.get("gate"),
         "model": run.told.get("model"),
-        "notes": [] if run.plan.smoke else _of_pretraining(run, stages),
+        "notes": _unseen(run) + ([] if run.plan.smoke else _of_pretraining(run, stages)),
         "lifecycle_run": run.lifecycle_run,
     }
 
@@ -146,6 +147,22 @@ def _of_pretraining(run: RecipeRun, stages: Sequence[Mapping[str, Any]]) -> list
         pieces //= 2  # up to half of them are single characters
     learned = little_learned([told[stage.name] for stage in guessed], guessed, pieces)
     return learned + beyond_pretraining(recipe)
+
+
+def _unseen(run: RecipeRun) -> list[str]:
+    """A note on rows whose pictures the network does not see."""
+    finetune = run.plan.recipe.finetune
+    if finetune is None or finetune.dataset is None:
+        return []
+    step = run.plan.steps[dataset_step(finetune.dataset)]
+    if step.given["source"].pictures is None:
+        return []
+    if "regions" in provided(finetune.family, run.plan.folders):
+        return []
+    return [
+        f"The rows of {finetune.dataset} have pictures, which {finetune.family} does not see: it"
+        " has read their texts alone."
+    ]
 
 
 def _add_gains(stages: list[dict[str, Any]], anew: set[str]) -> None:

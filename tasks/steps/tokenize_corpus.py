@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corpora.folds import fold_rows
+from corpora.pictures import PreparedRegions
 from corpora.pieces import Pieces
 from corpora.tokens import BATCH, batches, tokenize
 from corpora.unlabelled import unlabelled
@@ -52,19 +53,29 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
         number, folds = step.step.settings["fold"]
         rows = fold_rows(rows, number, folds, markings)
     with RowWriter(folder / ROWS) as writer:
+        regions = PreparedRegions(dataset.folder) if any(row.picture for row in rows) else None
         for some in batches(rows, BATCH):
-            add = _add_word_by_word if step.step.settings.get("words") else _add_rows
-            add(writer, tokenizer, some)
+            if step.step.settings.get("words"):
+                _add_word_by_word(writer, tokenizer, some)
+            else:
+                _add_rows(writer, tokenizer, some, regions)
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, _pieces(step, tokenizer), documents)
     labels = dataset.facts["labels"]  # in the order of a head's outputs
     return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
 
 
-def _add_rows(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:
+def _add_rows(
+    writer: RowWriter,
+    tokenizer: Tokenizer,
+    rows: Sequence[PreparedRow],
+    regions: PreparedRegions | None,
+) -> None:
     encoded = iter(tokenizer.encode([text for row in rows for text in row.texts]))
     for row in rows:
-        writer.add_row(row.id, row.split, [next(encoded) for _ in row.texts], row.label)
+        texts = [next(encoded) for _ in row.texts]
+        seen = regions.of(row.picture) if regions is not None and row.picture else None
+        writer.add_row(row.id, row.split, texts, row.label, regions=seen)
 
 
 def _add_word_by_word(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,10 @@ import pytest
 
 from corpora.arrow_files import BATCH_ROWS
 from corpora.shards import RowWriter, TokenisedCorpus, TokenisedRows, TokenWriter
+from models import features as keys
+from models.inputs.rows import framed_rows
+from models.protocols import Context
+from tests.models.memory_corpus import PlainTokenizer
 
 
 def write_corpus(path: Path, count: int) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -72,6 +77,8 @@ def test_rows_come_back_with_pairs_and_answers(tmp_path: Path):
             writer.add_row("d", "train", [none, np.array([1, 2])], "", "a", [1])
     rows = TokenisedRows(path)
     assert rows.ids == ["a", "b", "c"]
+    assert rows.most_regions == 0
+    assert [part.shape for part in rows.regions(0)] == [(0, 4), (0, 0)]
     assert rows.answers == ["yes", "no", ""]
     assert rows.lengths.tolist() == [3, 3, 0]
     assert [text.tolist() for text in rows.texts(0)] == [[1, 2, 3]]
@@ -82,6 +89,30 @@ def test_rows_come_back_with_pairs_and_answers(tmp_path: Path):
     train = TokenisedRows(path, "train")
     assert train.ids == ["a", "c"]
     assert train.answers == ["yes", ""]
+
+
+def test_regions_come_back_and_are_padded_for_networks_that_see(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    counts = {"a": 2, "b": 0, "c": 3}
+    regions = {name: (rng.random((n, 4)), rng.random((n, 5))) for name, n in counts.items()}
+    with RowWriter(tmp_path / "rows.arrow") as writer:
+        for name, own in regions.items():
+            split = "dev" if name == "c" else "train"
+            writer.add_row(name, split, [np.array([9])], "yes", regions=own)
+    rows = TokenisedRows(tmp_path / "rows.arrow", "train")
+    for place, name in enumerate("ab"):
+        boxes, features = rows.regions(place)
+        np.testing.assert_array_equal(boxes, regions[name][0].astype(np.float32))
+        assert features.shape[0] == counts[name]
+    blind = Context(PlainTokenizer(), 8)
+    batch = framed_rows(rows, np.array([1, 0]), replace(blind, network=frozenset({"regions"})))
+    assert batch[keys.REGION_MASK].tolist() == [[0, 0, 0], [1, 1, 0]]  # as wide as the dev row
+    assert batch[keys.REGION_BOXES].shape == (2, 3, 4)
+    features = batch[keys.REGION_FEATURES]
+    np.testing.assert_array_equal(features[1, :2], regions["a"][1].astype(np.float32))
+    assert not features[0].any()
+    assert not features[1, 2].any()
+    assert keys.REGION_FEATURES not in framed_rows(rows, np.array([0]), blind)
 
 
 def test_an_empty_file_is_a_corpus_of_none(tmp_path: Path):

@@ -67,6 +67,13 @@ class MemoryRows:
     def word_lengths(self, i: int) -> np.ndarray:
         return np.ones(len(self._rows[i][-1]), np.int32)
 
+    @property
+    def most_regions(self) -> int:
+        return 0
+
+    def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((0, 4), np.float32), np.zeros((0, 0), np.float32)
+
 
 @dataclass(frozen=True)
 class PlainTokenizer:

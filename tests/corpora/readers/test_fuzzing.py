@@ -100,6 +100,10 @@ GENUINE: dict[str, bytes] = {
             ]
         }
     ).encode(),
+    "nlvr": lines_of(
+        {"sentence": row["text"], "label": "true", "identifier": row["id"], "directory": "0"}
+        for row in ROWS
+    ).encode(),
     "parallel": "\n".join(row["text"] for row in ROWS).encode(),
     "text": "\n\n".join(f"= {row['id']} =\n{row['text']}" for row in ROWS).encode(),
     "python_docs": "".join(
