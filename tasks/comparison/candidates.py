@@ -129,7 +129,7 @@ def _counting(
     if finetune.select is None:  # of which the weights before the first update are one choice
         wide.append(f"stages.{finetune.name}.select.metric={whole.metrics[0]}")
     alone = (*left_out, "family=tfidf", "size=tiny", *wide)
-    found = {COUNTING: ("counted n-grams with a linear SVM, without a network", alone)}
+    found = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
         return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}
     if left_out:
