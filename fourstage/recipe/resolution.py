@@ -408,7 +408,7 @@ class _Resolution:
         return name in catalogue.names("answers")
 
     def _pictures(self, finetune: ResolvedStage | None) -> None:
-        """Check that a network that sees reads regions as wide as the dataset's; note if it is blind."""
+        """Check that a network that sees reads regions of the dataset's width; note a blind one."""
         if finetune is None or not (width := self._region_dim(finetune)):
             return
         if not self._sees(finetune):
