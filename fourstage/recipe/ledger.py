@@ -23,13 +23,13 @@ class SourceFacts:
         labelled: Whether it is a dataset; otherwise it is a corpus.
         answers: What a dataset's rows are answered by: a name of ``models/answers``.
         pairs: Whether its rows have two texts.
-        pictures: Whether its rows have pictures.
+        region_dim: Numbers of each region of its rows' pictures; 0 for rows without pictures.
     """
 
     labelled: bool
     answers: str = "label"
     pairs: bool = False
-    pictures: bool = False
+    region_dim: int = 0
 
 
 class Ledger:

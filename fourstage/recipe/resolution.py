@@ -90,11 +90,7 @@ class _Resolution:
         links = resolve_links(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
-        if finetune and self._has_pictures(finetune) and not self._sees(finetune):
-            self.ledger.notes.append(
-                f"the rows of {finetune.dataset} have pictures, which family {finetune.family} does"
-                " not see: it reads their texts alone"
-            )
+        self._pictures(finetune)
         for i, name in enumerate(recipe.decontaminate or ()):
             self.ledger.source(f"decontaminate[{i}]", name, labelled=True)
         raise_all(self.ledger.faults)
@@ -411,10 +407,29 @@ class _Resolution:
         name = catalogue.answers_name(finetune.head, self.ledger.folders)
         return name in catalogue.names("answers")
 
-    def _has_pictures(self, finetune: ResolvedStage) -> bool:
-        """Whether a stage's rows have pictures."""
+    def _pictures(self, finetune: ResolvedStage | None) -> None:
+        """Check that a network that sees reads regions of the dataset's width; note a blind one."""
+        if finetune is None or not (width := self._region_dim(finetune)):
+            return
+        if not self._sees(finetune):
+            self.ledger.notes.append(
+                f"the rows of {finetune.dataset} have pictures, which family {finetune.family} does"
+                " not see: it reads their texts alone"
+            )
+            return
+        reads = finetune.network.get("region_dim")
+        if isinstance(reads, int) and reads != width:
+            self.ledger.fault(
+                f"stages[{finetune.index}].dataset",
+                f"expected regions of {reads} numbers, which is the network's region_dim, got"
+                f" {finetune.dataset}, whose regions have {width}; give `size` as a mapping with"
+                f" region_dim: {width}",
+            )
+
+    def _region_dim(self, finetune: ResolvedStage) -> int:
+        """Numbers of each region of the pictures of a stage's rows; 0 without pictures."""
         facts = (self.ledger.sources or {}).get(finetune.dataset or "")
-        return facts is not None and facts.pictures
+        return facts.region_dim if facts else 0
 
     def _sees(self, finetune: ResolvedStage) -> bool:
         """Whether a stage's network reads pictures."""
@@ -449,7 +464,7 @@ class _Resolution:
                 f"a model with head {finetune and finetune.head} can't be served and judged yet;"
                 " leave promote out",
             )
-        if finetune and self._has_pictures(finetune) and self._sees(finetune):
+        if finetune and self._region_dim(finetune) and self._sees(finetune):
             self.ledger.fault(
                 "promote",
                 f"a model of family {finetune.family} that reads the pictures of"

@@ -45,7 +45,7 @@ SIZES = {
         "hidden_dim": 128,
         "num_heads": 2,
         "intermediate_dim": 512,
-        "region_dim": 32,
+        "region_dim": 39,
     },
     "base": {
         "num_layers": 9,

@@ -39,6 +39,7 @@ def resolve_recipe(
     Raises:
         RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
+    from corpora.regions import NUM_FEATURES
     from data_contracts.sources import load_source, source_names
     from fourstage.recipe.ledger import SourceFacts
     from fourstage.recipe.loading import find_recipe, load_recipe
@@ -49,7 +50,7 @@ def resolve_recipe(
     known = source_names(folders)  # only sources that the recipe names are loaded
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
-        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), s.pictures is not None)
+        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), NUM_FEATURES if s.pictures else 0)
         if (s := sources.get(n))
         else None
         for n in known

@@ -148,6 +148,7 @@ def read(name: str) -> Read:
         ("thucnews_titles_text", {"train": 10_000, "test": 10_000}, {}),
         ("multi30k_en_de", {"train": 29_000, "dev": 1014, "test": 1000}, {}),
         ("scitldr", {"train": 1992, "dev": 619, "test": 618}, {}),
+        ("nlvr", {"train": 989, "test": 990}, {}),
     ],
 )
 def test_every_row_is_read_or_its_fault_is_told(

@@ -9,7 +9,7 @@ import pytest
 from fourstage.digests import digest
 from fourstage.errors import RecipeError
 from tasks.planning.layout import Plan
-from tasks.planning.plan import plan_recipe
+from tasks.planning.plan import plan_recipe, resolve_recipe
 from tasks.store.artifacts import Artifact
 from tasks.store.steps import bind
 from tests.flows.own_project import Project, recipe, row, stages
@@ -214,3 +214,15 @@ def test_a_model_whose_answers_are_no_class_is_not_promoted(lists: Project):
     whole |= {"evaluate": {}, "promote": {"model": "lists"}}
     with pytest.raises(RecipeError, match="head listing can't be served and judged yet"):
         plan_recipe(str(lists.recipe(whole)))
+
+
+def test_a_network_that_sees_reads_regions_of_the_datasets_width():
+    said = r"stages\[1\]\.dataset: expected regions of 2048 .* nlvr, whose regions have 39; give"
+    with pytest.raises(RecipeError, match=said):
+        resolve_recipe("tasks/nlvr", ["size.region_dim=2048"])
+    assert resolve_recipe("tasks/nlvr")[0].notes == ()
+    resolve_recipe("tasks/mrpc", ["family=lxmert", "size=base"])  # no pictures, no regions
+    blind = resolve_recipe("tasks/nlvr", ["family=bert", "size=tiny"])[0]
+    assert "which family bert does not see" in blind.notes[0]
+    with pytest.raises(RecipeError, match="that reads the pictures of nlvr can't be served yet"):
+        resolve_recipe("tasks/nlvr", ["promote.model=seeing"])

@@ -1,0 +1,118 @@
+"""Drawn pictures, from their files to what a network that sees learns of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from corpora.pictures import PreparedRegions
+from corpora.preparation import prepare_dataset
+from corpora.prepared import prepared_rows
+from corpora.regions import regions_of
+from corpora.shards import RowWriter, TokenisedRows
+from corpora.snapshot import take_snapshot
+from models import catalogue
+from models import features as keys
+from models.inputs.batches import batches
+from models.training.stage_model import StageModel
+from tests.conformance.parts import CONTEXT, Stage, network
+from tests.corpora.conftest import source_of
+from tests.corpora.readers.test_nlvr import archive, at, example
+from tests.corpora.test_regions import encoded
+
+COUNT = 8  # rows of each split
+SAID = "12 7 30 15"  # what every row says: only its picture can tell its label
+RED, BLUE = (230, 20, 20), (20, 20, 230)
+
+
+def picture(number: int) -> bytes:
+    """White, with one to three squares: red where the number is even, else blue."""
+    pixels = np.full((30, 60, 3), 255)
+    rng = np.random.default_rng(number)
+    for place in range(1 + number % 3):
+        left, top = 20 * place + rng.integers(1, 8), rng.integers(1, 20)
+        pixels[top : top + 9, left : left + 9] = BLUE if number % 2 else RED
+    return encoded(pixels)
+
+
+@pytest.fixture(scope="module")
+def pictures() -> dict[str, bytes]:
+    """By the path that the rows' ids lead to."""
+    return {
+        at(split, f"{split}{i}"): picture(100 * start + i)
+        for start, split in enumerate(("train", "dev", "test"))
+        for i in range(COUNT)
+    }
+
+
+@pytest.fixture(scope="module")
+def rows(pictures: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> TokenisedRows:
+    """The training rows of a prepared dataset, tokenised."""
+    folder: Path = tmp_path_factory.mktemp("pictures")
+    archive(folder / "images.tar.gz", pictures)
+    files = {split: folder / f"{split}.json" for split in ("train", "dev", "test")}
+    for split, file in files.items():
+        made = [example(f"{split}{i}", SAID, "false" if i % 2 else "true") for i in range(COUNT)]
+        file.write_text("\n".join(map(json.dumps, made)))
+    source = source_of(
+        files={split: str(file) for split, file in files.items()},
+        format="nlvr",
+        fields={"id": "id", "text": "sentence", "label": "label", "picture": "picture"},
+        pictures=str(folder / "images.tar.gz"),
+    )
+    assert prepare_dataset(source, take_snapshot(source), folder).kept == 3 * COUNT
+    regions = PreparedRegions(folder)
+    with RowWriter(folder / "tokens.arrow") as writer:
+        for row in prepared_rows(folder):
+            texts = CONTEXT.tokenizer.encode(row.texts)
+            seen = regions.of(row.picture or "")
+            writer.add_row(row.id, row.split, texts, row.label, regions=seen)
+    return TokenisedRows(folder / "tokens.arrow", "train")
+
+
+@pytest.fixture(scope="module")
+def stage(rows: TokenisedRows) -> Stage:
+    """A tiny lxmert with a classifier, and all the rows as one batch."""
+    seeing = network("lxmert", dropout=0.0)
+    names = ("false", "true")
+    context = replace(CONTEXT, network=seeing.provides, label_names=names, rows=rows)
+    head = catalogue.find("heads", "sequence_classification")(context)
+    fed = batches({"rows": (rows, 1.0)}, [head], context, COUNT, seed=1)
+    scorers = {"sequence_classification": head.attach(seeing)}
+    model = StageModel(seeing, scorers)
+    made = {"sequence_classification": head}
+    return Stage(seeing, made, scorers, model, fed.batch(0), context, rows)
+
+
+def test_a_batch_has_the_regions_of_each_rows_own_picture(stage: Stage, pictures: dict[str, bytes]):
+    batch, most = stage.batch, 4  # the white round three squares
+    assert batch[keys.REGION_FEATURES].shape == (COUNT, most, stage.network.region_dim)
+    assert batch[keys.REGION_BOXES].shape == (COUNT, most, 4)
+    wanted = {}
+    for name, data in pictures.items():
+        if name.startswith("train"):
+            found = regions_of(data)
+            wanted[found.features.tobytes()] = found.boxes
+    for features, boxes, mask, label in zip(
+        batch[keys.REGION_FEATURES],
+        batch[keys.REGION_BOXES],
+        batch[keys.REGION_MASK].astype(bool),
+        batch[keys.LABELS],
+        strict=True,
+    ):
+        assert np.array_equal(boxes[mask], wanted.pop(features[mask].tobytes()))
+        assert not features[~mask].any()
+        red = features[mask][1:, 7] == 1  # all pixels at red's highest level; the first is white
+        assert (red == bool(label)).all()
+    assert not wanted
+
+
+def test_a_network_that_sees_learns_what_no_text_tells(stage: Stage):
+    losses = stage.train(40, rate=2e-3, until=0.2)
+    assert np.isfinite(losses).all()
+    assert losses[0] > 0.3
+    assert losses[-1] < 0.2 * losses[0]
