@@ -72,7 +72,7 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
             "masked_lm:",
             "masked_ml:",
             "x.yaml: stages[0].objectives: 'masked_ml' is not an objective; did you mean "
-            "'masked_lm'? Known: capitalization, causal_lm, ",
+            "'masked_lm'? Known: bidirectional_lm, capitalization, causal_lm, ",
         ),
         (
             "^name:.*",
