@@ -233,6 +233,7 @@ class Network(Protocol):
     # - `reads_positions = True`: the network uses `read_positions` (`models.reading`).
     # - `counts_only = True`, with the literal ``COUNTS``: there is no network, only zeros; a head
     #   answers by its wide part. `token_embedding` is None.
+    # - `copies`: (table, the table whose numbers it starts with) each, layers of embeddings.
     # - `spell(tokenizer)`, of a network that reads characters: called where its training begins.
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.

@@ -163,12 +163,16 @@ def test_their_tokenizer_reads_byte_level_bpe_as_the_rust_package_does(tmp_path)
 
 
 @pytest.mark.parametrize("draw", ["large", "small"])
-def test_transformers_sees_the_same_with_what_we_write(draw, tmp_path):
+@pytest.mark.parametrize(
+    ("family", "kind"), [("lxmert", "LxmertModel"), ("visualbert", "VisualBertModel")]
+)
+def test_transformers_sees_the_same_with_what_we_write(family, kind, draw, tmp_path):
     from tests.parity.make_region_goldens import FOLDER, run
 
-    folder = FOLDER / f"lxmert-{draw}"
+    folder = FOLDER / f"{family}-{draw}"
     write_checkpoint(read_checkpoint(folder), tmp_path / "ours")
-    model, told = hf.LxmertModel.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    theirs = getattr(hf, kind)
+    model, told = theirs.from_pretrained(tmp_path / "ours", output_loading_info=True)
     assert not any(told[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     with np.load(folder / "numbers.npz") as numbers:
         batch = {key: numbers[key] for key in numbers if "/" not in key}

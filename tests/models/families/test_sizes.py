@@ -38,6 +38,8 @@ PUBLISHED = {
     + 1_575_168
     + 5_376
     + 590_592,
+    # BERT's, with tables of positions and segments for regions, and what their features go through.
+    ("visualbert", "base", 30_522): 109_482_240 + 514 * 768 + 2049 * 768,
     # BERT's, with four more segments.
     ("unilm", "base", 28_996): 109_482_240 - 1526 * 768 + 4 * 768,
     ("unilm", "large", 28_996): 335_141_888 - 1526 * 1024 + 4 * 1024,

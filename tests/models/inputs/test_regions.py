@@ -74,10 +74,10 @@ def rows(pictures: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -
     return TokenisedRows(folder / "tokens.arrow", "train")
 
 
-@pytest.fixture(scope="module")
-def stage(rows: TokenisedRows) -> Stage:
-    """A tiny lxmert with a classifier, and all the rows as one batch."""
-    seeing = network("lxmert", dropout=0.0)
+@pytest.fixture(scope="module", params=["lxmert", "visualbert"])
+def stage(request, rows: TokenisedRows) -> Stage:
+    """A tiny network with a classifier, and all the rows as one batch."""
+    seeing = network(request.param, dropout=0.0)
     names = ("false", "true")
     context = replace(CONTEXT, network=seeing.provides, label_names=names, rows=rows)
     head = catalogue.find("heads", "sequence_classification")(context)
