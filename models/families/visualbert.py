@@ -123,8 +123,8 @@ class Visualbert(TextTransformer):
                 f"region_features: {given.shape[-1]} numbers a region, but the network reads"
                 f" {self.region_dim}; set size.region_dim to the width of the features"
             )
-        where = self.region_position.embeddings[0] + self.region_segment.embeddings[-1]
-        regions = ops.cast(self.region_embedding(given), "float32") + where
+        position, segment = (ops.convert_to_tensor(table.embeddings) for table, _ in self.copies)
+        regions = ops.cast(self.region_embedding(given), "float32") + position[0] + segment[-1]
         regions = self.embeddings.dropout(self.embeddings.norm(regions), training=training)
         return ops.concatenate([x, regions], axis=1)
 

@@ -1,4 +1,4 @@
-"""LXMERT and VisualBERT give the numbers of Hugging Face transformers, read from folders that it wrote.
+"""LXMERT and VisualBERT give the numbers of transformers, read from folders that it wrote.
 
 `make_region_goldens.py` made them.
 """

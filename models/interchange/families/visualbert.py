@@ -1,7 +1,7 @@
-"""VisualBERT in transformers 5.23, ``modeling_visual_bert.py`` and ``configuration_visual_bert.py``.
+"""VisualBERT in transformers 5.23, ``modeling_visual_bert.py``, ``configuration_visual_bert.py``.
 
-Their class for pre-training has a head that tells whether a caption is the picture's, which ours has
-not: it is read without it, and a network is written as `VisualBertModel`.
+Their class for pre-training has a head that tells whether a caption is the picture's, which ours
+has not: it is read without it, and a network is written as `VisualBertModel`.
 """
 
 from __future__ import annotations
