@@ -19,7 +19,7 @@ from prefect import Task
 
 from data_contracts.verdict import Report, raise_if_red
 from fourstage.activity import activity
-from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
+from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError, UnknownNameError
 from fourstage.space import taken
 from fourstage.terminal import say
 from tasks.orchestration.naming import flow_tags
@@ -51,7 +51,7 @@ from tasks.tracking.record_results import record_results
 from tasks.tracking.runs import experiment_of, finish_run, set_tags, start_lifecycle
 
 if TYPE_CHECKING:
-    from fourstage.recipe.resolved import ResolvedStage
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
 
 TASKS: Mapping[str, Task] = {
     "corpus": prepare_corpus,
@@ -108,7 +108,8 @@ class RecipeRun:
         """Make a step or reuse it, after its inputs.
 
         Raises:
-            ContractViolation: The step is a contract and its verdict is red.
+            ContractViolation: The step is a contract and its verdict is red, or a dataset without
+                the rows that a stage is selected by.
         """
         if name in self.made:
             return self.made[name]
@@ -130,6 +131,8 @@ class RecipeRun:
         if bound.step.kind == "contract":
             record_contract(self.tracking, self.lifecycle_run, artifact, self.status[name])
             raise_if_broken(artifact)
+        if bound.step.kind == "dataset":
+            raise_if_not_measurable(self.plan.recipe, subject_of(name), artifact)
         if self.status[name] == "made":
             self._count(name, artifact)
         return artifact
@@ -311,6 +314,34 @@ def raise_if_broken(contract: Artifact) -> None:
     if contract.facts["verdict"] == "red":
         report = json.loads(contract.path("report.json").read_text(encoding="utf-8"))
         raise_if_red(Report.from_json(report), where=str(contract.path("report.html")))
+
+
+def raise_if_not_measurable(recipe: ResolvedRecipe, name: str, dataset: Artifact) -> None:
+    """Raise if a stage is selected or stopped by rows of the dataset that are not there.
+
+    Raises:
+        ContractViolation: Its split has no rows. Known before anything is trained.
+    """
+    counts = dataset.facts["counts"]
+    folds = recipe.search is not None and recipe.search.folds is not None
+    for stage in recipe.stages:
+        if stage.dataset != name or folds or not (stage.select or stage.stop):
+            continue
+        split = (stage.select or {}).get("split", "dev")
+        if counts["splits"].get(split):
+            continue
+        there = ", ".join(f"{rows:,} {kind}" for kind, rows in counts["splits"].items() if rows)
+        why = (
+            "they are drawn from the training rows, where rows of one text, document or title stay"
+            " together, and all may be together here"
+            if split in counts.get("carved_from_train", ())
+            else f"its files for {split} give none"
+        )
+        raise ContractViolation(
+            f"dataset {name}: expected {split} rows, by which stage {stage.name} keeps its best"
+            f" weights or stops, got none ({there}): {why}. Name files with {split} rows in"
+            f" the source's files, or remove select and stop from the stage."
+        )
 
 
 def as_yaml(plan: Plan) -> str:

@@ -56,6 +56,16 @@ def test_a_label_that_only_test_rows_have_is_named_by_id(desk: Desk):
     put_right(desk)
 
 
+def test_no_dev_rows_to_keep_the_best_weights_by_are_told_before_any_work(desk: Desk):
+    """An empty file; drawn from the training rows they are there."""
+    desk.data("dev.jsonl").write_bytes(b"")
+    files = {split: f"data/{split}.jsonl" for split in ("train", "dev", "test")}
+    selected = on_dataset(select={"metric": "accuracy"})
+    answer = desk.on_rows(GOOD, recipe=selected, files=files)
+    desk.holds(answer, 3, "expected dev rows, by which stage finetune", "its files for dev give")
+    desk.holds(desk.on_rows(GOOD, recipe=selected), 0)
+
+
 def test_a_renamed_label_reaches_the_model_that_is_served(desk: Desk):
     """Rows are stored by numbers of labels; the names of these numbers decide as much."""
     good = desk.on_rows(GOOD)
