@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from corpora.cleaning import clean
 from fourstage.errors import EnvironmentFault, RecipeError, located
 from tasks.registry.lineage import find
 from tasks.store.registry_memory import Version
@@ -29,9 +30,9 @@ def asking(
     A prediction has a label, its score and all probabilities; another answer as JSON; or the vector
     of a single text.
 
-    Blank texts and fewer than two choices are not passed to the model: their rows get no label, and
-    ``error`` gives the reason. A single text with tabs is several texts for a model that takes
-    them; blank choices at the end of a row are none.
+    Texts of blanks and invisible characters alone, and fewer than two choices, are not passed to
+    the model: their rows get no label, and ``error`` gives the reason. A single text with tabs is
+    several texts for a model that takes them; blank choices at the end of a row are none.
 
     Args:
         model: ``NAME@alias`` or ``NAME/VERSION``.
@@ -90,7 +91,7 @@ def _question(texts: Sequence[str], takes: tuple[int, ...]) -> Any:
 
 def _fault(texts: Sequence[str], takes: tuple[int, ...]) -> str | None:
     """Why a row can't be asked; None if it can."""
-    blank = [not text.strip() for text in texts]
+    blank = [not clean(text).text for text in texts]  # as rows without text are in training
     if takes != CHOICES or blank[0]:
         return "empty text" if any(blank) else None
     if len(texts) < 3:

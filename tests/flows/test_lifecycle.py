@@ -444,7 +444,7 @@ def test_predict_answers_raw_text_and_says_of_an_empty_one_that_it_is(predicted)
 def test_predict_adds_its_answers_to_a_file_with_every_column(
     story: Story, asking: Listener, predicted
 ):
-    rows = [{"id": f"r{i}", "review": text, "数": i} for i, text in enumerate((*TEXTS, " "))]
+    rows = [{"id": f"r{i}", "review": text, "数": i} for i, text in enumerate((*TEXTS, " \u200b"))]
     folder = story.person.home.parent
     with open(folder / "rows.csv", "w", encoding="utf-8-sig", newline="") as stream:
         writer = csv.DictWriter(stream, rows[0])
