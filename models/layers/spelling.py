@@ -97,10 +97,11 @@ def read_words(spelled: Any, mask: Any = None) -> tuple[Any, Any]:
     stream = ops.reshape(stream, (rows, tokens * width))
     forward = (ops.maximum(word_begins, ends - width), ends)
     backward = (begins, ops.minimum(word_ends, begins + width))
-    return tuple(
-        _framed(stream, first, last, width + 1) * mask[..., None]
-        for first, last in (forward, backward)
-    )  # type: ignore[return-value]
+    seen = mask[..., None]
+    return (
+        _framed(stream, *forward, width + 1) * seen,
+        _framed(stream, *backward, width + 1) * seen,
+    )
 
 
 def _framed(stream: Any, first: Any, last: Any, width: int) -> Any:
