@@ -108,13 +108,17 @@ def row_classes(theirs: str, head: str, classes: int, settings: Settings) -> lis
     return list(dense(theirs, f"{head}/output", settings["hidden_dim"], classes))
 
 
+def masked_lm_alone(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
+    """{head: all its tensors}, of the masked-token head under BERT's names."""
+    start = "cls.predictions."
+    names = (f"{start}transform.dense", f"{start}transform.LayerNorm", f"{start}bias")
+    return {"masked_lm": masked_lm(*names, settings)}
+
+
 def bert_heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
     """{head: all its tensors} of BERT's heads."""
-    start = "cls.predictions."
     return {
-        "masked_lm": masked_lm(
-            f"{start}transform.dense", f"{start}transform.LayerNorm", f"{start}bias", settings
-        ),
+        **masked_lm_alone(settings, num_labels),
         "next_sentence": row_classes("cls.seq_relationship", "next_sentence", 2, settings),
         "sequence_classification": row_classes(
             "classifier", "sequence_classification", num_labels, settings

@@ -13,7 +13,7 @@ from models.interchange.bert_names import (
     ARGUMENTS,
     block,
     embeddings_norm,
-    masked_lm,
+    masked_lm_alone,
     pooler,
     segments,
     tables,
@@ -63,17 +63,6 @@ def _attention(theirs: str, their_output: str, ours: str, width: int) -> Iterato
     yield from dense(f"{their_output}.dense", f"{ours}/output", width, width)
 
 
-def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """{head: all its tensors}."""
-    start = "cls.predictions."
-    transform = f"{start}transform."
-    return {
-        "masked_lm": masked_lm(
-            f"{transform}dense", f"{transform}LayerNorm", f"{start}bias", settings
-        )
-    }
-
-
 ARCHITECTURE = Architecture(
     model_type="lxmert",
     classes={"LxmertModel": ()},
@@ -89,7 +78,7 @@ ARCHITECTURE = Architecture(
         "visual_feat_dim": ("region_dim", 2048),
     },
     network=network,
-    heads=heads,
+    heads=masked_lm_alone,
     copies={"cls.predictions.decoder.weight": "lxmert.embeddings.word_embeddings.weight"},
     demanded={"visual_pos_dim": 4, "tie_word_embeddings": True},
     fixed={"layer_norm_epsilon": 1e-12},

@@ -13,7 +13,7 @@ from models.interchange.bert_names import (
     ARGUMENTS,
     blocks,
     embeddings_norm,
-    masked_lm,
+    masked_lm_alone,
     pooler,
     segments,
     tables,
@@ -38,24 +38,13 @@ def network(settings: Settings, pad_id: int) -> Iterator[Link]:
         yield table(f"{theirs}{name}_embeddings", f"network/region_{ours}", rows, width)
 
 
-def heads(settings: Settings, num_labels: int) -> dict[str, list[Link]]:
-    """{head: all its tensors}."""
-    start = "cls.predictions."
-    transform = f"{start}transform."
-    return {
-        "masked_lm": masked_lm(
-            f"{transform}dense", f"{transform}LayerNorm", f"{start}bias", settings
-        )
-    }
-
-
 ARCHITECTURE = Architecture(
     model_type="visual_bert",
     classes={"VisualBertModel": ()},
     arguments={key: value for key, value in ARGUMENTS.items() if key != "type_vocab_size"}
     | {"visual_embedding_dim": ("region_dim", 512)},
     network=network,
-    heads=heads,
+    heads=masked_lm_alone,
     copies={
         "cls.predictions.decoder.weight": "visual_bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",
