@@ -8,8 +8,8 @@ from typing import Any
 
 from corpora.answers import STRUCTURE, UnusableError, choice_of, label_of, number_of, raw_spans
 
-# What one column can tell; choices have columns of their own.
-KINDS = ("label", "number", "label_set", "spans", "extract")
+KINDS = ("label", "number", "label_set", "spans", "extract", "choice")
+STRANGE = 20  # one value in so many may be of another shape; a run sets its row aside and says so
 LONGEST_LABEL = 80  # characters
 ROWS_PER_LABEL = 5  # at least, on average
 MOST_LABELS = 200
@@ -31,7 +31,10 @@ def kind_of(column: Column) -> str | None:
 
 
 def may_be(kind: str, column: Column) -> bool:
-    """Whether a column's values can be read as a kind of answer, one of `KINDS`."""
+    """Whether a column's values can be read as a kind of answer, one of `KINDS`.
+
+    Choices have columns of their own, so that one column can't tell.
+    """
     there = [value for value in column if value is not None]
     match kind:
         case "label":
@@ -85,12 +88,23 @@ def _repeat(found: Sequence[tuple[str, str]]) -> bool:
     return 2 <= len(different) <= max(2, min(MOST_LABELS, len(found) // ROWS_PER_LABEL))
 
 
+def nearly_all(right: Sequence[bool]) -> bool:
+    """Whether at most one in `STRANGE` is wrong."""
+    return STRANGE * right.count(False) <= len(right)
+
+
 def _numbers(column: Column) -> set[float]:
-    """The different numbers; none if a value is something else."""
+    """The different numbers; none if too many values are something else."""
+    numbers = [_number(value) for value in column if value not in (None, "")]
+    found = {number for number in numbers if number is not None}
+    return found if nearly_all([number is not None for number in numbers]) else set()
+
+
+def _number(value: Any) -> float | None:
     try:
-        return {number_of(value) for value in column if value not in (None, "")}
+        return number_of(value)
     except UnusableError:
-        return set()
+        return None
 
 
 def _has_spans(value: Any) -> bool:

@@ -38,7 +38,9 @@ DROPPED = "answer left out: its text is neither at its offset nor once elsewhere
 CLEANED = "invisible characters removed from a reference"
 LEFT_OUT = "reference left out: it is empty, or there twice"
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(
+    r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
+)
 _INTEGER = re.compile(r"-?\d{1,15}", re.ASCII)
 # The keys of a span as Prodigy, Label Studio and doccano export it.
 _START, _END, _TYPE = ("start", "start_offset"), ("end", "end_offset"), ("label", "labels", "type")

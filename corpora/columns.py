@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corpora.answer_shapes import (
@@ -13,6 +13,7 @@ from corpora.answer_shapes import (
     is_choice,
     kind_of,
     may_be,
+    nearly_all,
     separator_of,
 )
 from fourstage.errors import ContractViolation, UnknownNameError, listed
@@ -30,6 +31,8 @@ PAIRS = (  # others differ in a number or a letter, such as sentence1 and senten
     *(("question", other) for other in ("sentence", "context", "passage")),
     *(("query", other) for other in ("passage", "document", "text")),
 )
+CHOICES = ("choices", "options", "endings", "candidates", "选项")  # each value a list of texts
+_CHOICE = re.compile(r"(choice|option|ending|选项)s?[ _]?(\d{1,2}|[a-h])", re.IGNORECASE)
 IDS = ("id", "number", "uid", "guid", "key", "doc_id", "编号")
 SHORTEST_TEXT = 6  # characters, on average
 LONGEST_NAME = 60  # characters of a column name
@@ -85,6 +88,18 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
             raise UnknownNameError(f"{where}: {option}", named, "a column", columns)
     if labelled and asked.choices:
         return _with_choices(where, values, asked)
+    choices = _choices(values, (asked.text, asked.text_pair, asked.label)) if labelled else ()
+    if choices and asked.answers == "choice":
+        return _with_choices(where, values, replace(asked, choices=choices))
+    if choices and asked.answers is None and len(_able(values, asked, choices)) == 1:
+        how = f"rows have choices in {_named(choices)}; --answers label reads them without"
+        found = _with_choices(where, values, replace(asked, choices=choices))
+        return replace(found, assumed=(how, *found.assumed))
+    if labelled and asked.answers == "choice":
+        raise ContractViolation(
+            f"{where}: --answers choice: no column is named as choices are, such as 'choices' or"
+            f" 'choice1' and 'choice2'. Say which ones hold them with --choices: {_named(values)}."
+        )
     assumed = []
     words = _words(values) if labelled and asked.answers in (None, "spans") else None
     if labelled and not words and text is None and pair is None:
@@ -99,11 +114,8 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
         label, how = _label(where, values, (text, pair), wanted)
         assumed += [how] if how else []
     identity = _identity(values, (text, pair, label))
-    if identity is None and "id" in columns and "id" not in (text, label):
-        assumed.append(
-            "the values of column 'id' repeat, and rows with a repeated id are quarantined; rename"
-            " the column to keep them all"
-        )
+    if identity is None:
+        assumed += _unused_identity(values, (text, pair, label))
     if label is None or not labelled:
         return Roles(text, None, identity, tuple(assumed))
     answers = asked.answers or kind_of(values[label]) or "label"
@@ -125,15 +137,30 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     return Roles(text, label, identity, tuple(assumed), pair, group, answers, separator)
 
 
+def _choices(values: Mapping[str, list], taken: Sequence[str | None]) -> tuple[str, ...]:
+    """The columns of choices, by their names: one with lists of texts, or two and more texts."""
+    free = {name: column for name, column in values.items() if name not in taken}
+    for name, column in free.items():
+        if name.lower() in CHOICES and all(map(_are_texts, column)):
+            return (name,)
+    several = tuple(name for name in free if _CHOICE.fullmatch(name))
+    return several if len(several) > 1 else ()
+
+
+def _are_texts(value: Any) -> bool:
+    value = value.get("text") if isinstance(value, Mapping) else value
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
 def _with_choices(where: str, values: Mapping[str, list], asked: Asked) -> Roles:
     """The roles where a row has choices: a text, and a column that tells the right one."""
     taken, label, how = asked.choices, asked.label, ""
     if label is None:
-        sizes = [_size(values, asked.choices, i) for i in range(len(next(iter(values.values()))))]
-        label, how = _right(where, values, (asked.text, *taken), sizes)
+        label, how = _right(where, values, asked)
     text, told = (asked.text, "") if asked.text else _text(where, values, (label, *taken))
     identity = _identity(values, (text, label, *taken))
-    assumed = tuple(filter(None, (told, how)))
+    unused = () if identity else _unused_identity(values, (text, label, *taken))
+    assumed = (*filter(None, (told, how)), *unused)
     return Roles(text, label, identity, assumed, answers="choice", choices=taken)
 
 
@@ -143,26 +170,30 @@ def _size(values: Mapping[str, list], columns: Sequence[str], row: int) -> int:
     return len(one) if len(columns) == 1 and isinstance(one, list | Mapping) else len(columns)
 
 
-def _right(
-    where: str, values: Mapping[str, list], taken: Sequence[str | None], sizes: Sequence[int]
-) -> tuple[str, str]:
-    """The column that tells the right choice, by number or letter, and how it was found."""
+def _able(values: Mapping[str, list], asked: Asked, choices: Sequence[str]) -> list[str]:
+    """The columns that may tell the right choice, by number or letter: those named so, if any."""
+    sizes = [_size(values, choices, row) for row in range(len(values[choices[0]]))]
     able = [
         name
         for name, column in values.items()
-        if name not in taken
-        and all(map(is_choice, column, sizes))
+        if name not in (asked.text, *choices)
+        and asked.label in (None, name)
+        and nearly_all(list(map(is_choice, column, sizes)))
         and len({str(value) for value in column}) > 1
     ]
-    named = [name for name in able if name.lower() in (*LABELS, *RIGHT)]
-    found = named or able
+    return [name for name in able if name.lower() in (*LABELS, *RIGHT)] or able
+
+
+def _right(where: str, values: Mapping[str, list], asked: Asked) -> tuple[str, str]:
+    """The column that tells the right choice, and how it was found."""
+    found = _able(values, asked, asked.choices)
     if len(found) != 1:
         raise ContractViolation(
             f"{where}: {len(found)} columns may tell the right choice, by its number from 0 or its"
             f" letter. Say which one is with --label COLUMN: {_named(found or values)}."
         )
     how = f"the right choice is told by column {found[0]!r}; --label selects another"
-    return found[0], "" if found == named else how
+    return found[0], "" if found[0].lower() in (*LABELS, *RIGHT) else how
 
 
 def headless(first: Sequence[str], records: Records) -> bool:
@@ -286,6 +317,23 @@ def _identity(values: Mapping[str, list], taken: Sequence[str | None]) -> str | 
             if plain and "" not in column and len(set(map(str, column))) == len(column):
                 return name
     return None
+
+
+def _unused_identity(values: Mapping[str, list], taken: Sequence[str | None]) -> list[str]:
+    """What to say of a column that is named as an id but can't be one."""
+    for name in values:
+        if name in taken or name.lower() not in IDS:
+            continue
+        if name == "id":
+            return [
+                "the values of column 'id' repeat, and rows with a repeated id are quarantined;"
+                " rename the column to keep them all"
+            ]
+        return [
+            f"column {name!r} is not read as an id: its values repeat, are missing or are no names;"
+            " rows are named by file and line"
+        ]
+    return []
 
 
 def _is_number(cell: str) -> bool:

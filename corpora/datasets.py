@@ -132,7 +132,6 @@ class DatasetWriter:
         self._kinds: Counter[str] = Counter()
         self._first_of_kind: dict[str, str] = {}
         self._cleaned_away: Counter[str] = Counter()
-        self._mended: Counter[str] = Counter()  # what was corrected in answers
         # With `rows_per_label`: for each label, a heap of the rows with the least digests.
         self._candidates: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
         self._details: dict[str, Any] = {}
@@ -246,8 +245,6 @@ class DatasetWriter:
             self._details["characters_removed"] = dict(sorted(self._cleaned_away.items()))
         if self._pictures is not None:
             self._details["pictures"] = self._pictures.counts
-        if self._mended:
-            self._details["mended"] = dict(sorted(self._mended.items()))
 
     def _picture(self, row: Row) -> KnownPicture | Rejected | None:
         """The picture that a row names; None if the source has none."""
@@ -284,7 +281,7 @@ class DatasetWriter:
             return None
         for kind, count in cleaned.removed.items():
             self._cleaned_away[kind] += count
-        if not cleaned.text or pair == "" or (choices and "" in choices):
+        if not cleaned.text or pair == "":
             ledger.remove(row.id, row.location, "empty")
             return None
         measures = measure(cleaned.text, self._source.language, cleaned.removed)
@@ -296,7 +293,8 @@ class DatasetWriter:
         if targets := texts_in(self._source.answers, row.label):
             language = self._source.answer_language or self._source.language
             measures |= measure_targets(targets, cleaned.text, language)
-        self._mended.update(row.mended)
+        for what in sorted(set(row.mended)):
+            ledger.mend(row.id, row.location, what)
         row = replace(row, text=cleaned.text, text_pair=pair, label=label, choices=choices)
         return row, measures
 

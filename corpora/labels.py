@@ -84,8 +84,12 @@ def check_seen(source: str, train: Iterable[str], unseen: Sequence[tuple[str, st
         ContractViolation: `unseen` is not empty.
     """
     if unseen:
+        found: dict[tuple[str, str], list[str]] = {}
+        for label, split, row in unseen:
+            found.setdefault((label, split), []).append(row)
         rows = [
-            f"label `{visible(label)}`, split {split}, id {row}" for label, split, row in unseen
+            f"label `{visible(label)}`, split {split}, id {listed(ids, 3)}"
+            for (label, split), ids in found.items()
         ]
         known = ", ".join(f"`{visible(label)}`" for label in in_order(train)[:50])
         raise ContractViolation(

@@ -8,6 +8,7 @@ from typing import Any
 
 from corpora.answers import Answer, UnusableError, answer_of, label_of, tagged
 from corpora.archives import Content, contents
+from corpora.cleaning import clean
 from corpora.joins import joined_table
 from corpora.limits import MAX_ID_CHARACTERS
 from corpora.readers import Raw, records
@@ -130,6 +131,7 @@ def _texts_and_answer(
 
 
 def _choices(columns: str | Sequence[str], values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The choices of a row; of columns, the last may be empty where a row has fewer choices."""
     if isinstance(columns, str):
         choices = _value(columns, values)
         if isinstance(choices, Mapping):  # as Hugging Face's ARC has them: {"text": [...]}
@@ -137,7 +139,12 @@ def _choices(columns: str | Sequence[str], values: Mapping[str, Any]) -> tuple[s
         if not isinstance(choices, list) or not all(isinstance(each, str) for each in choices):
             raise UnusableError("choices that are not a list of texts")
     else:
-        choices = [_text(column, values) for column in columns]
+        found = [_value(column, values) for column in columns]
+        while found and (found[-1] is None or found[-1] == ""):
+            found.pop()
+        choices = [_text(column, values) for column in columns[: len(found)]]
+    if not all(clean(choice).text for choice in choices):
+        raise UnusableError("an empty choice")
     if len(choices) < 2:
         raise UnusableError("fewer than two choices")
     return tuple(choices)

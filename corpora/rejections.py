@@ -15,6 +15,8 @@ from data_contracts.records import Rejected
 from data_contracts.sources import Source
 from fourstage.digests import unfinished, write_atomically
 
+_FIRST = 20  # ids of mended rows that the counts name; the ledger has them all
+
 
 @dataclass
 class Counts:
@@ -25,7 +27,7 @@ class Counts:
         kept: Documents or rows written.
         quarantined: Records that broke a promise, by reason.
         removed: Records that a rule removed, by reason.
-        details: Further counts: splits, characters removed by kind, overlap…
+        details: Further counts: splits, characters removed by kind, overlap, mended answers…
     """
 
     read: int = 0
@@ -52,7 +54,7 @@ class Counts:
 
 
 class RejectionLog:
-    """Writes ``rejected.jsonl`` and counts its records.
+    """Writes ``rejected.jsonl`` and counts its records; rows kept with a corrected answer, too.
 
     Args:
         folder: Where the file goes; only its owner can read it.
@@ -64,6 +66,7 @@ class RejectionLog:
         self.counts = Counts()
         self._quarantined: Counter[str] = Counter()
         self._removed: Counter[str] = Counter()
+        self._mended: dict[str, dict[str, Any]] = {}
         self.first: dict[str, str] = {}  # the first location of each reason
 
     def __enter__(self) -> RejectionLog:
@@ -76,11 +79,22 @@ class RejectionLog:
         counter = self._quarantined if rejected.severity == "quarantined" else self._removed
         counter[rejected.reason] += 1
         self.first.setdefault(rejected.reason, rejected.location)
-        self._stream.write(json.dumps(asdict(rejected), ensure_ascii=False) + "\n")
+        self._write(rejected)
 
     def remove(self, identity: str, location: str, reason: str, detail: str = "") -> None:
         """Record one record that a rule removes."""
         self.reject(Rejected(identity, location, reason, "removed", detail))
+
+    def mend(self, identity: str, location: str, what: str) -> None:
+        """Record a row that is kept with a corrected answer."""
+        known = self._mended.setdefault(what, {"count": 0, "first_ids": []})
+        known["count"] += 1
+        if len(known["first_ids"]) < _FIRST:
+            known["first_ids"].append(identity)
+        self._write(Rejected(identity, location, what, "mended"))
+
+    def _write(self, rejected: Rejected) -> None:
+        self._stream.write(json.dumps(asdict(rejected), ensure_ascii=False) + "\n")
 
     def finish(self, kept: int) -> Counts:
         """Check the counts and write them next to the rejections."""
@@ -88,6 +102,8 @@ class RejectionLog:
         counts.kept = kept
         counts.quarantined = dict(self._quarantined)
         counts.removed = dict(self._removed)
+        if self._mended:
+            counts.details["mended"] = dict(sorted(self._mended.items()))
         text = json.dumps(counts.to_json(), indent=1, ensure_ascii=False)
         write_atomically(self._path.with_name("counts.json"), text + "\n")
         return counts

@@ -76,7 +76,7 @@ def check(
     unread: Mapping[str, str] | None = None,
     removed: Mapping[str, int] | None = None,
     answers: Mapping[str, Mapping[str, str]] | None = None,
-    mended: Mapping[str, int] | None = None,
+    mended: Mapping[str, Mapping[str, Any]] | None = None,
     reference: pd.DataFrame | None = None,
 ) -> Report:
     """Check a profile against a suite.
@@ -395,12 +395,17 @@ def _observed(
 
 
 def _rare_labels(kwargs: Mapping[str, Any], table: pd.DataFrame, outcome: _Outcome) -> str:
-    """The labels that break a promise about the number of rows per label."""
-    if outcome.kept or kwargs.get("column") not in ("label_share", "label_rows"):
+    """The labels that break a promise about the number of rows per label, or per split."""
+    of_labels = ("label_share", "label_rows", "splits_without_label")
+    if outcome.kept or kwargs.get("column") not in of_labels:
         return ""
-    carried = _column(table, kwargs["column"])
-    rare = table.loc[(carried < kwargs.get("min_value", 0)) & (_column(table, "split") == "train")]
-    return f": {_labels_text(_column(rare, 'label'))} of the training rows" if len(rare) else ""
+    carried, split = _column(table, kwargs["column"]), _column(table, "split")
+    if kwargs["column"] == "splits_without_label":
+        rare, of = carried > kwargs.get("max_value", 0), "rows"
+    else:
+        rare, of = (carried < kwargs.get("min_value", 0)) & (split == "train"), "training rows"
+    labels = _column(table.loc[rare], "label")
+    return f": {_labels_text(labels)} of the {of}" if len(labels) else ""
 
 
 def _labels_text(column: pd.Series) -> str:

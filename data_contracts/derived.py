@@ -3,6 +3,8 @@
 - `label_share` (from `label`, `split`): share of the training rows with this row's label, 0-1;
   missing for a label that no training row has.
 - `label_rows` (from `label`, `split`): number of training rows with this row's label.
+- `splits_without_label` (from `label`, `split`): in how many of the table's splits no row has this
+  row's label.
 - `label_spellings` (from `label`): number of its spellings (case, width, spaces) in the table.
 - `duplicate_share` (from `num_duplicates`): share of the documents that were removed as duplicates
   of a kept one, 0-1; the same in every row.
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 DERIVED = {
     "label_share": ("label", "split"),
     "label_rows": ("label", "split"),
+    "splits_without_label": ("label", "split"),
     "label_spellings": ("label",),
     "duplicate_share": ("num_duplicates",),
     "empty_text_pair": ("text_pair_chars",),
@@ -57,6 +60,11 @@ def _label_rows(profile: pd.DataFrame) -> pd.Series:
     return label.map(label.loc[in_train].value_counts().to_dict())
 
 
+def _splits_without_label(profile: pd.DataFrame) -> pd.Series:
+    label, split = _column(profile, "label"), _column(profile, "split")
+    return label.map((split.nunique() - split.groupby(label).nunique()).to_dict())
+
+
 def _label_spellings(profile: pd.DataFrame) -> pd.Series:
     label = _column(profile, "label")
     labels = [str(value) for value in label.dropna().unique()]
@@ -81,6 +89,7 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 _COMPUTE = {
     "label_share": _label_share,
     "label_rows": _label_rows,
+    "splits_without_label": _splits_without_label,
     "label_spellings": _label_spellings,
     "duplicate_share": _duplicate_share,
     "empty_text_pair": _empty_text_pair,

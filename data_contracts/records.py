@@ -56,18 +56,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that is not kept.
+    """A record that is not kept, or is kept with another answer.
 
     Attributes:
         id: Its id if it could be read, else its location.
         location: Where it was found.
         reason: A phrase, the same for the same cause, that quotes no text.
-        severity: ``quarantined`` (it broke a promise) or ``removed`` (by a rule).
+        severity: ``quarantined`` (it broke a promise), ``removed`` (by a rule) or ``mended``
+            (kept, with the answer corrected).
         detail: Specifics of this record: a byte offset, the id of what it duplicates.
     """
 
     id: str
     location: str
     reason: str
-    severity: Literal["quarantined", "removed"] = "quarantined"
+    severity: Literal["quarantined", "removed", "mended"] = "quarantined"
     detail: str = ""

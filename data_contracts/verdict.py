@@ -82,7 +82,8 @@ class Report:
             evaluation texts… No promise is about them.
         answers: What is counted of the answers (a label, the mean…) → split → the number, written
             out.
-        mended: What was corrected in answers → how often.
+        mended: What was corrected in answers → in how many rows (`count`), and the ids of the first
+            (`first_ids`).
     """
 
     subject: str
@@ -97,7 +98,7 @@ class Report:
     reason: str = ""
     removed: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    mended: Mapping[str, int] = field(default_factory=dict)
+    mended: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def num_removed(self) -> int:

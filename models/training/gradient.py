@@ -628,6 +628,19 @@ class _Run:
         for variable, array in zip(self.model.trainable_variables, best.arrays, strict=True):
             variable.assign(array)
 
+    def _cut(self) -> dict[str, dict[str, float]]:
+        """Number of training rows, and of texts to write, that were cut, and the longest's tokens.
+
+        Rows that are read in several windows are not cut.
+        """
+        (batches, *_) = self.feeds[-1].groups.values()
+        details = batches.feeds[0].index.details
+        return {
+            what: {"count": details[f"truncated_{what}s"], "longest": details[f"longest_{what}"]}
+            for what in ("row", "target")
+            if details.get(f"truncated_{what}s")
+        }
+
     def _finish(self) -> Outcome:
         state = self.state
         metrics: dict[str, Any] = {
@@ -642,6 +655,8 @@ class _Run:
                 "stopped_early": state.stopped,
                 "evaluations": state.evaluations,
             }
+        if cut := self._cut():
+            metrics["cut"] = cut
         turns = self._counts() if self.stage.alternate else []
         if turns:
             metrics["turns"] = turns

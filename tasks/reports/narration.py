@@ -203,8 +203,13 @@ def _result(artifact: Artifact) -> str:
             gone = {**counts["quarantined"], **counts["removed"]}
             parts = [f"{number:,} {reason}" for reason, number in gone.items()]
             what = "documents" if artifact.kind == "corpus" else "rows"
-            kept = f"{counts['kept']:,} of {counts['read']:,} {what} kept"
-            said = f"{kept} ({', '.join(parts)})" if parts else kept
+            said = f"{counts['kept']:,} of {counts['read']:,} {what} kept"
+            if parts:
+                said += f" ({', '.join(parts)})"
+            if mended := counts.get("mended"):
+                said += "; mended: " + ", ".join(
+                    f"{rows['count']:,} {why}" for why, rows in mended.items()
+                )
             if artifact.kind == "corpus" and not counts["splits"]["heldout"]:
                 said += "; none is held out: its loss, and forgetting it, can't be measured"
             return said
@@ -224,6 +229,9 @@ def _result(artifact: Artifact) -> str:
             said = f"{facts['steps']:,} steps, {notes['tokens_per_second']:,.0f} tokens/s"
             if (notes.get("trained_weights") or 0) < (notes.get("weights") or 0):
                 said += f", {notes['trained_weights']:,} of {notes['weights']:,} weights trained"
+            for what, cut in notes["metrics"].get("cut", {}).items():
+                cut_ones = f"{cut['count']:,} {'training rows' if what == 'row' else 'targets'}"
+                said += f", {cut_ones} truncated (the longest has {cut['longest']:,} tokens)"
             return f"{said} ({_turns(facts['turns'])})" if facts.get("turns") else said
         case "measurement":
             losses, errors = facts["heldout_loss"], facts["heldout_error"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -275,14 +275,28 @@ def test_choices_make_texts_different_and_are_cleaned(tmp_path: Path, dataset: P
         for i in range(80)
     ]
     fields = {"text": "text", "label": "label", "choices": "choices"}
-    records.append({"text": "He sat", "label": 0, "choices": ["down", "\u200b"]})
+    records.append({"text": "He sat", "label": 0, "choices": ["down", "\u200b", "up"]})
     prepared = dataset(write(tmp_path / "t.jsonl", records), fields=fields, answers="choice")
     assert prepared.counts.details["distinct_texts"]["train"] == 80
-    assert prepared.counts.removed == {"empty": 1}
+    assert prepared.counts.quarantined == {"an empty choice": 1}
     table = {row["location"]: row for row in prepared.table()}
     assert table["t.jsonl:4"]["choices"] == ["down 3.", "up 3."]
     assert table["t.jsonl:4"]["text_pair"] is None
     assert sum(sum(n.values()) for n in prepared.counts.details["answers"].values()) == 80
+
+
+def test_the_last_columns_of_choices_may_be_empty_but_none_between(
+    tmp_path: Path, dataset: Prepare
+):
+    lines = [f"He sat {i},down {i},up {i},{'' if i % 2 else 'still'},{i % 2}" for i in range(80)]
+    lines += ["He left,now,,later,0", "She left,now,,,0", "She ran,off, ,away,2"]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["text,a,b,c,label", *lines]) + "\n", "utf-8")
+    fields = {"text": "text", "label": "label", "choices": ["a", "b", "c"]}
+    prepared = dataset(file, fields=fields, answers="choice")
+    assert prepared.counts.quarantined == {"an empty choice": 2, "fewer than two choices": 1}
+    sizes = Counter(len(row["choices"]) for row in prepared.table())
+    assert sizes == {2: 40, 3: 40}
 
 
 def test_a_rare_type_is_never_carved_away(tmp_path: Path, dataset: Prepare):

@@ -277,3 +277,46 @@ def test_a_label_is_preferred_to_a_score_in_a_table_of_single_texts(tmp_path: Pa
     lines = [f"{t},{LABELS[n % 3]},{n / 7}" for n, t in enumerate(TEXTS)]
     found = _rows(_write(tmp_path / "t.csv", ["body,team,score", *lines]))
     assert found.source["fields"]["label"] == "team"
+
+
+def _choices(path: Path, names: list[str], right: str = "label", bad: str = "") -> str:
+    """Rows with choices in columns of these names, or as a list in a single one."""
+    records = []
+    for n, text in enumerate(TEXTS):
+        ends = [f"{text[:20]} {word}" for word in ("goes on", "stays here")]
+        choices = dict(zip(names, ends, strict=True)) if len(names) > 1 else {names[0]: ends}
+        records.append({"uid": n // 2, "premise": text, **choices, right: str(n % 2)})
+    if bad:
+        records[7][right] = bad
+    return _write(path / "t.jsonl", list(map(json.dumps, records)))
+
+
+@pytest.mark.parametrize("names", [["choice1", "choice2"], ["option_a", "option_b"], ["endings"]])
+def test_choices_are_known_by_their_names(tmp_path: Path, names: list[str]):
+    found = _rows(_choices(tmp_path, names))
+    assert (found.source["answers"], found.records) == ("choice", 60)
+    assert found.source["fields"]["choices"] == (names if len(names) > 1 else names[0])
+    assert found.source["fields"]["text"] == "premise"
+    assert any("--answers label" in assumed for assumed in found.assumed)
+    (unused,) = [assumed for assumed in found.assumed if "'uid'" in assumed]
+    assert "rows are named by file and line" in unused
+    labels = _rows(_choices(tmp_path, names), answers="label", text="premise", label="label")
+    assert "choices" not in labels.source["fields"]
+
+
+def test_one_strange_value_does_not_hide_the_answers(tmp_path: Path):
+    found = _rows(_choices(tmp_path, ["choice1", "choice2"], bad="none"))
+    assert found.source["answers"] == "choice"
+    assert found.unread == {"a choice that is neither a number nor a letter": 1}
+    lines = [f"{text},{n / 7 if n else 'n/a'}" for n, text in enumerate(TEXTS)]
+    found = _rows(_write(tmp_path / "t.csv", ["body,score", *lines]))
+    assert found.source["answers"] == "number"
+    assert found.unread == {"not a number": 1}
+
+
+def test_choices_that_have_other_names_are_asked_for(tmp_path: Path):
+    file = _choices(tmp_path, ["first end", "second end"])
+    with pytest.raises(ContractViolation, match="Say which ones hold them with --choices"):
+        _rows(file, answers="choice")
+    found = survey("rows", [file], labelled=True, choices=["first end", "second end"])
+    assert found.source["answers"] == "choice"

@@ -714,6 +714,10 @@ class TestVerdict:
         rare = replace(rare, type="expect_column_min_to_be_between")
         (result,) = check(table, suite(rare), subject="s").results
         assert result.observed == "1: 'b' × 1 of the training rows"
+        once = between("measured", "splits_without_label", "warning", "table", max_value=0)
+        once = replace(once, type="expect_column_max_to_be_between")
+        (result,) = check(table, suite(once), subject="s").results
+        assert result.observed == "1: 'a' × 7, 'c' × 1 of the rows"
 
     def test_ids_cannot_steer_a_terminal(self):
         table = profile().assign(id=[f"\x1b[2J\u202e{i}" for i in range(10)])

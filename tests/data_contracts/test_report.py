@@ -51,7 +51,7 @@ def report() -> Report:
         reason="3 of 1,000 rows (0.3 %) are quarantined where at most 0.1 % may be.",
         removed={"near duplicate": 40, "empty": 1},
         answers={"person": {"train": "1,660", "test": "429"}, NASTY: {"train": "7"}},
-        mended={"answer moved": 12},
+        mended={"answer moved": {"count": 12, "first_ids": ["q7", NASTY]}},
     )
 
 
@@ -60,6 +60,7 @@ def test_answers_are_counted_by_split(report, render):
     text = render(report)
     section = text[text.index("Answers<" if render is to_html else "## Answers") :]
     words = ["Answers", "train", "test", "person", "1,660", "429", "Mended", "answer moved", "12"]
+    words += ["q7", "10 more"]
     assert words_in_order(section, words)
     bare = render(replace(report, answers={}, mended={}))
     assert not {"Answers", "Mended"} & set(re.findall(r"\w+", bare))

@@ -83,7 +83,7 @@ def corpus() -> pd.DataFrame:
 def dataset() -> pd.DataFrame:
     return corpus().assign(
         split=["train", "train", "dev", "test"] * (NUM_ROWS // 4),
-        label=["pos", "neg"] * (NUM_ROWS // 2),
+        label=["pos", "neg", "pos", "pos", "pos", "neg", "neg", "neg"] * (NUM_ROWS // 8),
         text_pair_chars=None,
         duplicate_of_train=None,
         contradictory=False,
@@ -182,6 +182,7 @@ _DATASET: dict[str, tuple[Edit, Edit]] = {
     "labels_balanced": (_rare_label(4, 400), _rare_label(3, 400)),
     "labels_learnable": (_rare_label(1, 5_000), _rare_label(1, 5_001)),
     "labels_repeated": (_rare_label(2, 400), _rare_label(1, 400)),
+    "labels_measured": (as_it_is, put("label", "rare")),
     "overlap_none": (as_it_is, put("duplicate_of_train", "d0", row=3)),
     "overlap_seen": (as_it_is, put("duplicate_of_train", "d0", row=3)),
     "contradictions_bounded": (
@@ -379,7 +380,7 @@ def test_only_these_promises_may_be_broken_without_stopping_or_quarantine():
     assert gentle == {
         "corpus": of_a_corpus,
         "corpus_zh": of_a_corpus,
-        "dataset": {"labels_balanced", "labels_repeated"} | of_rows,
+        "dataset": {"labels_balanced", "labels_measured", "labels_repeated"} | of_rows,
         "answers": {"answers_some"} | of_rows,
         "drift_corpus": {"lengths_near", "scripts_near"},
         "drift_dataset": {"label_shares_near", "lengths_near"},

@@ -17,7 +17,8 @@ from fourstage.errors import RecipeError
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log, say
 
-LABEL, SCORE = "predicted_label", "predicted_score"  # the columns that --output adds
+# The columns that --output adds; the last says why there is no answer.
+LABEL, SCORE, ERROR = "predicted_label", "predicted_score", "prediction_error"
 Ask = Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]
 HELP = "ask a registered model about texts; prints tab-separated lines below a header"
 
@@ -46,7 +47,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help=f"write --input's rows with all their columns, {LABEL} and {SCORE}",
+        help=f"write --input's rows with all their columns, {LABEL}, {SCORE} and {ERROR}",
     )
     add_json(parser)
 
@@ -103,7 +104,7 @@ def _batches(options: Namespace) -> Iterator[list[tuple[Row, list[str]]]]:
             yield batch
         return
     for batch in read_texts(options.input, options.column):
-        if taken := {LABEL, SCORE} & set(batch[0][0]):
+        if taken := {LABEL, SCORE, ERROR} & set(batch[0][0]):
             raise RecipeError(
                 f"{options.input} has a column {min(taken)} already, which --output adds; rename it"
             )
@@ -131,11 +132,18 @@ def _said(answer: dict[str, Any]) -> str | None:
 
 def _write(file: Path, answers: Iterator[tuple[Row, dict[str, Any]]]) -> None:
     number = 0
-    with written(file, {LABEL: str, SCORE: float}) as writer:
+    without = 0
+    with written(file, {LABEL: str, SCORE: float, ERROR: str}) as writer:
         while batch := list(islice(answers, BATCH)):
-            writer.write([row | {LABEL: _said(a), SCORE: a["score"]} for row, a in batch])
+            writer.write(
+                [
+                    row | {LABEL: _said(a), SCORE: a["score"], ERROR: a.get("error")}
+                    for row, a in batch
+                ]
+            )
             number += len(batch)
-    say(f"{file}: {number:,} rows")
+            without += sum("error" in answer for _, answer in batch)
+    say(f"{file}: {number:,} rows" + (f", {without:,} of them without an answer" * (without > 0)))
 
 
 def _print(answers: Iterable[dict[str, Any]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from corpora.answers import DROPPED, MOVED
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare
 
@@ -44,9 +45,10 @@ def test_questions_are_rows_with_answers_in_the_cleaned_context(tmp_path: Path, 
     assert rows["c"]["label"] == '[[15, "Oslo"]]'
     assert rows["a"]["text"] == "Who is a?"
     assert prepared.counts.details["mended"] == {
-        "answer left out: its text is neither at its offset nor once elsewhere": 1,
-        "answer moved to the only place of its text": 1,
+        what: {"count": 1, "first_ids": ["c"]} for what in (DROPPED, MOVED)
     }
+    noted = [(line["id"], line["reason"], line["severity"]) for line in prepared.rejected()]
+    assert noted == [("c", DROPPED, "mended"), ("c", MOVED, "mended")]
 
 
 def test_what_is_wrong_with_a_question_is_told_by_its_id(tmp_path: Path, dataset: Prepare):
