@@ -183,7 +183,8 @@ def check_compatible(
     if network.get("COUNTS") and not (head is not None and parts[head].get("WIDE")):
         raise RecipeError(
             f"{where}family {family!r} has no network, so expected a head that counts n-grams; got"
-            f" {', '.join(parts)}. Use head: {{sequence_classification: {{wide: true}}}}"
+            f" {', '.join(parts)}. Use head: {{sequence_classification: {{wide: true}}}}; for sets"
+            " of labels multi_label_classification"
         )
     from_network = set(network.get("PROVIDES", ()))
     for name, part in parts.items():

@@ -6,6 +6,9 @@
 r_n says of each bucket how much more often rows of label n have it than other rows (naive Bayes).
 Both machines are linear in x, so that one kernel holds their sum. Rows of a rare label weigh more.
 
+Where a row has a set of labels, each label has machines of its own, and an offset beside its
+factor, since nothing else says how often it is there.
+
 A machine is all but sure of the rows it was fitted to, so that nothing would be left to learn for a
 network beside it. The logits of a training row are therefore those of a machine that was fitted
 without any row of the same text. One factor makes logits of margins: that under which these fit the
@@ -14,7 +17,8 @@ answers best.
 Reference:
     Joachims 1998, ECML; r_n: Wang and Manning 2012, "Baselines and Bigrams", 2.3 (there x is 0 or
     1, here TF-IDF); Wolpert 1992, Neural Networks 5 (stacked generalisation); the factor: Guo et
-    al. 2017, arXiv 1706.04599, 4.2 (temperature), here on held-out training rows.
+    al. 2017, arXiv 1706.04599, 4.2 (temperature), of sets factor and offset: Platt 1999, here on
+    held-out training rows.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ SMOOTHING = 1.0  # rows of each label, and of the others, that have a bucket bes
 SEEN = 2  # training rows that a bucket must occur in
 FOLDS = 5
 FACTORS = (0.1, 50.0)  # smallest and largest factor on a margin
+_UNBOUND = 1e3  # C of the regression that calibrates: all but no penalty
 
 
 @dataclass(frozen=True)
@@ -56,14 +61,16 @@ def learned(
 
     Args:
         counts: (rows, buckets) sparse, n-grams of each row.
-        labels: (rows,) label ids, -1 for a row that nothing is learned from.
+        labels: (rows,) label ids; or of sets (rows, N), 1 where a row has the label and 0 where it
+            has not. -1 for a row that nothing is learned from.
         num_labels: N.
         groups: (rows,) rows of equal value are of one text, which is seen as a whole or not at all.
         kinds: Into how many equal parts the buckets fall; each is brought to length 1 by itself.
     """
     idf = _idf(counts)
     features = _weighted(counts, idf, kinds)
-    kernel, bias = _separated(counts, features, labels, num_labels)
+    separated, calibrated = (_separated, _factor) if labels.ndim == 1 else (_each, _platt)
+    kernel, bias = separated(counts, features, labels, num_labels)
     _, number = np.unique(np.asarray(groups, object), return_inverse=True)
     order = np.random.default_rng(0).permutation(number.max() + 1)
     fold = order[number] % FOLDS
@@ -72,14 +79,14 @@ def learned(
         held, rest = np.flatnonzero(fold == own), np.flatnonzero(fold != own)
         of_fold = _idf(counts[rest])
         learning = _weighted(counts[rest], of_fold, kinds)
-        parts = _separated(counts[rest], learning, labels[rest], num_labels)
+        parts = separated(counts[rest], learning, labels[rest], num_labels)
         margins[held] = _weighted(counts[held], of_fold, kinds) @ parts[0] + parts[1]
-    factor = _factor(margins, labels)
+    factor, offset = calibrated(margins, labels)
     return Machine(
         idf.astype(np.float32),
         (factor * kernel).astype(np.float32),
-        (factor * bias).astype(np.float32),
-        (factor * margins).astype(np.float32),
+        (factor * bias + offset).astype(np.float32),
+        (factor * margins + offset).astype(np.float32),
     )
 
 
@@ -129,6 +136,21 @@ def _separated(
     return kernel, bias
 
 
+def _each(
+    counts: Any, features: Any, labels: np.ndarray, num_labels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Kernel (buckets, N) and bias (N,) of sets: whether each label is there, by itself.
+
+    Of a label that all rows have, or none, nothing is learned.
+    """
+    kernel, bias = np.zeros((features.shape[1], num_labels)), np.zeros(num_labels)
+    for label, own in enumerate(labels.T):
+        if len(np.unique(own[own >= 0])) == 2:
+            parts = _separated(counts, features, own, 2)
+            kernel[:, label], bias[label] = parts[0][:, 1], parts[1][1]
+    return kernel, bias
+
+
 def _ratios(has: Any, right: np.ndarray) -> np.ndarray:
     """(buckets,) log of the share of a bucket among those of the label's rows, and of the others'.
 
@@ -158,8 +180,30 @@ def _fitted(features: Any, labels: np.ndarray, cost: float) -> tuple[np.ndarray,
     return machine.coef_, np.atleast_1d(machine.intercept_)
 
 
-def _factor(margins: np.ndarray, labels: np.ndarray) -> float:
-    """The factor on margins under which their softmax has the smallest cross-entropy."""
+def _platt(margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Factors and offsets (N,) of sets, under which each label's cross-entropy is smallest.
+
+    A label that all rows have, or none, has the factor 0.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
+
+    factor, offset = np.zeros(labels.shape[1]), np.zeros(labels.shape[1])
+    for label, own in enumerate(labels.T):
+        known = own >= 0
+        there, number = np.count_nonzero(own == 1), np.count_nonzero(known)
+        if 0 < there < number:
+            with threadpool_limits(limits=1):
+                fitted = LogisticRegression(C=_UNBOUND).fit(margins[known, label, None], own[known])
+            factor[label] = np.clip(fitted.coef_[0, 0], *FACTORS)
+            offset[label] = fitted.intercept_[0]
+        else:
+            offset[label] = np.log((there + 1) / (number - there + 1))
+    return factor, offset
+
+
+def _factor(margins: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """The factor on margins under which their softmax has the smallest cross-entropy; offset 0."""
     from scipy.optimize import minimize_scalar
     from scipy.special import logsumexp
 
@@ -172,4 +216,4 @@ def _factor(margins: np.ndarray, labels: np.ndarray) -> float:
         return float((logsumexp(factor * own, axis=1) - factor * right).mean())
 
     found: Any = minimize_scalar(loss, bounds=np.log(FACTORS), method="bounded")
-    return float(np.exp(found.x))
+    return float(np.exp(found.x)), 0.0

@@ -16,7 +16,7 @@ from models.evaluation.rivals import names
 
 HEADS = {  # the head for each kind of answer, with its settings
     "label": ("sequence_classification", "{dropout: 0.0, wide: true}"),
-    "label_set": ("multi_label_classification", "{dropout: 0.0, threshold: dev}"),
+    "label_set": ("multi_label_classification", "{dropout: 0.0, threshold: dev, wide: true}"),
     "number": ("sequence_regression", "{dropout: 0.0}"),
     "spans": ("token_classification", "{dropout: 0.0, crf: true}"),
     "extract": ("span_extraction", "{}"),
@@ -339,7 +339,8 @@ def _margin(rows: Survey | None) -> float:
     """The approximate smallest loss that the dev rows can decide."""
     if rows is None:
         return 0.02
-    deciding = rows.splits.get("dev", 0) if rows.splits else 0.1 * rows.records
+    # Where no file is of dev rows, a tenth of the training rows is.
+    deciding = rows.splits.get("dev") or 0.1 * rows.splits.get("train", rows.records)
     return max(0.02, math.ceil(100 / math.sqrt(max(deciding, 25))) / 100)
 
 

@@ -12,6 +12,7 @@ from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.answers.label_set import set_of, written
 from models.inputs.rows import check_answers, framed_rows, row_index
+from models.inputs.wide_rows import WideRows, check_can_tell
 from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
 from models.layers.row_scorer import RowScorer
@@ -25,6 +26,7 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 ANSWERS = "label_set"
+WIDE = True  # it can answer by counted n-grams alone
 THRESHOLD = "threshold"
 THRESHOLDS = ("dev",)  # what it may be instead of a number
 
@@ -40,6 +42,8 @@ class MultiLabelClassification:
         threshold: A label is predicted if its probability is above this, between 0 and 1; ``dev``
             for the one that is best on the dev rows (0.5 until training ends).
         dropout: Dropout rate of the pooled vector, 0-1.
+        wide: Whether the logits of counted n-grams are added to the network's
+            (`models.layers.wide`).
 
     Raises:
         RecipeError: There are no labels, or the threshold is not between 0 and 1.
@@ -52,7 +56,14 @@ class MultiLabelClassification:
     prepares = PREPARES
     targets = (keys.SET_LABELS,)
 
-    def __init__(self, context: Context, *, threshold: float | str = 0.5, dropout: float = 0.1):
+    def __init__(
+        self,
+        context: Context,
+        *,
+        threshold: float | str = 0.5,
+        dropout: float = 0.1,
+        wide: bool = False,
+    ):
         threshold = 0.5 if threshold in THRESHOLDS else float(threshold)
         if not 0 < threshold < 1:
             raise RecipeError(
@@ -68,6 +79,9 @@ class MultiLabelClassification:
         self.context = context
         self.threshold = threshold
         self.dropout = dropout
+        known = None if context.rows is None else self._labels(context.rows.answers)
+        self.wide = WideRows(context, known) if wide else None
+        self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order."""
@@ -77,20 +91,39 @@ class MultiLabelClassification:
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """Rows, and which labels each has: -1 throughout for a row without an answer."""
-        labels = np.full((len(entries), len(self.context.label_names)), -1, np.int32)
-        for place, row in enumerate(entries.tolist()):
-            own = set_of(corpus.answers[row])
+        labels = self._labels([corpus.answers[row] for row in entries.tolist()])
+        batch = framed_rows(corpus, entries, self.context) | {keys.SET_LABELS: labels}
+        return batch if self.wide is None else batch | self.wide.features(corpus, entries)
+
+    def _labels(self, answers: Sequence[str]) -> np.ndarray:
+        """(rows, N) int32, 1 for a label of the row; -1 throughout for a row without an answer."""
+        names = self.context.label_names
+        labels = np.full((len(answers), len(names)), -1, np.int32)
+        for row, answer in enumerate(answers):
+            own = set_of(answer)
             if own is not None:
-                labels[place] = [name in own for name in self.context.label_names]
-        return framed_rows(corpus, entries, self.context) | {keys.SET_LABELS: labels}
+                labels[row] = [name in own for name in names]
+        return labels
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""
         return batch
 
     def attach(self, network: Any) -> _MultiLabelClassificationScorer:
-        """The head: a pooler if the network has none, dropout and one dense layer."""
-        return _MultiLabelClassificationScorer(network, len(self.context.label_names), self.dropout)
+        """The head: a pooler if the network has none, dropout and one dense layer.
+
+        Raises:
+            RecipeError: The family has no network, and there is no wide part, either.
+        """
+        check_can_tell("multi_label_classification", self.wide, network)
+        return _MultiLabelClassificationScorer(
+            network, len(self.context.label_names), self.dropout, wide=self.wide is not None
+        )
+
+    def learn(self, scorer: _MultiLabelClassificationScorer) -> None:
+        """Learn the wide part, if there is one."""
+        if self.wide is not None:
+            self.wide.teach(scorer)
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -152,8 +185,8 @@ def _check(rows: TokenisedRows) -> None:
 class _MultiLabelClassificationScorer(RowScorer):
     """One log odds per label; the loss is a mean over rows and labels."""
 
-    def __init__(self, network: Any, num_labels: int, dropout: float):
-        super().__init__(network, "multi_label_classification", num_labels, dropout)
+    def __init__(self, network: Any, num_labels: int, dropout: float, *, wide: bool):
+        super().__init__(network, "multi_label_classification", num_labels, dropout, wide=wide)
         self.build()
 
     def call(

@@ -11,11 +11,10 @@ import numpy as np
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.rows import framed_rows, labels_of, row_index
-from models.inputs.wide_rows import WideRows
+from models.inputs.wide_rows import WideRows, check_can_tell
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
 from models.layers.row_scorer import RowScorer
-from models.layers.wide import WidePart
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -104,11 +103,7 @@ class SequenceClassification:
         Raises:
             RecipeError: The family has no network, and there is no wide part, either.
         """
-        if self.wide is None and getattr(network, "counts_only", False):
-            raise RecipeError(
-                "head.sequence_classification.wide: expected true with a family that has no"
-                " network, got false; nothing else can tell rows apart"
-            )
+        check_can_tell("sequence_classification", self.wide, network)
         label_weights = None
         if self.class_weights == "balanced":
             # A trained head is rebuilt for prediction without training rows; it computes no loss.
@@ -122,12 +117,9 @@ class SequenceClassification:
         )
 
     def learn(self, scorer: _SequenceClassificationScorer) -> None:
-        """Learn the wide part, if there is one; beside it the network's logits start at 0."""
-        if self.wide is None or scorer.wide is None:
-            return
-        scorer.wide.learn(self.wide.machine)
-        for variable in scorer.output_projection.weights:
-            variable.assign(ops.zeros_like(variable))
+        """Learn the wide part, if there is one."""
+        if self.wide is not None:
+            self.wide.teach(scorer)
 
     def _known_labels(self) -> np.ndarray | None:
         """(rows,) label ids of the training rows, -1 for none; None without training rows."""
@@ -173,24 +165,15 @@ class _SequenceClassificationScorer(RowScorer):
         label_weights: tuple[float, ...] | None,
         wide: bool,
     ):
-        super().__init__(network, "sequence_classification", num_labels, dropout)
+        super().__init__(network, "sequence_classification", num_labels, dropout, wide=wide)
         self.label_weights = label_weights
-        self.wide = WidePart(num_labels) if wide else None
         self.build()
-
-    def build(self, input_shape: Any = None) -> None:
-        """Create the variables."""
-        if self.wide is not None:
-            self.wide.build()
-        super().build(input_shape)
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss, accuracy, and the logits (B, N); without labels, only the logits."""
         logits = self.row_scores(batch, outputs, training)  # (B, N)
-        if self.wide is not None:
-            logits = logits + self.wide(batch)
         predictions = {keys.LOGITS: logits}
         if keys.LABELS not in batch:
             return {}, predictions

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fourstage.errors import RecipeError
 from models import features as keys
 from models.inputs.ngrams import BUCKETS, KINDS, Ngrams
 from models.linear_machine import Machine, learned
@@ -15,12 +16,25 @@ from models.protocols import Batch, Context, TokenisedRows
 _AT_ONCE = 256  # rows whose n-grams are counted together
 
 
+def check_can_tell(head: str, wide: WideRows | None, network: Any) -> None:
+    """Check that a head without a wide part has a network.
+
+    Raises:
+        RecipeError: The family has none.
+    """
+    if wide is None and getattr(network, "counts_only", False):
+        raise RecipeError(
+            f"head.{head}.wide: expected true with a family that has no network, got false; nothing"
+            " else can tell rows apart"
+        )
+
+
 class WideRows:
     """The n-grams of rows; of training rows the logits of a machine that has not seen them.
 
     Args:
         context: The stage's constants.
-        labels: (rows,) label ids of the training rows, -1 for none; None where there are none.
+        labels: Of the training rows, as in `linear_machine.learned`; None where there are none.
     """
 
     def __init__(self, context: Context, labels: np.ndarray | None):
@@ -43,6 +57,12 @@ class WideRows:
         groups = [self._text(rows, row) for row in range(len(rows))]
         num_labels = len(self._context.label_names)
         return learned(self._counts(rows), self._labels, num_labels, groups, KINDS)
+
+    def teach(self, scorer: Any) -> None:
+        """Give a head what was learned; beside it the network's logits start at 0."""
+        scorer.wide.learn(self.machine)
+        for variable in scorer.output_projection.weights:
+            variable.assign(np.zeros(variable.shape, np.float32))
 
     def _counts(self, rows: TokenisedRows) -> Any:
         """(rows, BUCKETS) sparse counts."""

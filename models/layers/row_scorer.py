@@ -19,6 +19,7 @@ from models import features as keys
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
 from models.layers.summary import row_vectors
+from models.layers.wide import WidePart
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
@@ -35,17 +36,19 @@ class RowScorer(ScorerLayer):
         name: Name of the head.
         units: Number of scores per row.
         dropout: Dropout rate of the pooled vector, 0-1.
+        wide: Whether the scores of counted n-grams are added (`models.layers.wide`).
     """
 
     reads = ()
 
-    def __init__(self, network: Any, name: str, units: int, dropout: float):
+    def __init__(self, network: Any, name: str, units: int, dropout: float, *, wide: bool = False):
         dtype = network.dtype_policy.name
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.summary = network.row_summary
         self.hidden_dim = network.hidden_dim
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(units, name="output", dtype=dtype)
+        self.wide = WidePart(units) if wide else None
         self.pooler: Any = None
         self.is_pooled = Capability.POOLED_OUTPUT in network.provides
         if not self.is_pooled and network.pooler_activation:
@@ -56,6 +59,8 @@ class RowScorer(ScorerLayer):
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables."""
+        if self.wide is not None:
+            self.wide.build()
         if self.pooler is not None:
             self.pooler.build((None, self.hidden_dim))
         self.output_projection.build((None, self.hidden_dim))
@@ -64,7 +69,8 @@ class RowScorer(ScorerLayer):
     def row_scores(self, batch: dict, outputs: dict, training: bool | None) -> Any:
         """The scores of each row, (B, units) float32."""
         pooled = self.dropout(self._pooled(batch, outputs, training), training=training)
-        return ops.cast(self.output_projection(pooled), "float32")
+        scores = ops.cast(self.output_projection(pooled), "float32")
+        return scores if self.wide is None else scores + self.wide(batch)
 
     def _pooled(self, batch: dict, outputs: dict, training: bool | None) -> Any:
         """The pooled vector, (B, D) float32."""

@@ -136,3 +136,33 @@ def test_an_n_gram_of_one_row_alone_counts_for_nothing():
     machine = learned(counts, answers, 2, range(100))
     assert not machine.idf[once].any()
     assert not machine.kernel[once].any()
+
+
+def test_of_sets_each_label_has_the_machine_it_would_have_alone():
+    counts, answers = rows(200, 3)
+    sets = np.eye(3, dtype=int)[answers]
+    sets[::7, 0] = 1
+    sets[5] = -1  # a row without an answer
+    machine = learned(counts, sets, 3, range(200))
+    for label in range(3):
+        alone = learned(counts, sets[:, label], 2, range(200))
+        margins = alone.unseen[:, 1].astype(np.float64)
+        design = np.stack([margins, np.ones(200)], axis=1)
+        line, residual, *_ = np.linalg.lstsq(design, machine.unseen[:, label], rcond=None)
+        assert residual < 1e-6
+        assert line[0] > 0
+        kernel = line[0] * alone.kernel[:, 1]
+        np.testing.assert_allclose(machine.kernel[:, label], kernel, rtol=1e-4, atol=1e-6)
+        # Calibrated: labels are foreseen as often as they are there (the score equations).
+        known = sets[:, label] >= 0
+        foreseen = 1 / (1 + np.exp(-machine.unseen[known, label].astype(np.float64)))
+        assert foreseen.mean() == pytest.approx(sets[known, label].mean(), abs=2e-3)
+
+
+def test_of_a_label_that_all_rows_have_or_none_only_that_is_known():
+    counts, answers = rows(60, 2)
+    sets = np.stack([answers, np.ones(60, int), np.zeros(60, int)], axis=1)
+    machine = learned(counts, sets, 3, range(60))
+    assert not machine.kernel[:, 1:].any()
+    np.testing.assert_allclose(machine.bias[1:], [np.log(61), -np.log(61)], rtol=1e-5)
+    assert np.isfinite(machine.unseen).all()

@@ -81,7 +81,7 @@ def longer(first: str, second: str) -> str:
 CASES = {
     "number": ("sequence_regression", {"symmetric": True}, number, 2),
     "embedding": ("sentence_embedding", {}, closeness, 2),
-    "label_set": ("multi_label_classification", {"threshold": 0.3}, labels, 1),
+    "label_set": ("multi_label_classification", {"threshold": 0.3, "wide": True}, labels, 1),
     "label": ("sequence_classification", {}, longer, 2),
     "extract": (
         "span_extraction",
