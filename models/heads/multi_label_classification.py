@@ -91,7 +91,7 @@ class MultiLabelClassification:
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """Rows, and which labels each has: -1 throughout for a row without an answer."""
-        labels = self._labels([corpus.answers[row] for row in entries.tolist()])
+        labels = self._labels([corpus.answers[int(row)] for row in entries])
         batch = framed_rows(corpus, entries, self.context) | {keys.SET_LABELS: labels}
         return batch if self.wide is None else batch | self.wide.features(corpus, entries)
 
