@@ -247,10 +247,14 @@ def _pair(values: Mapping[str, list], label: str | None) -> tuple[str, str] | tu
 def _words(values: Mapping[str, list]) -> str | None:
     """The column with lists of words, if another one has a tag for each."""
     lists = {n: c for n, c in values.items() if all(isinstance(value, list) for value in c)}
-    sizes = {name: [len(value) for value in column] for name, column in lists.items()}
     tags = [name for name, column in lists.items() if are_tags(column)]
+
+    def is_tagged_by(words: str, tags: str) -> bool:
+        pairs = zip(lists[words], lists[tags], strict=True)
+        return nearly_all([len(some) == len(others) for some, others in pairs])
+
     words = [name for name in lists if name not in tags]
-    return next((n for n in words if any(sizes[n] == sizes[tag] for tag in tags)), None)
+    return next((n for n in words if any(is_tagged_by(n, tag) for tag in tags)), None)
 
 
 def _text(where: str, values: Mapping[str, list], taken: Iterable[str | None]) -> tuple[str, str]:

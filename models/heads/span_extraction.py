@@ -22,7 +22,7 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.inputs.passages import Passages, slots, words_of_span
+from models.inputs.passages import Passages, slots, word_places, words_of_span
 from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
@@ -31,7 +31,6 @@ from models.layers.scorer import ScorerLayer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 from models.served.parts import Window, best_part
 from models.served.windows import most_context
-from models.served.words import word_spans
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -117,7 +116,7 @@ class SpanExtraction:
         if not answers:
             return 0, 0
         first, text = answers[0]
-        touched = words_of_span(word_spans(rows.passage(row)), first, first + len(text))
+        touched = words_of_span(word_places(rows.passage(row)), first, first + len(text))
         words = self.passages.words(rows, row, start, end)
         begin, behind = np.searchsorted(words, touched).tolist()
         if touched[0] < start or touched[1] > end or behind <= begin:
@@ -178,7 +177,7 @@ class SpanExtraction:
         """What `best_part` finds in a row."""
         windows = self.passages.windows(rows, row)
         text = rows.passage(row)
-        places = word_spans(text)
+        places = word_places(text)
         found: list[Window] = []
         for window, entry in zip(windows, outputs, strict=True):
             words = self.passages.words(rows, row, *window)

@@ -20,7 +20,7 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs.passages import Passages, slots, words_of_span
+from models.inputs.passages import Passages, slots, word_places, words_of_span
 from models.layers.crf import LinearChainCRF
 from models.layers.divergence import symmetric_kl
 from models.layers.gather import gather_positions
@@ -30,7 +30,6 @@ from models.layers.scorer import ScorerLayer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 from models.served.tags import SCHEMES, allowed, likeliest_tags, tag_names, tagged, tags_of
 from models.served.windows import most_context
-from models.served.words import word_spans
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -113,7 +112,7 @@ class TokenClassification:
         A span that ends inside a word takes all of it. A span that reaches beyond the window begins
         or ends at its border, so that the tags are legal.
         """
-        places = word_spans(rows.passage(row))
+        places = word_places(rows.passage(row))
         words = self.passages.words(rows, row, start, end)
         spans = []
         for first, last, kind in json.loads(rows.answers[row]):
@@ -143,7 +142,7 @@ class TokenClassification:
     ) -> Answer:
         """The spans of a row; the probability is that of all tags together."""
         windows = self.passages.windows(rows, row)
-        places = word_spans(rows.passage(row))
+        places = word_places(rows.passage(row))
         found: list[tuple[np.ndarray, list[str]]] = []
         total = 0.0
         for window, entry in zip(windows, outputs, strict=True):

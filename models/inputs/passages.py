@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from fourstage.errors import ContractViolation, RecipeError
 from models.inputs.rows import framed
 from models.protocols import Batch, Context, Index, TokenisedRows
 from models.served.windows import windows
+from models.served.words import word_spans
 
 ENTRY = np.dtype([("row", np.int64), ("start", np.int32), ("end", np.int32)])
 _LEAST_ROOM = 2  # tokens of the passage in a window
+_KEPT = 64  # passages whose words are remembered: a batch has many windows of a long one
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,14 @@ class Passages:
         return room
 
 
+@lru_cache(maxsize=_KEPT)
+def word_places(passage: str) -> np.ndarray:
+    """`models.served.words.word_spans`, found once for all windows of a passage; read-only."""
+    found = word_spans(passage)
+    found.flags.writeable = False
+    return found
+
+
 def slots(places: Sequence[np.ndarray], width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where a batch's words are read, one slot per word.
 
@@ -141,7 +152,7 @@ def words_of_span(places: np.ndarray, start: int, end: int) -> tuple[int, int]:
     """First word, and word after the last, that characters `start` to `end` touch.
 
     Args:
-        places: (words, 2) as `models.served.words.word_spans` returns them.
+        places: (words, 2) as `word_places` returns them.
         start: First character.
         end: The character after the last.
     """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.inputs.passages import Passages, slots, words_of_span
+from models.inputs.passages import Passages, slots, word_places, words_of_span
 from models.protocols import Context
 from models.served.windows import most_context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
@@ -99,3 +99,12 @@ def test_a_span_takes_every_word_that_it_touches():
     assert words_of_span(places, 4, 7) == (1, 3)
     assert words_of_span(places, 0, 1) == (0, 1)
     assert words_of_span(places, 2, 3) == (1, 1)
+
+
+def test_the_words_of_a_long_passage_are_found_once_for_all_its_windows():
+    text = "a rather long passage, read in many windows"
+    places = word_places(text)
+    assert word_places(f" {text}"[1:]) is places  # an equal text, read again
+    assert text[slice(*places[3])] == "passage"
+    with pytest.raises(ValueError, match="read-only"):
+        places[0] = 1
