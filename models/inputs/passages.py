@@ -55,12 +55,14 @@ class Passages:
             raise ContractViolation("the dataset has no rows in this split")
         entries: list[tuple[int, int, int]] = []
         lengths: list[int] = []
-        several = 0
+        several, cut = 0, []
         for row in range(len(rows)):
             before = self._before(rows, row)
             frame = 2 + (len(before) + 1 if before is not None else 0)
             of_words, found = rows.word_lengths(row), self.windows(rows, row)
             several += len(found) > 1
+            if before is not None and len(before) < (whole := len(rows.texts(row)[0])):
+                cut.append(whole)
             for start, end in found:
                 entries.append((row, start, end))
                 tokens = min(int(of_words[start:end].sum()), self._room(before))
@@ -69,7 +71,12 @@ class Passages:
             np.array(entries, ENTRY),
             np.array(lengths, np.int64),
             by_length=True,
-            details={"windows": len(entries), "rows_of_several_windows": several},
+            details={
+                "windows": len(entries),
+                "rows_of_several_windows": several,
+                "truncated_rows": len(cut),  # of the text before the passage
+                "longest_row": max(cut, default=0),
+            },
         )
 
     def segments(self, rows: TokenisedRows, entries: np.ndarray) -> tuple[Batch, list[np.ndarray]]:

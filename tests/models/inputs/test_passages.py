@@ -63,6 +63,7 @@ def test_a_batch_has_the_question_in_every_window_and_the_places_of_words():
     assert index.entries.tolist() == [(0, 0, 3), (0, 1, 4)]  # 3 tokens of it fit in
     assert index.lengths.tolist() == [8, 8]
     assert index.details["rows_of_several_windows"] == 1
+    assert (index.details["truncated_rows"], index.details["longest_row"]) == (1, 4)
     batch, places = passages.segments(rows, index.entries)
     assert batch["token_ids"].tolist() == [
         [2, 9, 8, 3, 20, 21, 22, 3],
