@@ -272,6 +272,8 @@ class Objective(Protocol):
       is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `decode`.
     - ``READS_TRIPLES`` (optional): its texts are triples of three names (`models.vectors.triples`),
       so that the corpora of a stage may be datasets.
+    - ``WRITES`` (optional): its network writes from raw text: `prompting(network, scorer)` says how
+      (`models.decoding.prompting`).
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

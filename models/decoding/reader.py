@@ -148,9 +148,14 @@ class ReadingApart(Reading):
             keys.TARGET_IDS: target_ids,
             keys.TARGET_MASK: target_mask,
             keys.PADDING_MASK: ops.reshape(each, (-1, width)),
+            **self._places(target_mask, prompt_mask),
         }
         hidden, new = self._network.go_on(batch, past, memorised)
         return self._logits(hidden[:, -1]), stacked(new)
+
+    def _places(self, target_mask: Any, prompt_mask: Any) -> dict[str, Any]:
+        """Where the tokens of each text stand, where not one after another from the first on."""
+        return {}
 
     @property
     def _num_layers(self) -> int:

@@ -14,14 +14,16 @@ stream. Parameters with the published vocabulary of 32,000: base 116,718,336, la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import keras
 
 from models import features as keys
-from models.layers.attention import NOT_SEEN
+from models.layers.attention import NOT_SEEN, Past, bias_from_padding, causal_bias
+from models.layers.embedding import positions_of_tokens
+from models.layers.relative_attention import distance_table
 from models.layers.relative_transformer import RelativeConfig, RelativeTransformer
 from models.layers.summary import LAST
 from models.protocols import Capability
@@ -93,20 +95,60 @@ class XLNet(RelativeTransformer):
             return super().call(features, training)
         at = features[keys.QUERY_POSITIONS]
         x = self.embed(features, training)
-        vector = ops.cast(self.mask_embedding, "float32")
-        query = ops.zeros_like(at, dtype="float32")[:, :, None] + vector
+        query = self._unknown(at)
         query = self.dropout_layer(query, training=training)  # (B, M, D)
         seen = self.seen(features, training)
         asked = self._asked(features, seen, at)
         before = []
         for block, memory in zip(self.blocks, self.memories(features), strict=True):
             before.append(x)
-            x, query = block.both_streams(x, query, memory, seen, asked, training)
+            x, query, _ = block.both_streams(x, query, memory, seen, asked, training)
         return {
             keys.SEQUENCE_OUTPUT: self.dropout_layer(x, training=training),
             keys.QUERY_OUTPUT: self.dropout_layer(query, training=training),
             **self.remembered(before, features),
         }
+
+    def _unknown(self, at: Any) -> Any:
+        """What enters the second stream at each place of (B, M), (B, M, D)."""
+        vector = ops.cast(self.mask_embedding, "float32")
+        return ops.zeros_like(at, dtype="float32")[:, :, None] + vector
+
+    def go_on(
+        self, features: Mapping[str, Any], past: Sequence[Past] = ()
+    ) -> tuple[Any, list[Past]]:
+        """Read a text or tokens that follow it, and ask for the token after them.
+
+        The tokens of the first reading share the first place of the factorisation; those after it
+        have a place each, in their order. Nothing is remembered of the second stream.
+
+        Args:
+            features: token_ids (B, N) of the new tokens; padding_mask (B, S + N) as in
+                `models.layers.causal`; without `past`, padding may be on the left.
+            past: Keys and values at S places, by layer; empty for none.
+
+        Returns:
+            query_output of the place after the new tokens (B, 1, D) float32, and the new tokens'
+            keys and values by layer. Both equal those of one reading of all tokens up to rounding.
+        """
+        mask = features[keys.PADDING_MASK]
+        new, total = ops.shape(features[keys.TOKEN_IDS])[1], ops.shape(mask)[1]
+        positions, count = positions_of_tokens(mask), ops.sum(mask, axis=1, keepdims=True)
+        back = distance_table(total, 0, self.hidden_dim, self.clamp_length)
+        bias = bias_from_padding(mask)
+        asked = {"table": back, "bias": bias, "distances": (count - positions)[:, None]}
+        seen = self.relations(new, total) | {"bias": bias}
+        if past:
+            seen["bias"] = ops.minimum(bias, causal_bias(new, total - new))
+            seen["table"] = back
+            seen["distances"] = positions[:, total - new :, None] - positions[:, None]
+        x, query = self.embed(features), self._unknown(count)
+        kept_by_layer = []
+        for number, block in enumerate(self.blocks):
+            before = {"past": past[number] if past else None}
+            x, query, kept = block.both_streams(x, query, None, seen | before, asked | before)
+            kept_by_layer.append(kept)
+        return query, kept_by_layer
 
     def seen(self, features: Mapping[str, Any], training: bool | None) -> dict[str, Any]:
         """Hides padding and tokens of later places; says which keys are of another segment."""

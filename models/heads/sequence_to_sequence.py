@@ -45,6 +45,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import features as keys
 from models.answers.text import texts_of
+from models.decoding.prompting import Prompting
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
@@ -73,6 +74,7 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = True
 ANSWERS = "text"
+WRITES = True
 
 MASK_RATE = 0.7  # as in the paper, but for dialogue
 
@@ -254,6 +256,24 @@ class SequenceToSequence:
             return reading_apart(network, scorer.logits, scorer.begin)
         blank = self.context.tokenizer.mask_id if self.fills_blanks else None
         return Reading(network, scorer.logits, blank)
+
+    def prompting(self, network: Any, scorer: Any) -> Prompting:
+        """A text, or two with a tab between them, is what a row has; its target is written."""
+        tokenizer = self.context.tokenizer
+
+        def prompt(text: str) -> list[int]:
+            ids = [tokenizer.cls_id, *self._prefix.tolist()]
+            for part in tokenizer.encode(text.split("\t", 1)):
+                ids += [*part.tolist(), tokenizer.sep_id]
+            return ids
+
+        return Prompting(
+            reading=self.reading(network, scorer),
+            prompt=prompt,
+            never=self._never,
+            whole=lambda _, tokens: tokens,
+            defaults=self.generation,
+        )
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""

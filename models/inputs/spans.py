@@ -15,7 +15,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,3 +96,25 @@ def with_sentinels(ids: np.ndarray, hidden: np.ndarray, sentinels: Sequence[int]
     found = ids.copy()
     found[first] = sentinels[: int(first.sum())]
     return found[first | ~hidden]
+
+
+def filled(seen: Sequence[int], said: Sequence[int], sentinels: Collection[int]) -> list[int]:
+    """A text with what is said of each sentinel in its place.
+
+    Args:
+        seen: Token ids of the text, with sentinels.
+        said: Those written: sentinels, each before its span. Of several spans the first counts.
+        sentinels: Their ids.
+
+    Returns:
+        The ids; a sentinel of which nothing is said stays.
+    """
+    spans: dict[int, list[int]] = {}
+    span: list[int] = []
+    for token in said:
+        if token in sentinels:
+            span = []
+            spans.setdefault(token, span)
+        else:
+            span.append(token)
+    return [each for token in seen for each in spans.get(token, [token])]

@@ -181,7 +181,7 @@ class EncoderDecoder(TextTransformer):
 
         Args:
             features: target_ids (B, N) of the new tokens; target_mask (B, S + N) as padding_mask in
-                `models.layers.causal`; padding_mask (B, T) of the text.
+                `models.layers.causal`; padding_mask (B, T) of the text; target_positions? (B, N).
             past: Keys and values at S places, by block; empty for none.
             memorised: What `memorised` gives for the text; targets of one text may share it.
 
@@ -191,7 +191,7 @@ class EncoderDecoder(TextTransformer):
         """
         ids, mask = features[keys.TARGET_IDS], features[keys.TARGET_MASK]
         new, positions = ops.shape(ids)[1], positions_of_tokens(mask)
-        own = positions[:, ops.shape(mask)[1] - new :]
+        own = features.get(keys.TARGET_POSITIONS, positions[:, ops.shape(mask)[1] - new :])
         x = self.decoder_embeddings(ids, position_ids=own)
         bias = self.target_bias(new, positions) + bias_from_padding(mask)
         memory_bias = self.memory_bias(features)

@@ -73,7 +73,7 @@ class RelativeBlock(TransformerBlock):
         content: dict[str, Any] | None = None,
         asked: dict[str, Any] | None = None,
         training: bool | None = None,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Any, Any, Past]:
         """Run the block on the row, and on a second stream that asks the same keys and values.
 
         Args:
@@ -85,7 +85,7 @@ class RelativeBlock(TransformerBlock):
             training: Whether there is dropout.
 
         Returns:
-            Both streams after the block, (B, T, D) and (B, M, D).
+            Both streams after the block, (B, T, D) and (B, M, D), and the row's keys and values.
         """
         asking, key, value = self.seen(x, memory)
         attended = self.attention.attend(asking, key, value, training=training, **(content or {}))
@@ -94,6 +94,7 @@ class RelativeBlock(TransformerBlock):
         return (
             self._after_attention(x, attended, training),
             self._after_attention(query, answered, training),
+            as_past(key, value),
         )
 
     def seen(self, x: Any, memory: Any = None) -> tuple[Any, Any, Any]:

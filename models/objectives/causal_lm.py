@@ -21,6 +21,8 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.decoding.prompting import Prompting, going_on
+from models.decoding.reader import Reading
 from models.inputs.segments import empty_rows
 from models.inputs.stream import Streams
 from models.inputs.windows import Windows
@@ -38,6 +40,7 @@ CHOOSES = 1
 PREPARES = False
 MEASURED = {}
 KEEPS_INPUT = True
+WRITES = True
 
 
 class CausalLM(Windows):
@@ -117,6 +120,10 @@ class CausalLM(Windows):
     def attach(self, network: Any) -> _CausalLMScorer:
         """A scorer without variables: the token embedding makes the predictions."""
         return _CausalLMScorer(network)
+
+    def prompting(self, network: Any, scorer: Any) -> Prompting:
+        """A text goes on, up to the end of its document."""
+        return going_on(Reading(network, scorer.logits), self.context.tokenizer, ends=True)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The most likely next token at each position."""

@@ -20,7 +20,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,10 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.decoding.fragment import FragmentReading
+from models.decoding.prompting import Prompting
 from models.inputs import noise
+from models.inputs.blanks import BLANK, around_blanks
 from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
 from models.protocols import (
@@ -46,6 +49,7 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = False
 ALONE = True
+WRITES = True
 # Held-out loss is measured with [MASK] only, as that of masked_lm: tokens that stay can be copied.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}
 
@@ -139,6 +143,33 @@ class MaskedSeq2Seq(Windows):
     def attach(self, network: Any) -> _FragmentScorer:
         """A scorer without variables: the token embedding makes the predictions."""
         return _FragmentScorer(network, self.context.tokenizer)
+
+    def prompting(self, network: Any, scorer: Any) -> Prompting:
+        """A run of blanks in a text, a token each, is written."""
+        tokenizer = self.context.tokenizer
+        mask_id = tokenizer.mask_id
+
+        def prompt(text: str) -> list[int]:
+            first, *between, last = around_blanks(tokenizer, text)
+            if any(between):
+                raise ValueError(
+                    f"the network writes one fragment, a token for each {BLANK}, and there is text"
+                    " between them; leave one run of blanks"
+                )
+            blanks = [mask_id] * (1 + len(between))
+            return [tokenizer.cls_id, *first, *blanks, *last, tokenizer.sep_id]
+
+        def whole(prompt: Sequence[int], tokens: Sequence[int]) -> list[int]:
+            first = prompt.index(mask_id)
+            return [*prompt[1:first], *tokens, *prompt[first + len(tokens) : -1]]
+
+        return Prompting(
+            reading=FragmentReading(network, scorer.logits, mask_id),
+            prompt=prompt,
+            never=tokenizer.special_ids,
+            whole=whole,
+            exactly=lambda prompt: list(prompt).count(mask_id),
+        )
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The most likely token at each place of the fragment."""

@@ -26,6 +26,8 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
+from models.decoding.prompting import Prompting, going_on
+from models.decoding.reader import Reading
 from models.inputs import noise
 from models.inputs.segments import empty_rows, room_for
 from models.inputs.stream import Stream, Streams
@@ -41,6 +43,7 @@ NEEDS = ("two_streams",)
 PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
+WRITES = True
 MEASURED = {}
 ROW = np.dtype([("start", np.int64), ("cut", np.int64), ("other", np.int64)])
 GOES_ON = -1  # B follows A
@@ -197,6 +200,10 @@ class PermutationLM:
         """The scorer: the token embedding makes the predictions, with a bias."""
         return _PermutationLMScorer(network)
 
+    def prompting(self, network: Any, scorer: Any) -> Prompting:
+        """A text goes on, in the order of reading; no special token was ever predicted."""
+        return going_on(Reading(network, scorer.logits), self.context.tokenizer)
+
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The most likely token at each predicted position."""
         return np.asarray(outputs[keys.TOKEN_LOGITS]).argmax(axis=-1).tolist()
@@ -246,14 +253,17 @@ class _PermutationLMScorer(ScorerLayer):
         """The network's token embedding, used as the output matrix, (V, D)."""
         return self._table()
 
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) states of the second stream → (…, V) float32 logits."""
+        return tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
+
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
         """Loss and accuracy of the predicted tokens, and their logits (B, M, V)."""
         if keys.QUERY_OUTPUT not in outputs:
             return {}, {}
-        hidden = outputs[keys.QUERY_OUTPUT]
-        logits = tied_logits(hidden, self.tied_embedding, self.output_bias, self.compute_dtype)
+        logits = self.logits(outputs[keys.QUERY_OUTPUT])
         if keys.QUERY_LABELS not in batch:
             return {}, {keys.TOKEN_LOGITS: logits}
         weights = batch[keys.QUERY_WEIGHTS]

@@ -23,7 +23,11 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs.spans import hidden_spans, longest_text, span_numbers, with_sentinels
+from models.decoding.prompting import Prompting
+from models.decoding.recurrent import reading_apart
+from models.decoding.settings import Generation
+from models.inputs.blanks import around_blanks, joined
+from models.inputs.spans import filled, hidden_spans, longest_text, span_numbers, with_sentinels
 from models.inputs.windows import document_index, windows
 from models.layers.target_scorer import TargetScorer
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
@@ -33,6 +37,7 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = True
 ALONE = True
+WRITES = True
 # Held-out loss is that of the hidden tokens: which sentinel comes next is known without the text.
 MEASURED = {"scored": "hidden"}
 SCORED = ("all", "hidden")
@@ -150,6 +155,29 @@ class SpanDenoising:
     def attach(self, network: Any) -> TargetScorer:
         """A scorer without variables: the network's output matrix makes the predictions."""
         return TargetScorer(network, "span_denoising", self.context.tokenizer)
+
+    def prompting(self, network: Any, scorer: Any) -> Prompting:
+        """The blanks of a text, a sentinel each, are written down in order."""
+        tokenizer = self.context.tokenizer
+        sentinels = tokenizer.sentinel_ids
+
+        def prompt(text: str) -> list[int]:
+            parts = around_blanks(tokenizer, text)
+            blanks = len(parts) - 1
+            if blanks > len(sentinels):
+                raise ValueError(
+                    f"{blanks} blanks, but the tokenizer has {len(sentinels)} sentinels, one for"
+                    " each; leave fewer"
+                )
+            return [tokenizer.cls_id, *joined(parts, sentinels[:blanks]), tokenizer.sep_id]
+
+        return Prompting(
+            reading=reading_apart(network, scorer.logits, scorer.begin),
+            prompt=prompt,
+            never={*tokenizer.special_ids} - {tokenizer.sep_id, *sentinels},
+            whole=lambda prompt, tokens: filled(prompt[1:-1], tokens, sentinels),
+            defaults=Generation(max_new_tokens=self.numbers.written + 1),
+        )
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The most likely token at each place of the target."""

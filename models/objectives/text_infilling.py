@@ -23,7 +23,11 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
+from models.decoding.prompting import Prompting
+from models.decoding.recurrent import reading_apart
+from models.decoding.settings import Generation
 from models.inputs import denoising
+from models.inputs.blanks import around_blanks, joined
 from models.inputs.segments import sentence_ends_of
 from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
@@ -34,6 +38,7 @@ PROVIDES = ()
 CHOOSES = 1
 PREPARES = True
 ALONE = True
+WRITES = True
 # Held-out loss is that of the hidden tokens. Most others can be copied, which lowers the loss to
 # almost nothing without any knowledge of the language; and an order of sentences is not predicted.
 MEASURED = {"permute_rate": 0.0, "scored": "hidden"}
@@ -179,6 +184,23 @@ class TextInfilling(Windows):
     def attach(self, network: Any) -> TargetScorer:
         """A scorer without variables: the token embedding makes the predictions."""
         return TargetScorer(network, "text_infilling", self.context.tokenizer)
+
+    def prompting(self, network: Any, scorer: Any) -> Prompting:
+        """The whole of a text with blanks, of any length each, is written."""
+        tokenizer = self.context.tokenizer
+
+        def prompt(text: str) -> list[int]:
+            parts = around_blanks(tokenizer, text)
+            blanks = [tokenizer.mask_id] * (len(parts) - 1)
+            return [tokenizer.cls_id, *joined(parts, blanks), tokenizer.sep_id]
+
+        return Prompting(
+            reading=reading_apart(network, scorer.logits, scorer.begin),
+            prompt=prompt,
+            never={*tokenizer.special_ids} - {tokenizer.sep_id},
+            whole=lambda _, tokens: tokens,
+            defaults=Generation(max_new_tokens=self.context.sequence_length - 1),
+        )
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The most likely token at each place of the target."""

@@ -25,6 +25,8 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
+from models.decoding.prompting import Prompting, going_on
+from models.decoding.reader import Reading
 from models.inputs import noise
 from models.inputs.pairs import PAIR, Relation, lengths_of, pack
 from models.inputs.segments import Chance, empty_rows, room_for, several_documents, write_row
@@ -41,6 +43,7 @@ NEEDS = ("modes", "segments", "pooled_output")
 PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
+WRITES = True
 # As masked_lm is measured; held-out text may be a single document, which has no pairs to tell.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0, "next_sentence": False}
 
@@ -222,6 +225,22 @@ class UnifiedLM:
     def attach(self, network: Any) -> _UnifiedLMScorer:
         """One head for masked tokens, and one for pairs."""
         return _UnifiedLMScorer(network, self.next_sentence)
+
+    def prompting(self, network: Any, scorer: Any) -> Prompting:
+        """A text gets a second one that follows it; no special token was ever predicted.
+
+        Raises:
+            RecipeError: No row was read from one text to another.
+        """
+        if not self.shares[Mode.SEQUENCE_TO_SEQUENCE]:
+            raise RecipeError(
+                "objectives.unified_lm.sequence_to_sequence: 0, so that the network has not learned"
+                " to write after a text; train with some such rows, or fine-tune with the head"
+                " sequence_to_sequence"
+            )
+        tokenizer = self.context.tokenizer
+        reading = Reading(network, scorer.tokens.logits, tokenizer.mask_id)
+        return going_on(reading, tokenizer, closed=True)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
         """The most likely token at each predicted position."""

@@ -61,6 +61,15 @@ def test_a_network_learns_to_write_and_continues_texts(writer: Listener):
     assert first == again != other
     assert [each["text"] for each in first] == ["The function", "It returns"]
     assert all(each["log_probability"] < 0 for each in first)
+    assert all(each["whole"] == each["text"] + each["written"] for each in first)
+
+    answered = writer.types(
+        "generate", "writes.yaml", "--smoke", "finetune", "It returns", "--json"
+    )
+    assert answered.code == 0, answered.told()
+    (found,) = answered.json  # with the head's two beams, up to its target's length
+    assert found["whole"] == found["written"] != "It returns"
+    assert found["log_probability"] < 0
 
     frozen = ("--set", "stages.finetune.feature_based={}")
     refused = writer.types("plan", "writes.yaml", *frozen)

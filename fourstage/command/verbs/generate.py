@@ -1,4 +1,4 @@
-"""``generate``: continues texts with a trained stage's network."""
+"""``generate``: writes from texts with a trained stage's network."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import fields
 
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line
-from fourstage.errors import RecipeError
 from fourstage.terminal import libraries_speak_to, new_log
 from models.decoding.settings import POLICIES, Generation
 
-HELP = "continue texts with the network of a trained stage"
+HELP = "continue texts, fill in their [MASK] or answer them with the network of a trained stage"
 _SETTINGS = {
     "max_new_tokens": "most tokens to write",
     "min_new_tokens": "tokens before which no text ends",
@@ -32,17 +31,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     add_recipe(parser)
     parser.add_argument("stage", metavar="STAGE", help="name of the stage, such as general")
-    parser.add_argument("text", nargs="+", metavar="TEXT", help="texts to continue")
+    parser.add_argument(
+        "text",
+        nargs="+",
+        metavar="TEXT",
+        help="texts to write from; of a stage that learned to write targets, its settings are the"
+        " defaults",
+    )
     for field in fields(Generation):
         option = "--" + field.name.replace("_", "-")
         told = _SETTINGS[field.name]
         if field.name == "sample":
-            parser.add_argument(option, action="store_true", help=told)
+            parser.add_argument(option, action="store_true", default=None, help=told)
             continue
         parser.add_argument(
             option,
             type=type(field.default),
-            default=field.default,
             choices=POLICIES if field.name == "too_long" else None,
             metavar=None if field.name == "too_long" else "N",
             help=f"{told}; by default {field.default}",
@@ -51,22 +55,20 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def handle(options: Namespace) -> int:
-    """Print each text with what follows it, separated by blank lines."""
+    """Print each text with what was written, separated by blank lines."""
     from tasks.planning.plan import plan_recipe
 
-    try:
-        settings = Generation(**{name: getattr(options, name) for name in _SETTINGS})
-    except ValueError as error:
-        raise RecipeError(f"generate: {error}") from None
+    asked = {name: getattr(options, name) for name in _SETTINGS}
+    given = {name: value for name, value in asked.items() if value is not None}
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     with (
         only_this_on_standard_output(options.json) as print_object,
         libraries_speak_to(new_log("generate")),
     ):
-        from tasks.planning.continue_texts import continue_texts
+        from tasks.planning.write_texts import write_texts
 
-        found = continue_texts(plan, options.stage, options.text, settings)
+        found = write_texts(plan, options.stage, options.text, given)
         print_object(found)
     if not options.json:
-        print_line("\n\n".join(each["text"] + each["continuation"] for each in found))
+        print_line("\n\n".join(each["whole"] for each in found))
     return 0

@@ -1,0 +1,98 @@
+"""What the network of a stage in the store writes from texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError, UnknownNameError
+from tasks.store.step_names import stage_step
+
+if TYPE_CHECKING:
+    from tasks.planning.layout import Plan
+
+
+def write_texts(
+    plan: Plan, stage_name: str, texts: Sequence[str], given: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Write from texts as the stage has learned to. Trains nothing.
+
+    Args:
+        plan: The recipe's plan.
+        stage_name: Name of a stage that is in the store.
+        texts: The texts.
+        given: Settings of generation (`models.decoding.settings`); the others are the head's, or
+            the objective's.
+
+    Returns:
+        As `models.decoding.prompting.write`.
+
+    Raises:
+        UnknownNameError: The recipe has no such stage.
+        RecipeError: It has not learned to write, or a setting is out of range.
+        EnvironmentFault: The stage is not trained yet.
+        ContractViolation: A text is not what the stage can take.
+    """
+    from fourstage.settings import home
+    from models.decoding.prompting import write
+    from models.training.trained_stage import load_stage
+    from tasks.steps.tokens import load_tokenizer
+    from tasks.store.artifacts import Artifact, Store
+    from tasks.store.steps import look_ahead
+
+    stages = {stage.name for stage in plan.recipe.stages}
+    if stage_name not in stages:
+        raise UnknownNameError("generate", stage_name, f"a stage of {plan.recipe.name}", stages)
+    made = {
+        each.step.name: each.found
+        for each in look_ahead(list(plan.steps.values()), Store(home()))
+        if isinstance(each.found, Artifact)
+    }
+    name = stage_step(stage_name)
+    if name not in made:
+        raise EnvironmentFault(
+            f"generate: {name} not made yet; `fourstage run` with the same recipe and options"
+            " makes it"
+        )
+    folder, folders = made[name].folder, plan.folders
+    part = _writes(folder, name, folders)
+    tokenizer = load_tokenizer(made["tokenizer"])
+    stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
+    objective = stage.objective(part, folders)
+    prompting = objective.prompting(stage.network, stage.scorer(part, objective))
+    # Positions after a row are not trained; a row that goes on from a memory has seen as far back.
+    longest = min(prompting.reading.longest, stage.context.sequence_length)
+    longest += getattr(stage.network, "memory_length", 0)
+    try:
+        return write(prompting, tokenizer, longest, texts, given)
+    except ValueError as error:
+        raise ContractViolation(f"generate: {error}") from None
+
+
+def _writes(folder: Path, name: str, folders: Sequence[Path]) -> str:
+    """The head of the stage if it writes, else the first objective that does, also of before.
+
+    Raises:
+        RecipeError: There is none.
+    """
+    from models import catalogue
+    from models.stage_format import head_file, head_files
+    from models.training.trained_stage import config_of
+
+    def writing(kind: str, names: Iterable[str]) -> list[str]:
+        return [n for n in names if catalogue.literals(kind, n, folders).get("WRITES")]
+
+    config = config_of(folder)
+    heads, objectives = catalogue.names("heads", folders), catalogue.names("objectives", folders)
+    learned = [*(config["head"] or {}), *config["objectives"], *head_files(folder)]
+    fit = [*writing("heads", heads), *writing("objectives", objectives)]
+    found = [part for part in learned if part in fit and head_file(folder, part).exists()]
+    if not found:
+        said = ", ".join(dict.fromkeys(learned)) or "no objective"
+        raise RecipeError(
+            f"generate: {name} has not learned to write text: {said} predicts none of a network"
+            f" that goes on from what it wrote; expected a stage, or one before it, with one of"
+            f" {', '.join(fit)}"
+        )
+    return found[0]
