@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fourstage.errors import RecipeError
+from fourstage.errors import ContractViolation, RecipeError
 from models.decoding.generate import generate
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.search import Generated
@@ -80,7 +80,7 @@ def write(
 
     Raises:
         RecipeError: A setting is out of range.
-        ValueError: A text is not what is expected, or too long.
+        ContractViolation: A text is not what is expected, or too long.
     """
     settings = asdict(prompting.defaults) | dict(given)
     try:
@@ -97,8 +97,11 @@ def write(
         try:
             prompts.append(prompting.prompt(text))
         except ValueError as error:
-            raise ValueError(f"prompt {number}: {error}") from None
-    found = _found(prompting, tokenizer, longest, prompts, settings)
+            raise ContractViolation(f"generate: prompt {number}: {error}") from None
+    try:
+        found = _found(prompting, tokenizer, longest, prompts, settings)
+    except ValueError as error:
+        raise ContractViolation(f"generate: {error}") from None
     return [
         _told(prompting, tokenizer, text, prompt, each)
         for text, prompt, each in zip(texts, prompts, found, strict=True)

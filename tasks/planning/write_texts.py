@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fourstage.errors import ContractViolation, EnvironmentFault, RecipeError, UnknownNameError
+from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
 from tasks.store.step_names import stage_step
 
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ def write_texts(
     # Positions after a row are not trained; a row that goes on from a memory has seen as far back.
     longest = min(prompting.reading.longest, stage.context.sequence_length)
     longest += getattr(stage.network, "memory_length", 0)
-    try:
-        return write(prompting, tokenizer, longest, texts, given)
-    except ValueError as error:
-        raise ContractViolation(f"generate: {error}") from None
+    return write(prompting, tokenizer, longest, texts, given)
 
 
 def _writes(folder: Path, name: str, folders: Sequence[Path]) -> str:
