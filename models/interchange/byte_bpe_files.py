@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,21 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
     """
     if settings.get("add_prefix_space", False):
         raise RecipeError(f"{folder / SETTINGS}: add_prefix_space: expected false, got true")
-    found = None
     if whole:
         _refuse_settings(folder / WHOLE, whole)
+    tokenizer = ByteBPE(*lists_of(folder, whole))
+    refuse_unlearned(folder, tokenizer.vocabulary, tokenizer.merges)
+    return tokenizer
+
+
+def lists_of(folder: Path, whole: Mapping[str, Any]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Tokens ordered by id, and merges, of whatever files have them.
+
+    Raises:
+        ContractViolation: There are none, or two that differ, or a file is malformed.
+    """
+    found = None
+    if whole:
         found = pieces(folder / WHOLE, whole), _merges(folder / WHOLE, whole)
     if (folder / VOCABULARY).is_file() and (folder / MERGES).is_file():
         listed = read_pieces(folder)
@@ -54,9 +66,7 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
         found = listed
     if found is None:
         raise ContractViolation(f"{folder}: expected {VOCABULARY} with {MERGES}, or {WHOLE}")
-    tokenizer = ByteBPE(*found)
-    _refuse_unlearned(folder, tokenizer)
-    return tokenizer
+    return found
 
 
 def write(tokenizer: ByteBPE, folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -117,7 +127,9 @@ def _merges(path: Path, whole: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _refuse_unlearned(folder: Path, tokenizer: ByteBPE) -> None:
+def refuse_unlearned(
+    folder: Path, vocabulary: Sequence[str], merges: Sequence[tuple[str, str]]
+) -> None:
     """Refuse merges that can't have been learned from text.
 
     Our tokenizer looks at the merged token, not at the pair. The two are equivalent only if every
@@ -128,9 +140,9 @@ def _refuse_unlearned(folder: Path, tokenizer: ByteBPE) -> None:
     """
     from tokenizers import Tokenizer, models
 
-    ids = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
-    theirs = Tokenizer(models.BPE(ids, list(tokenizer.merges)))
-    joined = ["".join(pair) for pair in tokenizer.merges]
+    ids = {piece: i for i, piece in enumerate(vocabulary)}
+    theirs = Tokenizer(models.BPE(ids, list(merges)))
+    joined = ["".join(pair) for pair in merges]
     spelled: Any = theirs.encode_batch(joined, add_special_tokens=False)
     odd = [piece for i, piece in enumerate(joined) if spelled[i].tokens != [piece]]
     if odd:

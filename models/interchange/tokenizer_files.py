@@ -6,16 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-from models.interchange import byte_bpe_files, unigram_files, wordpiece_files
+from models.interchange import byte_bpe_files, unigram_files, word_bpe_files, wordpiece_files
 from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, read_object
 from models.tokenizers.byte_bpe import MERGES, ByteBPE
 from models.tokenizers.unigram import MODEL, UnigramTokenizer
+from models.tokenizers.word_bpe import WordBPE
 from models.tokenizers.wordpiece import WordPiece
 
 OTHERS = ("sentencepiece.bpe.model",)
-ONLY = "only WordPiece, byte-level BPE and unigram are supported yet"
+ONLY = "only WordPiece, BPE of bytes or within words, and unigram are supported yet"
 
-_FILES = {WordPiece: wordpiece_files, ByteBPE: byte_bpe_files, UnigramTokenizer: unigram_files}
+_FILES = {
+    WordPiece: wordpiece_files,
+    WordBPE: word_bpe_files,  # a ByteBPE, so before it
+    ByteBPE: byte_bpe_files,
+    UnigramTokenizer: unigram_files,
+}
 
 
 def read_tokenizer(
@@ -40,11 +46,15 @@ def read_tokenizer(
             return wordpiece_files.read(folder, whole, settings), ""
         if scheme == "BPE" and byte_bpe_files.is_byte_level(whole):
             return byte_bpe_files.read(folder, whole, settings), ""
+        if scheme == "BPE" and word_bpe_files.is_within_words(whole):
+            return word_bpe_files.read(folder, whole, settings), ""
         if scheme == "Unigram":
             return unigram_files.read(folder, whole, settings, rows), ""
         return None, f"{WHOLE}: {scheme}; {ONLY}"
     if (folder / wordpiece_files.VOCABULARY).is_file():
         return wordpiece_files.read(folder, whole, settings), ""
+    if (folder / MERGES).is_file() and word_bpe_files.has_ends(folder):
+        return word_bpe_files.read(folder, whole, settings), ""
     if (folder / MERGES).is_file():
         return byte_bpe_files.read(folder, whole, settings), ""
     if (folder / MODEL).is_file():

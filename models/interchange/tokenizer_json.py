@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,13 @@ from models.tokenizers.byte_bpe import in_order
 
 WHOLE = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
+# {role: (keys of their settings, tokens that have it where the settings do not say)}
+_THEIR_ROLES = {
+    "pad": (("pad_token",), ("<pad>",)),
+    "sep": (("sep_token", "eos_token"), ("<sep>", "</s>")),
+    "cls": (("cls_token", "bos_token"), ("<cls>", "<s>")),
+    "mask": (("mask_token",), ("<mask>",)),
+}
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -57,3 +64,16 @@ def pieces(path: Path, whole: Mapping[str, Any]) -> list[str]:
             " not supported yet"
         )
     return vocabulary
+
+
+def roles_of(pieces: Iterable[str], settings: Mapping[str, Any]) -> dict[str, str]:
+    """{role: its token}, of the settings or by its usual name."""
+    there = {*pieces}
+    found: dict[str, str] = {}
+    for role, (keys, usual) in _THEIR_ROLES.items():
+        said = (settings.get(key) for key in keys)
+        names = [each.get("content") if isinstance(each, Mapping) else each for each in said]
+        name = next((each for each in (*names, *usual) if each in there), None)
+        if name is not None:
+            found[role] = name
+    return found

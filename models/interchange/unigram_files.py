@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, read_object
+from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, read_object, roles_of
 from models.sentencepiece_model import LARGEST, Kind, Unigram, check_unigram, read_unigram_model
 from models.sentinels import sentinel_names
 from models.tokenizers.byte_bpe import VOCABULARY, in_order
@@ -22,13 +22,6 @@ from models.unigram_pieces import SPACE
 
 SOURCE, TARGET = "source.spm", "target.spm"
 EXTRA_IDS = 100  # T5's sentinels where its settings do not say
-# {role: (keys of their settings, tokens that have it where the settings do not say)}
-_THEIR_ROLES = {
-    "pad": (("pad_token",), ("<pad>",)),
-    "sep": (("sep_token", "eos_token"), ("<sep>", "</s>")),
-    "cls": (("cls_token", "bos_token"), ("<cls>", "<s>")),
-    "mask": (("mask_token",), ("<mask>",)),
-}
 _JOINS_BLANKS = {"type": "Replace", "pattern": {"Regex": " {2,}"}}
 _FOLDS = [  # XLNet's, before the rules of its model
     {"type": "Replace", "pattern": {"String": "``"}, "content": '"'},
@@ -76,7 +69,7 @@ def read(
         model = _model(folder / MODEL)
         if known == "t5":
             more = _sentinels(folder, settings, model)
-    tokenizer = UnigramTokenizer(model, _roles(model, settings), folds)
+    tokenizer = UnigramTokenizer(model, roles_of(model.pieces, settings), folds)
     if more:
         tokenizer = tokenizer.with_tokens(more)
     beyond = range(tokenizer.vocabulary_size, rows or 0)
@@ -107,7 +100,7 @@ def read_marian(folder: Path, settings: Mapping[str, Any]) -> tuple[UnigramToken
     scores, kinds = zip(*found, strict=True)
     model = Unigram(tuple(ids), scores, kinds, source.rules)
     check_unigram(model, str(folder / VOCABULARY))
-    return UnigramTokenizer(model, _roles(model, settings)), ""
+    return UnigramTokenizer(model, roles_of(model.pieces, settings)), ""
 
 
 def write(tokenizer: UnigramTokenizer, folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -186,19 +179,6 @@ def _sentinels(folder: Path, settings: Mapping[str, Any], model: Unigram) -> lis
         )
     names = sentinel_names(number)
     return [] if {*names} & {*model.pieces} else names
-
-
-def _roles(model: Unigram, settings: Mapping[str, Any]) -> dict[str, str]:
-    """{role: its token}, of the settings or by its usual name."""
-    there = {*model.pieces}
-    found: dict[str, str] = {}
-    for role, (keys, usual) in _THEIR_ROLES.items():
-        said = (settings.get(key) for key in keys)
-        names = [each.get("content") if isinstance(each, Mapping) else each for each in said]
-        name = next((each for each in (*names, *usual) if each in there), None)
-        if name is not None:
-            found[role] = name
-    return found
 
 
 def _from_whole(path: Path, whole: Mapping[str, Any]) -> tuple[Unigram, bool]:

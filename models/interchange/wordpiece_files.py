@@ -31,7 +31,7 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
     vocabulary: list[str] | None = None
     if whole:
         vocabulary = pieces(folder / WHOLE, whole)
-        lowercase = _lowercase(folder / WHOLE, whole)
+        lowercase = lowercase_of(folder / WHOLE, whole)
     for key, expected in (
         ("tokenize_chinese_chars", (True,)),
         ("strip_accents", (None, lowercase)),
@@ -123,7 +123,7 @@ def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
     }
 
 
-def _lowercase(path: Path, whole: Mapping[str, Any]) -> bool:
+def lowercase_of(path: Path, whole: Mapping[str, Any]) -> bool:
     """Whether case is dropped.
 
     Raises:

@@ -4,7 +4,7 @@ Run by hand, in an environment of its own (transformers and sentencepiece are no
 ours):
 
     pip install transformers==5.23.0 sentencepiece==0.2.3 sacremoses==0.2.0 protobuf
-    PYTHONPATH=. python tests/parity/make_tokenizer_goldens.py
+    PYTHONPATH=. python tests/parity/make_tokenizer_goldens.py [t5] [xlnet] [marian] [gpt]
 
 The models are learned here, with the arguments of the published ones. A folder each: their files as
 they publish them, and ``ids.npz`` with the ids of `tests.models.odd_lines.lines` one after another
@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import unicodedata
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sentencepiece
+import tokenizers
 import transformers as hf
 
 from tests.models.odd_lines import lines
@@ -38,8 +40,10 @@ XLNET = {
 T5 = {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
 
 
-def learn(path: Path, **more: Any) -> sentencepiece.SentencePieceProcessor:
+def learn(path: Path, **more: Any) -> Any:
     """Learn a model of 600 pieces and write it to a file."""
+    import sentencepiece
+
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(lines()),
@@ -52,13 +56,13 @@ def learn(path: Path, **more: Any) -> sentencepiece.SentencePieceProcessor:
     return sentencepiece.SentencePieceProcessor(model_file=str(path))
 
 
-def keep(folder: Path, ids: list[list[int]], **more: np.ndarray) -> None:
+def keep(folder: Path, ids: list[list[int]], by: str = "sentencepiece", **more: np.ndarray) -> None:
     """Write ``ids.npz``."""
     np.savez_compressed(
         folder / "ids.npz",
         ids=np.array([each for line in ids for each in line], np.int16),
         lengths=np.array([len(line) for line in ids], np.int16),
-        versions=np.array([hf.__version__, sentencepiece.__version__]),
+        versions=np.array([hf.__version__, version(by)]),
         **more,
     )
 
@@ -124,7 +128,28 @@ def marian() -> None:
     keep(folder, [theirs(line, add_special_tokens=False).input_ids for line in lines()])
 
 
+def gpt() -> None:
+    """``vocab.json`` and ``merges.txt`` as the first GPT's, with <unk> as the only special token.
+
+    Its characters are the most frequent ones, so that other characters are <unk>.
+    """
+    folder = fresh("gpt")
+    made: Any = tokenizers.Tokenizer(tokenizers.models.BPE(end_of_word_suffix="</w>"))
+    made.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=500, special_tokens=["<unk>"], limit_alphabet=60, end_of_word_suffix="</w>"
+    )
+    made.train_from_iterator(lines(), trainer)
+    made.model.save(str(folder))
+    (folder / "config.json").write_text(json.dumps({"model_type": "openai-gpt"}), "utf-8")
+    theirs = hf.OpenAIGPTTokenizer.from_pretrained(folder)
+    ids = [theirs(line, add_special_tokens=False).input_ids for line in lines()]
+    assert any(theirs.unk_token_id in line for line in ids)
+    theirs.save_pretrained(folder)
+    keep(folder, ids, "tokenizers")
+
+
 if __name__ == "__main__":
-    t5()
-    xlnet()
-    marian()
+    for name in sys.argv[1:] or ("t5", "xlnet", "marian", "gpt"):
+        {"t5": t5, "xlnet": xlnet, "marian": marian, "gpt": gpt}[name]()

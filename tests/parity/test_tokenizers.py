@@ -25,6 +25,8 @@ FILES = {
     "xlnet-model": ("xlnet", ("config.json", "spiece.model")),
     "xlnet-json": ("xlnet", ("config.json", "tokenizer.json", "tokenizer_config.json")),
     "marian": ("marian", ("config.json", "source.spm", "target.spm", "vocab.json")),
+    "gpt-lists": ("gpt", ("config.json", "vocab.json", "merges.txt")),
+    "gpt-json": ("gpt", ("config.json", "tokenizer.json", "tokenizer_config.json")),
 }
 
 
@@ -61,6 +63,10 @@ def test_ids_are_theirs_on_a_thousand_lines_of_each_language(case):
 
 def test_roles_are_those_of_their_special_tokens(case):
     name, ours = case
+    if name == "gpt":
+        assert {ours.vocabulary[i] for i in ours.special_ids} == {"<unk>"}
+        assert ours.pad_id == ours.sep_id == ours.cls_id == ours.mask_id == ours.unknown_id
+        return
     named = [ours.vocabulary[i] for i in (ours.pad_id, ours.sep_id, ours.unknown_id)]
     assert named == ["<pad>", "<sep>" if name == "xlnet" else "</s>", "<unk>"]
     others = [ours.vocabulary[i] for i in (ours.cls_id, ours.mask_id)]
@@ -71,7 +77,8 @@ def test_roles_are_those_of_their_special_tokens(case):
 def test_what_is_written_is_read_again(case, tmp_path):
     _, ours = case
     write_tokenizer(ours, tmp_path, length=64, segments=False)
-    for removed in ("", "tokenizer.json", "spiece.model"):
+    lists = "merges.txt" if type(ours).__name__ == "WordBPE" else "spiece.model"
+    for removed in ("", "tokenizer.json", lists):
         if removed:
             (tmp_path / removed).rename(tmp_path / "kept")
         if removed != "tokenizer.json":  # their model file does not say that accents are dropped

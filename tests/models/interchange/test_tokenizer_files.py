@@ -13,6 +13,8 @@ from tokenizers import ByteLevelBPETokenizer, Tokenizer, processors
 from fourstage.errors import ContractViolation, RecipeError
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
 from models.tokenizers.unigram import UnigramTokenizer, learn
+from models.tokenizers.word_bpe import WordBPE
+from models.tokenizers.word_bpe import learn as learn_within_words
 from tests.models.odd_lines import alphabet, byte_pairs, lines
 
 BYTE_FILES = ("vocab.json", "merges.txt")
@@ -24,12 +26,18 @@ def learned() -> UnigramTokenizer:
     return learn(lines(), vocabulary_size=700)
 
 
+@cache
+def within_words() -> WordBPE:
+    """BPE within words learned from the lines."""
+    return learn_within_words(lines(), vocabulary_size=700)
+
+
 def ours_of(scheme: str) -> Any:
-    made = {"byte_bpe": byte_pairs, "unigram": learned}
+    made = {"byte_bpe": byte_pairs, "unigram": learned, "word_bpe": within_words}
     return made[scheme]() if scheme in made else alphabet(scheme != "cased")
 
 
-@pytest.mark.parametrize("scheme", ["lowercase", "cased", "byte_bpe", "unigram"])
+@pytest.mark.parametrize("scheme", ["lowercase", "cased", "byte_bpe", "unigram", "word_bpe"])
 def test_ids_are_the_same_on_a_thousand_lines_of_each_language(scheme, tmp_path):
     ours = ours_of(scheme)
     write_tokenizer(ours, tmp_path, length=64, segments=True)
@@ -49,7 +57,7 @@ def test_ids_are_the_same_on_a_thousand_lines_of_each_language(scheme, tmp_path)
     assert again.digest == ours.digest
 
 
-@pytest.mark.parametrize("scheme", ["wordpiece", "byte_bpe", "unigram"])
+@pytest.mark.parametrize("scheme", ["wordpiece", "byte_bpe", "unigram", "word_bpe"])
 def test_a_pair_is_framed_with_its_segments(scheme, tmp_path):
     ours = ours_of(scheme)
     (the,) = ours.encode(["the"])
@@ -147,4 +155,4 @@ def test_bpe_of_characters_is_no_scheme_of_ours(tmp_path):
     (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}', "utf-8")
     found, why = read_tokenizer(tmp_path)
     assert found is None
-    assert why.startswith("tokenizer.json: BPE; only WordPiece, byte-level BPE and unigram are")
+    assert why.startswith("tokenizer.json: BPE; only WordPiece, BPE of bytes or within words, and")

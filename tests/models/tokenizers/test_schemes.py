@@ -23,6 +23,8 @@ LEARNED = {
     "cased": ("wordpiece", False),
     "byte_bpe": ("byte_bpe", False),
     "words": ("word", True),
+    "word_bpe": ("word_bpe", True),
+    "cased_word_bpe": ("word_bpe", False),
     "unigram": ("unigram", False),
 }
 
@@ -48,9 +50,11 @@ def rust(tokenizer: Any, folder) -> Any:
         model = replace(tokenizer.model, pieces=tuple(hidden))
         return unigram_files.rust(type(tokenizer)(model, {}))
     vocabulary = {piece: i for i, piece in enumerate(tokenizer.vocabulary)}
-    reference: Any = Tokenizer(
-        models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
-    )
+    model: Any = models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100)
+    if type(tokenizer).__name__ == "WordBPE":
+        merges = list(tokenizer.merges)
+        model = models.BPE(vocabulary, merges, unk_token="<unk>", end_of_word_suffix="</w>")
+    reference: Any = Tokenizer(model)
     reference.normalizer = normalizers.BertNormalizer(lowercase=tokenizer.lowercase)
     reference.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return reference
