@@ -145,7 +145,16 @@ class MaskedSeq2Seq(Windows):
         return _FragmentScorer(network, self.context.tokenizer)
 
     def prompting(self, network: Any, scorer: Any) -> Prompting:
-        """A run of blanks in a text, a token each, is written."""
+        """A run of blanks in a text, a token each, is written.
+
+        Raises:
+            RecipeError: The network is recurrent.
+        """
+        if hasattr(network, "num_states"):
+            raise RecipeError(
+                "objectives.masked_seq2seq: a recurrent network does not write in the middle of a"
+                " text; fine-tune it with the head sequence_to_sequence, which it does write with"
+            )
         tokenizer = self.context.tokenizer
         mask_id = tokenizer.mask_id
 

@@ -81,15 +81,19 @@ def _writes(folder: Path, name: str, folders: Sequence[Path]) -> str:
         return [n for n in names if catalogue.literals(kind, n, folders).get("WRITES")]
 
     config = config_of(folder)
+    if not hasattr(catalogue.find("families", config["family"], folders), "go_on"):
+        raise RecipeError(
+            f"generate: {name}: the family {config['family']} is not read token by token, and so it"
+            " writes no text; take a decoder (gpt2), an encoder–decoder (bart, t5), unilm or xlnet"
+        )
     heads, objectives = catalogue.names("heads", folders), catalogue.names("objectives", folders)
     learned = [*(config["head"] or {}), *config["objectives"], *head_files(folder)]
     fit = [*writing("heads", heads), *writing("objectives", objectives)]
     found = [part for part in learned if part in fit and head_file(folder, part).exists()]
     if not found:
-        said = ", ".join(dict.fromkeys(learned)) or "no objective"
+        said = ", ".join(dict.fromkeys(learned)) or "nothing before its labels"
         raise RecipeError(
-            f"generate: {name} has not learned to write text: {said} predicts none of a network"
-            f" that goes on from what it wrote; expected a stage, or one before it, with one of"
-            f" {', '.join(fit)}"
+            f"generate: {name} has not learned to write text; it has learned {said}, expected one"
+            f" of {', '.join(fit)}, in this stage or one before it"
         )
     return found[0]

@@ -14,7 +14,8 @@ from models.inputs.batches import batches
 from models.protocols import Context
 from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
-from tests.conformance.parts import LENGTH, VOCABULARY_SIZE, network
+from tests.conformance.parts import FAMILIES as PARTS
+from tests.conformance.parts import LENGTH, VOCABULARY_SIZE, compatible, network
 from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer
 from tests.models.training.memory import RULE
 
@@ -23,6 +24,7 @@ TOKENIZER = PlainTokenizer(
     VOCABULARY_SIZE, special_ids=(0, 1, 2, 3, 4, *SENTINELS), sentinel_ids=SENTINELS
 )
 CLS, SEP, MASK = 2, 3, 4
+WRITES_NOT = {("seq2seq", "masked_seq2seq"), ("nnlm", "causal_lm")}  # which are refused
 FAMILIES = {
     "causal_lm": "gpt2",
     "permutation_lm": "xlnet",
@@ -33,9 +35,9 @@ FAMILIES = {
 }
 
 
-def made(name: str, **settings: Any) -> tuple[Any, Any, Any]:
+def made(name: str, family: str = "", **settings: Any) -> tuple[Any, Any, Any]:
     """Network, objective and scorer."""
-    of = network(FAMILIES[name], dropout=0.0)
+    of = network(family or FAMILIES[name], dropout=0.0)
     context = Context(TOKENIZER, LENGTH, network=of.provides)
     objective = catalogue.find("objectives", name)(context, **settings)
     return of, objective, objective.attach(of)
@@ -110,6 +112,19 @@ def test_what_cannot_be_asked_is_refused():
         write(prompting("masked_seq2seq"), TOKENIZER, LENGTH, ["[MASK]"], {"max_new_tokens": 3})
     with pytest.raises(RecipeError, match="sequence_to_sequence: 0, so that the network has not"):
         prompting("unified_lm", sequence_to_sequence=0)
+    of, objective, scorer = made("masked_seq2seq", family="seq2seq")
+    with pytest.raises(RecipeError, match="a recurrent network does not write in the middle"):
+        objective.prompting(of, scorer)
+
+
+def test_every_family_that_learns_to_write_can_be_read_token_by_token():
+    for name in FAMILIES:
+        for family in PARTS:
+            if not compatible(family, (name,), None) or (family, name) in WRITES_NOT:
+                continue
+            of, objective, scorer = made(name, family=family)
+            assert objective.prompting(of, scorer).reading.longest > 0
+            assert hasattr(of, "go_on"), family
 
 
 @pytest.mark.slow
