@@ -376,21 +376,12 @@ class ByteBPE:
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text("utf-8"))
         tokenizer = cls(*read_pieces(folder))
-        check_digest(tokenizer, settings["digest"], folder)
+        if tokenizer.digest != settings["digest"]:
+            raise ContractViolation(
+                f"{folder / VOCABULARY}, {MERGES}: expected digest {settings['digest'][:12]}, got"
+                f" {tokenizer.digest[:12]}; a file was changed: learn the tokenizer again"
+            )
         return tokenizer
-
-
-def check_digest(tokenizer: ByteBPE, digest: str, folder: Path) -> None:
-    """Refuse a tokenizer that is not the one that was saved.
-
-    Raises:
-        ContractViolation: A file was changed.
-    """
-    if tokenizer.digest != digest:
-        raise ContractViolation(
-            f"{folder / VOCABULARY}, {MERGES}: expected digest {digest[:12]}, got"
-            f" {tokenizer.digest[:12]}; a file was changed: learn the tokenizer again"
-        )
 
 
 def write_pieces(tokenizer: ByteBPE, folder: Path) -> None:
