@@ -182,3 +182,12 @@ def test_another_epsilon_shows_in_the_small_draw(family):
         ours = ops.convert_to_numpy(network(batch)["sequence_output"])
         error = np.abs(ours - numbers[last])[batch["padding_mask"].astype(bool)]
     assert error.max() > 10 * HIDDEN
+
+
+@pytest.mark.parametrize("case", ["gpt-small", "gpt2-small"])
+def test_a_decoder_whose_settings_name_no_padding_is_read(case, tmp_path):
+    shutil.copytree(GOLDEN / case, tmp_path / case)
+    config = tmp_path / case / "config.json"
+    none = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))  # as transformers 5 does
+    config.write_text(json.dumps(json.loads(config.read_text()) | none))
+    assert read_checkpoint(tmp_path / case).pad_id == 0

@@ -48,4 +48,5 @@ ARCHITECTURE = Architecture(
     read=read,
     write=write,
     attention_dropout="attn_pdrop",
+    pad_id=None,
 )
