@@ -23,6 +23,7 @@ class Capability(StrEnum):
     CAUSAL = "causal"  # position t attends to 0..t
     GENERATION = "generation"  # writes token by token and keeps what it has read
     ENCODER_DECODER = "encoder_decoder"
+    TWO_LANGUAGE_MODELS = "two_language_models"  # each side's first layer reads alone, too
     MEMORY = "memory"  # remembers the rows before
     TWO_DIRECTIONS = "two_directions"  # reads forwards and backwards apart, half of its width each
     TWO_STREAMS = "two_streams"  # predicts a token from its position and those of earlier places
@@ -234,6 +235,8 @@ class Network(Protocol):
     # - `counts_only = True`, with the literal ``COUNTS``: there is no network, only zeros; a head
     #   answers by its wide part. `token_embedding` is None.
     # - `copies`: (table, the table whose numbers it starts with) each, layers of embeddings.
+    # - `starts`, with the literal ``STARTS``: by part, the names of its weights and theirs in the
+    #   network that the part may start from (`models.training.starts`). A scorer may have it, too.
     # - `spell(tokenizer)`, of a network that reads characters: called where its training begins.
     # - `num_hidden_states` and `hidden_states(features, training)`: what enters the first layer and
     #   what each one gives, (B, T, D) each. Without them `feature_based` has the last layer alone.

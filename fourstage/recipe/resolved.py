@@ -83,6 +83,8 @@ class ResolvedStage(StageSettings):
         starts_network: Whether it has a family or size of its own, and so random weights instead of
             those of the stage before.
         teachers: The earlier stage that an objective learns from, by objective.
+        starts_from: What parts of its network start from: an earlier stage, the folder of one, or a
+            file of word vectors.
         init: Where the network comes from that takes the place of training; None: it is trained.
     """
 
@@ -95,6 +97,7 @@ class ResolvedStage(StageSettings):
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     starts_network: bool = False
     teachers: Mapping[str, str] = field(default_factory=dict)
+    starts_from: Mapping[str, str] = field(default_factory=dict)
     init: str | None = None
 
     @property
@@ -303,6 +306,8 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         return {**written, "init": stage.init}
     if stage.starts_network:
         written |= {"family": stage.family, "size": dict(stage.network)}
+    if stage.starts_from:
+        written["starts_from"] = dict(stage.starts_from)
     if stage.kind == "finetune":
         written["dataset"] = stage.dataset
         written["overlap"] = stage.overlap

@@ -394,6 +394,10 @@ class Stage(Part):
     """A network to use instead of training stage general: ``hf:owner/name@commit``,
     ``folder:path``, or ``models:/name@alias`` (or ``models:/name/3``) for a registered version as
     it was before fine-tuning."""
+    starts_from: Annotated[dict[str, str], Field(min_length=1)] | None = None
+    """What parts of a new network start from, in place of random weights: the name of an earlier
+    stage (or the folder of one) for ``encoder`` and ``decoder``; for ``embeddings`` also a file of
+    word vectors, ``.vec``, ``.txt`` or ``.bin``."""
     corpora: Weights | None = None
     """Share of the tokens by name of the source."""
     dataset: str | None = None

@@ -50,7 +50,8 @@ def shrink(
     if "seeds" in small:
         small["seed"] = small.pop("seeds")["values"][0]
     small["stages"] = [
-        _stage(_trained(stage, small["stages"]), rows, of_triples) for stage in small["stages"]
+        _stage(_trained(stage, small["stages"]), small["stages"], rows, of_triples)
+        for stage in small["stages"]
     ]
     tokenizer = small.setdefault("tokenizer", {})
     tokenizer.pop("add_words", None)
@@ -135,11 +136,21 @@ def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-def _stage(stage: dict[str, Any], rows: str, of_triples: bool) -> dict[str, Any]:
+def _of_stages(parts: dict[str, str], stages: list[dict[str, Any]]) -> dict[str, str]:
+    """The parts that start from a stage of the recipe."""
+    names = {stage.get("name", stage["stage"]) for stage in stages}
+    return {part: name for part, name in parts.items() if name in names}
+
+
+def _stage(
+    stage: dict[str, Any], stages: list[dict[str, Any]], rows: str, of_triples: bool
+) -> dict[str, Any]:
     small = dict(stage)
     small.pop("stop", None)
     if "family" in small or "size" in small:
         small["size"] = "tiny"
+    if parts := small.pop("starts_from", None):  # files have other widths than tiny networks
+        small |= {"starts_from": kept} if (kept := _of_stages(parts, stages)) else {}
     if "corpora" in small:
         small["corpora"] = (
             {TRIPLES: 1.0} if of_triples else _corpora(small["corpora"], small["stage"], rows)

@@ -18,6 +18,7 @@ from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Stage
+from fourstage.recipe.starts import resolve_starts
 from fourstage.recipe.tuning import check_dropout, resolve_tuning
 from fourstage.strict_yaml import kind_of
 from models import catalogue
@@ -25,6 +26,7 @@ from models.training.stage import Budget, Optimizer, Phase
 
 # Without effect where an objective trains the network itself.
 _OF_GRADIENT_DESCENT = (
+    "starts_from",
     "optimizer",
     "remedies",
     "freeze",
@@ -49,6 +51,7 @@ class StageResolution:
         self.network = network
         self.brought = heads
         self._heads: dict[str, set[str]] = {}  # by stage, the objectives whose heads exist after it
+        self._networks: dict[str, ResolvedNetwork] = {}  # by stage
 
     def stage(
         self,
@@ -106,6 +109,8 @@ class StageResolution:
             if catalogue.literals("heads", head, self.ledger.folders).get("EMBEDS"):
                 self.ledger.pairs(f"{at}.head", dataset, head)
         teachers = self._teachers(at, objectives)
+        starts_from = resolve_starts(self.ledger, i, stage, self.network, self._networks)
+        self._networks[name] = self.network
         kept = self._heads[before.name] if before and not stage.starts_network else ()
         self._heads[name] = {*objectives, *kept, *(self.brought if stage.init else ())}
         return ResolvedStage(
@@ -143,6 +148,7 @@ class StageResolution:
             alternate=alternate,
             starts_network=stage.starts_network,
             teachers=teachers,
+            starts_from=starts_from,
             init=stage.init,
             **resolve_tuning(self.ledger, at, stage, before is None or stage.starts_network),
         )

@@ -102,6 +102,24 @@ def read_vectors(path: Path, kind: str) -> WordVectorsFile:
     return found
 
 
+def width_of(path: Path) -> int:
+    """Width of a file's vectors, by its first line.
+
+    Raises:
+        ContractViolation: The file's ending is none of `ENDINGS`, or its first line no header or
+            vector.
+    """
+    kind = ENDINGS.get(path.suffix)
+    if kind is None:
+        raise ContractViolation(f"{path}: expected a file of word vectors: {', '.join(ENDINGS)}")
+    with path.open("rb") as file:
+        parts = file.readline(1 << 20).decode("utf-8", "replace").rstrip().split(" ")
+    if kind != "glove":
+        return _header(f"{path}:1", parts)[1]
+    _numbers(f"{path}:1", parts[1:])
+    return len(parts) - 1
+
+
 def _text(path: Path, has_header: bool) -> WordVectorsFile:
     words: list[str] = []
     rows: list[np.ndarray] = []

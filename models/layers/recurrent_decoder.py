@@ -38,7 +38,7 @@ class Memory(NamedTuple):
 
     Attributes:
         keys: (P, T, A) float32, what states are held against.
-        values: (P, T, M) float32, what is attended to.
+        values: (P, T, N) float32, what is attended to.
         states: (P, D) float32 each, with which a target begins.
     """
 
@@ -59,9 +59,12 @@ class RecurrentDecoder(keras.layers.Layer):
         first: Number of the first cell in its name, `block_…`.
         embedding_dim: E, width of a token's vector.
         hidden_dim: D, width of the cells' states and of the output.
-        memory_dim: M, width of the text's vectors.
+        memory_dim: M, width of the vectors that a layer of the encoder gives.
+        num_memories: Layers of the encoder that are attended to, with the weights of the top one:
+            the text's vectors have the width N = num_memories · M.
         attention: ``bahdanau``, ``luong_dot``, ``luong_general``, ``luong_concat`` or ``none``.
         input_feeding: Whether cells read the output before, too.
+        residual: Whether the first cell's state is added to the output.
         own_start: Whether a target begins with tanh(W s) in place of the encoder's states s.
         dropout: Share dropped of what is passed from cell to cell and of the outputs, 0-1.
         dtype: Policy of the products of attention and output; cells are float32.
@@ -73,7 +76,8 @@ class RecurrentDecoder(keras.layers.Layer):
 
     Reference:
         Sutskever et al. 2014, arXiv 1409.3215, 2. Bahdanau et al. 2015, arXiv 1409.0473, A.1 and
-        A.2. Luong et al. 2015, arXiv 1508.04025, 3. Dropout: Zaremba et al. 2014, arXiv 1409.2329.
+        A.2. Luong et al. 2015, arXiv 1508.04025, 3. Several layers, and the residual: Ramachandran
+        et al. 2017, arXiv 1611.02683, 2.3. Dropout: Zaremba et al. 2014, arXiv 1409.2329.
     """
 
     def __init__(
@@ -85,8 +89,10 @@ class RecurrentDecoder(keras.layers.Layer):
         embedding_dim: int,
         hidden_dim: int,
         memory_dim: int,
+        num_memories: int = 1,
         attention: str,
         input_feeding: bool,
+        residual: bool = False,
         own_start: bool,
         dropout: float,
         dtype: str,
@@ -95,6 +101,7 @@ class RecurrentDecoder(keras.layers.Layer):
         super().__init__(name=name, dtype=dtype, autocast=False)
         self.embedding_dim, self.hidden_dim, self.memory_dim = embedding_dim, hidden_dim, memory_dim
         self.input_feeding, self.attends_first = input_feeding, attention == BAHDANAU
+        self.residual = residual
         self.vectors = vectors_of(cell)
         self.cells = [make_cell(cell, hidden_dim, f"block_{first + n}") for n in range(num_layers)]
         own: dict[str, Any] = {"stddev": None, "use_bias": False, "dtype": dtype}
@@ -106,9 +113,10 @@ class RecurrentDecoder(keras.layers.Layer):
             pieces = 2 if self.attends_first else 1  # of which maxout takes the larger
             self.mix = projection(pieces * hidden_dim, name="mix", **own)
         self._read_dim = embedding_dim  # what the first cell reads
-        self._mixed_dim = hidden_dim + memory_dim  # what the output is made of
+        attended = num_memories * memory_dim
+        self._mixed_dim = hidden_dim + attended  # what the output is made of
         if self.attends_first:
-            self._read_dim += memory_dim
+            self._read_dim += attended
             self._mixed_dim += embedding_dim
         elif input_feeding:
             self._read_dim += hidden_dim
@@ -141,13 +149,14 @@ class RecurrentDecoder(keras.layers.Layer):
         """What is computed once a text.
 
         Args:
-            values: (P, T, M) float32, what the encoder gives.
+            values: (P, T, N) float32, what the encoder's layers give, the top one last.
             states: (P, D) float32 each, its last states, from the first layer to the last.
         """
         if self.starts:
             pairs = zip(self.starts, states, strict=True)
             states = [ops.tanh(ops.cast(start(state), "float32")) for start, state in pairs]
-        keys = values if self.attention is None else self.attention.keys(values)
+        keys = values[..., -self.memory_dim :]
+        keys = keys if self.attention is None else self.attention.keys(keys)
         return Memory(keys, values, [*states, ops.zeros_like(states[0])])
 
     def call(
@@ -191,7 +200,22 @@ class RecurrentDecoder(keras.layers.Layer):
             own = before[number * self.vectors : (number + 1) * self.vectors]
             given, new = cell(given, own)
             after += new
-        return [*after, self._output(given, x, context, memory, memory_mask)]
+        output = self._output(given, x, context, memory, memory_mask)
+        return [*after, output + after[0] if self.residual else output]
+
+    def read_alone(self, x: Any, mask: Any = None) -> Any:
+        """The first cell's states where it reads a target without any text, (B, N, D) float32.
+
+        It begins with zeros, and has zeros in the place of what it reads beside x (B, N, E).
+        """
+        more = ops.zeros((*ops.shape(x)[:2], self._read_dim - self.embedding_dim), "float32")
+        nothing = ops.zeros((ops.shape(x)[0], self.hidden_dim), "float32")
+
+        def step(states: list[Any], of_token: Any) -> list[Any]:
+            return list(self.cells[0](of_token, states)[1])
+
+        x = ops.concatenate([x, more], axis=-1)
+        return read_along(step, [nothing] * self.vectors, x, mask)[0][0]
 
     def _attended(self, state: Any, memory: Memory, memory_mask: Any) -> Any:
         assert self.attention is not None

@@ -29,12 +29,12 @@ class ScoreAttention(keras.layers.Layer):
     Args:
         score: ``dot``, for which state and memory are equally wide, ``general`` or ``additive``.
         hidden_dim: D, width of the state, and inside the additive score.
-        memory_dim: M, width of the memory's vectors.
+        memory_dim: M, width of the vectors that keys are made of.
         dtype: Policy of the matrix products; the additive score's sums and the softmax are float32.
 
     Shape:
-        state (B, D), keys (P, T, D), memory (P, T, M), mask (P, T) or None, where P divides B →
-        (B, M) float32.
+        state (B, D), keys (P, T, D), memory (P, T, N), mask (P, T) or None, where P divides B →
+        (B, N) float32.
 
     Reference:
         Bahdanau et al. 2015, arXiv 1409.0473, 3.1 and A.1.2. Luong et al. 2015, arXiv 1508.04025,
@@ -79,8 +79,8 @@ class ScoreAttention(keras.layers.Layer):
             scores = ops.transpose(found, (0, 2, 1))
         if mask is not None:
             scores = scores + (1.0 - ops.cast(mask, "float32"))[:, None] * NOT_SEEN
-        mean = self._product(ops.softmax(scores, axis=-1), memory)  # (P, B/P, M)
-        return ops.reshape(mean, (-1, self.memory_dim))
+        mean = self._product(ops.softmax(scores, axis=-1), memory)  # (P, B/P, N)
+        return ops.reshape(mean, (-1, memory.shape[-1]))
 
     def _product(self, one: Any, other: Any) -> Any:
         """Of matrices, (P, …, …) float32."""

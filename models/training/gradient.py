@@ -56,6 +56,7 @@ from models.training.precision import resolve_precision
 from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
+from models.training.starts import start_parts
 from models.training.traced_model import jit_compile
 from models.training.trained_stage import load_before, tasks_before, write_settings, write_weights
 from models.weights import named_weights
@@ -557,6 +558,7 @@ class _Run:
                 for objective in self.objectives.values():
                     if hasattr(objective, "initialise"):
                         objective.initialise(self.network, self.scorers)
+                start_parts(self.job, self.network, self.scorers)
             if self.learns_first:
                 head = str(self.stage.head)
                 self.objectives[head].learn(self.scorers[head])

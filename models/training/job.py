@@ -25,6 +25,8 @@ class TrainingJob:
         rows: {split: tokenised rows of the dataset}; ``train``, and ``dev`` for selection.
         markings: Marker strings in the rows' texts, such as those around entities.
         initial: Folder of the previous stage, or None to start from random weights.
+        starts: By part of the network, the folder of a stage, or the file of word vectors, that it
+            starts from (`models.training.starts`); only without `initial`.
         checkpoint_every: Updates between checkpoints; None for a tenth of the stage, 10 to 500.
         deadline_seconds: Time after which to stop with a checkpoint, or None.
         most_bytes: Size of the stage's files beyond which to stop with a checkpoint, or None.
@@ -39,6 +41,7 @@ class TrainingJob:
     rows: Mapping[str, TokenisedRows] = field(default_factory=dict)
     markings: tuple[str, ...] = ()
     initial: Path | None = None
+    starts: Mapping[str, Path] = field(default_factory=dict)
     checkpoint_every: int | None = None
     deadline_seconds: float | None = None
     most_bytes: float | None = None

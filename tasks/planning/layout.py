@@ -65,7 +65,12 @@ def stage_settings(stage: ResolvedStage) -> dict[str, Any]:
     """Settings of a resolved stage on this machine, for its key."""
     from fourstage.recipe.resolved import stage_spec
 
-    return {**stage_spec(stage), **_teachers(stage), **arithmetic(stage.precision)}
+    return {
+        **stage_spec(stage),
+        **_teachers(stage),
+        **_starts(stage),
+        **arithmetic(stage.precision),
+    }
 
 
 def _teachers(stage: ResolvedStage) -> dict[str, Any]:
@@ -77,14 +82,29 @@ def _teachers(stage: ResolvedStage) -> dict[str, Any]:
     for name, settings in stage.objectives.items():
         if TEACHER in settings and name not in stage.teachers:
             folder = Path(settings[TEACHER])
-            files = [folder / CONFIG, *sorted(folder.rglob("*.safetensors"))]
-            if folder / NETWORK not in files or not files[0].is_file():
+            if not ((folder / NETWORK).is_file() and (folder / CONFIG).is_file()):
                 raise RecipeError(
                     f"objectives.{name}.{TEACHER}: expected the folder of a finished stage, got "
                     f"{settings[TEACHER]!r}"
                 )
-            found[name] = {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
+            found[name] = _files(folder)
     return {"teachers": found} if found else {}
+
+
+def _starts(stage: ResolvedStage) -> dict[str, Any]:
+    """File digests of what parts start from, but of stages of the recipe, as for teachers."""
+    found = {
+        part: _files(path) if path.is_dir() else hash_file(path)
+        for part, said in stage.starts_from.items()
+        if (path := Path(said)).is_absolute()
+    }
+    return {"starts_from": found} if found else {}
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """{name: digest} of the files of a stage's folder that decide what it computes."""
+    files = [folder / CONFIG, *sorted(folder.rglob("*.safetensors"))]
+    return {file.relative_to(folder).as_posix(): hash_file(file) for file in files}
 
 
 class Layout:
@@ -312,6 +332,11 @@ class Layout:
             inputs["stage before"] = before
         for objective, teacher in stage.teachers.items():
             inputs[f"teacher of {objective}"] = stage_step(teacher)
+        inputs |= {
+            f"start of {part}": stage_step(said)
+            for part, said in stage.starts_from.items()
+            if stage_step(said) in self._steps
+        }
         for name in read:
             inputs[tokens_step(name)] = tokens_step(name)
             inputs[contract_step(name)] = contract_step(tokens_step(name))

@@ -7,6 +7,7 @@ trained stages.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.catalogue import TEACHER
@@ -31,6 +32,10 @@ def training_job(
     teachers = {
         name: {TEACHER: str(step.inputs[f"teacher of {name}"].folder)} for name in stage.teachers
     }
+    starts = {
+        part: step.inputs[role].folder if (role := f"start of {part}") in step.inputs else Path(said)
+        for part, said in stage.starts_from.items()
+    }
     objectives = {n: {**said, **teachers.get(n, {})} for n, said in stage.objectives.items()}
     rows: dict[str, TokenisedRows] = {}
     markings: tuple[str, ...] = ()
@@ -52,6 +57,7 @@ def training_job(
         rows=rows,
         markings=markings,
         initial=before.folder if before else None,
+        starts=starts,
         folders=step.step.given["folders"],
         deadline_seconds=seconds_left,
         most_bytes=bytes_left,

@@ -120,11 +120,11 @@ class Ancestry:
         return self.manifests.get(found["key"]) if found else None
 
     def teachers(self) -> list[Manifest]:
-        """The teacher stages of a stage."""
+        """The other networks that a stage learns from: its teachers, and what its parts start from."""
         return [
             self.manifests[reference["key"]]
             for role, reference in self.artifact.inputs.items()
-            if role.startswith("teacher of ") and reference["key"] in self.manifests
+            if role.startswith(("teacher of ", "start of ")) and reference["key"] in self.manifests
         ]
 
     def read_by(self, child: Manifest, *kinds: str) -> list[Manifest]:

@@ -1,0 +1,149 @@
+"""What parts of a stage's new network start from: ``starts_from``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fourstage.errors import ContractViolation, UnknownNameError
+from fourstage.recipe.ledger import Ledger
+from fourstage.recipe.networks import ResolvedNetwork
+from fourstage.recipe.schema import Stage
+from models import catalogue
+from models.stage_format import CONFIG
+
+EMBEDDINGS = "embeddings"  # the part that every network with a table of tokens has
+
+
+def resolve_starts(
+    ledger: Ledger,
+    i: int,
+    stage: Stage,
+    network: ResolvedNetwork,
+    earlier: Mapping[str, ResolvedNetwork],
+) -> dict[str, str]:
+    """{part: the earlier stage, the folder of one, or the file that it starts from}.
+
+    Args:
+        ledger: Collects faults.
+        i: The stage's number.
+        stage: The stage as written.
+        network: Its network.
+        earlier: Networks of the stages before, by name.
+    """
+    at = f"stages[{i}].starts_from"
+    said = stage.starts_from or {}
+    if said and i and not stage.starts_network:
+        ledger.fault(
+            at,
+            "the stage goes on with the network of the stage before, weights and all; give it a"
+            " family and a size of its own, or leave it out",
+        )
+        return {}
+    known = catalogue.literals("families", network.family, ledger.folders).get("STARTS", {})
+    parts = {**known, **({EMBEDDINGS: {}} if _width(network.arguments) else {})}
+    found: dict[str, str] = {}
+    tokenizers: dict[str, str] = {}
+    for part, name in said.items():
+        where = f"{at}.{part}"
+        if part not in parts:
+            ledger.faults.append(
+                UnknownNameError(
+                    f"{ledger.recipe.where}: {where}",
+                    part,
+                    f"a part of family {network.family!r} that can start from another network",
+                    parts,
+                )
+            )
+            continue
+        path = _path(name, ledger)
+        if name in earlier:
+            found[part] = name
+            _fits(ledger, where, parts[part], network, earlier[name])
+        elif (path / CONFIG).is_file():
+            found[part] = str(path.resolve())
+            config = json.loads((path / CONFIG).read_text("utf-8"))
+            tokenizers[part] = config["tokenizer_digest"]
+            theirs = ResolvedNetwork(config["family"], config["network"], {})
+            _fits(ledger, where, parts[part], network, theirs)
+        elif part == EMBEDDINGS and path.is_file():
+            found[part] = str(path.resolve())
+            _check_file(ledger, where, path, network)
+        else:
+            file = ", or a file of word vectors" if part == EMBEDDINGS else ""
+            ledger.faults.append(
+                UnknownNameError(
+                    f"{ledger.recipe.where}: {where}",
+                    name,
+                    "an earlier stage of the recipe",
+                    earlier,
+                    f"The folder of a finished stage is allowed too{file}.",
+                )
+            )
+    if len(set(tokenizers.values())) > 1:
+        each = ", ".join(f"{part} {digest[:12]}" for part, digest in tokenizers.items())
+        ledger.fault(
+            at,
+            f"expected networks with one vocabulary, got those of the tokenizers {each}; the same"
+            " token has to have the same number on both sides, so train them in one recipe, or"
+            " with one tokenizer",
+        )
+    return found
+
+
+def _path(said: str, ledger: Ledger) -> Path:
+    """A path, searched in the recipe's own folders first."""
+    return next((f / said for f in ledger.folders if (f / said).exists()), Path(said))
+
+
+def _fits(
+    ledger: Ledger,
+    where: str,
+    needed: Mapping[str, Any],
+    network: ResolvedNetwork,
+    theirs: ResolvedNetwork,
+) -> None:
+    """Check that the settings that a part depends on are those of the network it starts from."""
+    if not needed:
+        mine, other = _width(network.arguments), _width(theirs.arguments)
+        if mine != other:
+            ledger.fault(
+                where,
+                f"expected token vectors of {mine} numbers, which is this network's width, got"
+                f" {other or 'none'} ({theirs.family}); give `size` as a mapping",
+            )
+        return
+    for name, otherwise in needed.items():
+        wanted, own = theirs.arguments.get(name, otherwise), network.arguments.get(name)
+        if wanted is None:
+            ledger.fault(where, f"a network of family {theirs.family} has no {name}, so no such part")
+            return
+        if own != wanted:
+            ledger.fault(
+                where,
+                f"expected {name} {wanted}, as in the network that it starts from, got {own}; give"
+                " both the same `size`",
+            )
+
+
+def _check_file(ledger: Ledger, where: str, path: Path, network: ResolvedNetwork) -> None:
+    from models.interchange.vector_files import width_of
+
+    try:
+        width = width_of(path)
+    except ContractViolation as error:
+        ledger.fault(where, str(error))
+        return
+    if width != (own := _width(network.arguments)):
+        ledger.fault(
+            where,
+            f"expected vectors of {own} numbers, which is this network's width, got {width} in"
+            f" {path}; give `size` as a mapping, or take other vectors",
+        )
+
+
+def _width(arguments: Mapping[str, Any]) -> int | None:
+    """Width of a network's token vectors; None without a table of tokens."""
+    return arguments.get("embedding_dim") or arguments.get("hidden_dim")

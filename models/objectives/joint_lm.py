@@ -1,0 +1,136 @@
+"""Joint language modelling: both sides of a recurrent encoder–decoder stay the language models that
+they started from.
+
+    token_ids   [CLS]  the  cat  [SEP]      target_ids  [SEP]  die  Katze
+    predicted    the   cat  [SEP]           predicted    die  Katze  [SEP]
+
+Each side's first layer reads its own text from zeros and knows nothing of the other side. The
+target's tokens are predicted by what predicts them in the network, the source's by a table of the
+scorer, which starts from the source's language model; where the network ties its output, by the
+source's token table.
+
+Reference:
+    Ramachandran et al. 2017, arXiv 1611.02683, 2.2: the losses of both language models beside the
+    network's own, with equal weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError
+from models import features as keys
+from models.layers.loss import cross_entropy
+from models.layers.recurrent import FORWARD
+from models.layers.scorer import ScorerLayer
+from models.layers.token_prediction import tied_logits, token_logits
+from models.protocols import Batch, Capability, Context
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ("two_language_models",)
+PROVIDES = ()
+CHOOSES = 0
+PREPARES = False
+KEEPS_INPUT = True
+
+SOURCE_LOGITS = "source_logits"
+
+
+class JointLM:
+    """Both halves of joint language modelling, beside a head that writes.
+
+    Its loss is the sum of both sides' mean cross-entropies, so that weight 1 gives each the weight
+    of the head's.
+
+    Args:
+        context: The stage's constants.
+
+    Raises:
+        RecipeError: On attaching, the encoder also reads backwards, and so what it would predict.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+
+    def __init__(self, context: Context):
+        self.context = context
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """The rows as they are: the head has both texts."""
+        return batch
+
+    def attach(self, network: Any) -> _JointLMScorer:
+        """The scorer, with the table that predicts the source's tokens."""
+        return _JointLMScorer(network)
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
+        """The most likely next token at each place of the source."""
+        return np.asarray(outputs[SOURCE_LOGITS]).argmax(axis=-1).tolist()
+
+
+class _JointLMScorer(ScorerLayer):
+    """Scores each side's own text."""
+
+    starts: ClassVar[Mapping[str, Mapping[str, str]]] = {
+        "encoder": {"source_table": "output_table"}
+    }
+
+    def __init__(self, network: Any):
+        super().__init__(name="joint_lm", dtype=network.dtype_policy.name, autocast=False)
+        if network.direction != FORWARD:
+            raise RecipeError(
+                f"objectives.joint_lm: expected size.direction {FORWARD}, got {network.direction}:"
+                " an encoder that reads backwards has read what it would predict"
+            )
+        self._read_alone, self._target_logits = network.read_alone, token_logits(network)
+        self._tied = (lambda: network.token_embedding.embeddings) if network.tied_output else None
+        self._shape = (network.vocabulary_size, network.hidden_dim)
+        self.source_table: Any = None
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Make the source's table, unless the network's own predicts."""
+        if self._tied is None:
+            initializer: Any = keras.initializers.TruncatedNormal(stddev=0.1)
+            self.source_table = self.add_weight(
+                shape=self._shape, initializer=initializer, name="source_table", autocast=False
+            )
+        self.built = True
+
+    def source_logits(self, states: Any) -> Any:
+        """(…, D) states of the encoder's first layer → (…, V) float32 logits."""
+        table = self.source_table if self._tied is None else self._tied()
+        return tied_logits(states, table, None, self.compute_dtype)
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Loss of both sides together, and of each; logits of the source (B, T - 1, V)."""
+        if keys.TARGET_LABELS not in batch:
+            return {}, {}
+        source, target = self._read_alone(batch, training)
+        logits = self.source_logits(source[:, :-1])
+        real = ops.cast(batch[keys.PADDING_MASK], "float32")
+        rows = batch.get(keys.ROW_WEIGHTS)
+        rows = 1.0 if rows is None else rows[:, None]
+        of_source = cross_entropy(
+            logits, batch[keys.TOKEN_IDS][:, 1:], real[:, 1:] * real[:, :-1] * rows
+        )
+        of_target = cross_entropy(
+            self._target_logits(target), batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS] * rows
+        )
+        nats, count = of_source["loss"]
+        mean = ops.divide_no_nan(*of_target["loss"])
+        return {
+            "loss": (nats + count * mean, count),
+            "source_loss": of_source["loss"],
+            "target_loss": of_target["loss"],
+        }, {SOURCE_LOGITS: logits}

@@ -1,0 +1,104 @@
+"""Parts of a new network that start from other networks, or from a file of word vectors.
+
+A network names its parts (``starts``): of each, the names of its weights and theirs in the network
+that the part starts from. What that one does not have, such as layers above its own, keeps its new
+weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from fourstage.errors import RecipeError
+from fourstage.terminal import say
+from models.interchange.vector_files import ENDINGS, read_vectors
+from models.protocols import Tokenizer
+from models.stage_format import NETWORK
+from models.training.job import TrainingJob
+from models.training.trained_stage import config_of
+from models.weights import named_weights
+
+EMBEDDINGS = "embeddings"  # the part that every network with a table of tokens has
+TABLES = ("embeddings/token/embeddings", "token/embeddings")  # its name in families
+
+
+def start_parts(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> None:
+    """Give parts of a network, and of scorers, the weights that they start from.
+
+    Args:
+        job: The job, with a stage's folder or a file by part.
+        network: A built network.
+        scorers: {objective: its scorer}.
+
+    Raises:
+        RecipeError: What a part starts from has another tokenizer, or weights of other shapes.
+        ContractViolation: A file of word vectors is malformed.
+    """
+    for part, path in sorted(job.starts.items()):
+        where = f"{job.stage.kind}: starts_from.{part}"
+        if not path.is_dir():
+            _start_words(where, path, network.token_embedding.embeddings, job.tokenizer)
+            continue
+        theirs = config_of(path)["tokenizer_digest"]
+        if theirs != job.tokenizer.digest:
+            raise RecipeError(
+                f"{where}: trained with another vocabulary: tokenizer {theirs[:12]}, this recipe's"
+                f" is {job.tokenizer.digest[:12]}; the same token has to have the same number in"
+                " all networks that one starts from"
+            )
+        _start(where, part, load_file(path / NETWORK), network, scorers)
+
+
+def _start(
+    where: str, part: str, given: Mapping[str, np.ndarray], network: Any, scorers: Mapping[str, Any]
+) -> None:
+    pairs = []
+    for layer in (network, *scorers.values()):
+        own = named_weights(layer)
+        names = getattr(layer, "starts", {}).get(part, {})
+        if part == EMBEDDINGS and layer is network:
+            table = network.token_embedding.embeddings
+            theirs = next((name for name in TABLES if name in given), "")
+            names = {name: theirs for name, variable in own.items() if variable is table}
+        pairs += [(n, own[n], given[names[n]]) for n in own if names.get(n) in given]
+    if not pairs:
+        raise RecipeError(f"{where}: nothing in the network that it names fits the part")
+    values = [(variable, _fitted(where, name, variable, array)) for name, variable, array in pairs]
+    for variable, value in values:
+        variable.assign(value)
+
+
+def _fitted(where: str, name: str, variable: Any, array: np.ndarray) -> np.ndarray:
+    """The given array, below which a kernel that reads more than theirs did keeps its new rows."""
+    shape = tuple(variable.shape)
+    if shape == array.shape:
+        return array
+    if name.endswith("/kernel") and shape[1:] == array.shape[1:] and shape[0] > array.shape[0]:
+        return np.concatenate([array, np.asarray(variable)[len(array) :]])
+    raise RecipeError(f"{where}: expected {name} of shape {shape}, got {array.shape}")
+
+
+def _start_words(where: str, path: Path, table: Any, tokenizer: Tokenizer) -> None:
+    """Give tokens that are whole words of a file their vectors; the first of a token counts."""
+    found = read_vectors(path, ENDINGS[path.suffix])
+    if found.vectors.shape[1] != table.shape[1]:
+        raise RecipeError(
+            f"{where}: expected vectors of {table.shape[1]} numbers, which is the table's width,"
+            f" got {found.vectors.shape[1]} in {path}"
+        )
+    value = np.array(table)
+    rows: dict[int, int] = {}
+    for number, ids in enumerate(tokenizer.encode(found.words)):
+        if len(ids) == 1 and ids[0] not in tokenizer.special_ids:
+            rows.setdefault(int(ids[0]), number)
+    value[list(rows)] = found.vectors[list(rows.values())]
+    table.assign(value)
+    say(
+        f"{where}: {len(rows):,} of {len(value):,} tokens have a vector in the file, which has"
+        f" {len(found.words):,} words; the others start at random"
+    )
