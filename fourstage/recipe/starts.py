@@ -58,6 +58,9 @@ def resolve_starts(
                 )
             )
             continue
+        if part == EMBEDDINGS and len(said) > 1:
+            others = ", ".join(each for each in said if each != part)
+            ledger.fault(where, f"{others} brings its own token vectors along; name one of them")
         path = _path(name, ledger)
         if name in earlier:
             found[part] = name
@@ -118,7 +121,9 @@ def _fits(
     for name, otherwise in needed.items():
         wanted, own = theirs.arguments.get(name, otherwise), network.arguments.get(name)
         if wanted is None:
-            ledger.fault(where, f"a network of family {theirs.family} has no {name}, so no such part")
+            ledger.fault(
+                where, f"a network of family {theirs.family} has no {name}, so no such part"
+            )
             return
         if own != wanted:
             ledger.fault(

@@ -24,6 +24,9 @@ from models.layers.summary import LAST
 from models.protocols import Capability
 from models.weights import named_weights
 
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
 PROVIDES = ("causal",)
 SIZES = {
     "tiny": {
@@ -158,9 +161,11 @@ class Recurrent(keras.Model):
 
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
         """Read; other keys of `features` are ignored."""
-        x = self.embeddings(features[keys.TOKEN_IDS], training=training)
+        ids = features[keys.TOKEN_IDS]
+        mask = features.get(keys.PADDING_MASK, ops.ones_like(ids))
+        x = self.embeddings(ids, training=training)
         for block in self.blocks:
-            x, _ = block(x, features.get(keys.PADDING_MASK))
+            x, _ = block(x, mask)
             x = self.dropout_layer(x, training=training)
         return {keys.SEQUENCE_OUTPUT: x}
 

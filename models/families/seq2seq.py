@@ -83,7 +83,13 @@ SIZES = {
 # By part: what the network that it starts from has to have in common; the value where that one
 # has no such setting, None for a network that does not fit.
 STARTS = {
-    "encoder": {"cell": None, "embedding_dim": None, "hidden_dim": None, "direction": "forward"},
+    "encoder": {
+        "cell": None,
+        "embedding_dim": None,
+        "hidden_dim": None,
+        "tied_output": None,
+        "direction": "forward",
+    },
     "decoder": {
         "cell": None,
         "embedding_dim": None,

@@ -125,7 +125,9 @@ class _JointLMScorer(ScorerLayer):
             logits, batch[keys.TOKEN_IDS][:, 1:], real[:, 1:] * real[:, :-1] * rows
         )
         of_target = cross_entropy(
-            self._target_logits(target), batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS] * rows
+            self._target_logits(target),
+            batch[keys.TARGET_LABELS],
+            batch[keys.TARGET_WEIGHTS] * rows,
         )
         nats, count = of_source["loss"]
         mean = ops.divide_no_nan(*of_target["loss"])

@@ -79,7 +79,7 @@ def _fitted(where: str, name: str, variable: Any, array: np.ndarray) -> np.ndarr
     if shape == array.shape:
         return array
     if name.endswith("/kernel") and shape[1:] == array.shape[1:] and shape[0] > array.shape[0]:
-        return np.concatenate([array, np.asarray(variable)[len(array) :]])
+        return np.concatenate([array, variable.numpy()[len(array) :]])
     raise RecipeError(f"{where}: expected {name} of shape {shape}, got {array.shape}")
 
 
@@ -91,7 +91,7 @@ def _start_words(where: str, path: Path, table: Any, tokenizer: Tokenizer) -> No
             f"{where}: expected vectors of {table.shape[1]} numbers, which is the table's width,"
             f" got {found.vectors.shape[1]} in {path}"
         )
-    value = np.array(table)
+    value = np.array(table.numpy())
     rows: dict[int, int] = {}
     for number, ids in enumerate(tokenizer.encode(found.words)):
         if len(ids) == 1 and ids[0] not in tokenizer.special_ids:

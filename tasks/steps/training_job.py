@@ -33,7 +33,9 @@ def training_job(
         name: {TEACHER: str(step.inputs[f"teacher of {name}"].folder)} for name in stage.teachers
     }
     starts = {
-        part: step.inputs[role].folder if (role := f"start of {part}") in step.inputs else Path(said)
+        part: step.inputs[role].folder
+        if (role := f"start of {part}") in step.inputs
+        else Path(said)
         for part, said in stage.starts_from.items()
     }
     objectives = {n: {**said, **teachers.get(n, {})} for n, said in stage.objectives.items()}

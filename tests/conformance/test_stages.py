@@ -41,6 +41,7 @@ TOGETHER = {
     ("xlnet", "permutation_lm"),
     ("seq2seq", "sequence_to_sequence"),
     ("nnlm", "causal_lm"),
+    ("recurrent", "causal_lm"),
     ("elmo", "bidirectional_lm"),
 }
 # What an objective does without: XLNet's second stream predicts, and its segments differ in pairs;

@@ -78,6 +78,55 @@ def test_a_version_is_traced_to_its_teacher(person: Callable[..., Person], proje
     assert pupil.types("run", "taught", "--json").json["stages"][1]["status"] == "reused"
 
 
+def test_a_version_is_traced_to_both_language_models_that_it_began_as(
+    person: Callable[..., Person], project: Project
+):
+    size = {"num_layers": 1, "embedding_dim": 16, "hidden_dim": 16}
+    source = {
+        "stage": "general",
+        "name": "source_lm",
+        "corpora": {"smoke_general": 1.0},
+        "objectives": {"causal_lm": {}},
+        "sequence_length": 32,
+        "batch_size": 8,
+        "budget": {"steps": 4},
+    }
+    target = {"name": "target_lm", "corpora": {"smoke_domain": 1.0}, "size": size}
+    pair = {
+        "stage": "finetune",
+        "family": "seq2seq",
+        "size": {"target_table": True, **size},
+        "starts_from": {"encoder": "source_lm", "decoder": "target_lm"},
+        "dataset": "smoke_text",
+        "head": {"sequence_to_sequence": {"target_length": 8}},
+        "objectives": {"joint_lm": {}},
+        "sequence_length": 32,
+        "batch_size": 8,
+        "budget": {"steps": 4},
+    }
+    written = recipe(
+        "pair",
+        family="recurrent",
+        size=size,
+        stages=[source, source | target, pair],
+        evaluate={"metrics": ["rouge1"]},
+        promote={"model": "pair", "require": {"rouge1": {"at_least": 0.0}}},
+    )
+    project.recipe(written)
+    teacher = person(project.folder)
+    answer = teacher.types("run", "pair", "--json")
+    assert answer.code == 0, answer.told()
+    hops = teacher.types("trace", "models:/pair@champion", "--json").json["hops"]
+    stage = {hop["stage"]: hop for hop in hops if hop["kind"] == "stage"}
+    assert set(stage) == {"source_lm", "target_lm", "finetune"}
+    inputs = stage["finetune"]["inputs"]
+    assert inputs["start of encoder"] == stage["source_lm"]["key"]
+    assert inputs["start of decoder"] == stage["target_lm"]["key"]
+    runs = teacher.python(MODELS_READ, stage["finetune"]["run_id"],
+                          MLFLOW_TRACKING_URI=f"sqlite:///{teacher.home / 'mlflow.db'}")  # fmt: skip
+    assert sorted(runs.json[0]) == sorted(stage[n]["model_id"] for n in ("source_lm", "target_lm"))
+
+
 def test_a_network_from_elsewhere_is_the_stage_general(
     person: Callable[..., Person], project: Project
 ):

@@ -41,6 +41,19 @@ KINDS: dict[str, dict[str, Any]] = {
     "general-fed": {"attention": "luong_general", "input_feeding": True, "num_layers": 2},
     "concat": {"attention": "luong_concat", "direction": "both"},
     "concat-fed": {"attention": "luong_concat", "input_feeding": True},
+    "ramachandran": {
+        "attention": "luong_general",
+        "num_layers": 2,
+        "multi_layer_attention": True,
+        "residual": True,
+        "target_table": True,
+    },
+    "bahdanau-two-layers": {
+        "attention": "bahdanau",
+        "num_layers": 2,
+        "multi_layer_attention": True,
+        "residual": True,
+    },
 }
 
 
@@ -103,7 +116,7 @@ class InNumPy:
 
     def encoded(self, ids: list[int]) -> tuple[np.ndarray, list[list[np.ndarray]]]:
         """What is attended to, (T, M), and the last state of each layer."""
-        x, last = self.of("embeddings/token/embeddings")[ids], []
+        x, last, first = self.of("embeddings/token/embeddings")[ids], [], None
         for number in range(self.layers):
             sides, state = [], self.nothing()
             for side in ("forward", "backward"):
@@ -115,6 +128,7 @@ class InNumPy:
                     found.append(state[0])
                 sides.append(np.array(found if side == "forward" else found[::-1]))
             x = np.concatenate(sides, axis=1)
+            first = x if first is None else first
             last.append(state)
         if self.made.direction == "both":  # Bahdanau et al., A.2.2
             per = len(last[0])
@@ -125,10 +139,13 @@ class InNumPy:
                 ]
                 for number, state in enumerate(last)
             ]
+        if self.made.multi_layer_attention:  # Ramachandran et al. 2017, 2.3
+            x = np.concatenate([first, x], axis=1)  # pyright: ignore
         return x, last
 
-    def context(self, state: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    def context(self, state: np.ndarray, seen: np.ndarray) -> np.ndarray:
         kind, name = self.made.attention, "decoder/attention"
+        memory = seen[:, -seen.shape[1] // 2 :] if self.made.multi_layer_attention else seen
         if kind == "luong_dot":
             scores = memory @ state
         elif kind == "luong_general":
@@ -138,14 +155,15 @@ class InNumPy:
             both = np.concatenate([self.of(f"{name}/query/kernel"), self.of(f"{name}/key/kernel")])
             inside = np.array([np.tanh(np.concatenate([state, m]) @ both) for m in memory])
             scores = inside @ self.of(f"{name}/vector")
-        return softmax(scores) @ memory
+        return softmax(scores) @ seen
 
     def outputs(self, ids: list[int], target: list[int]) -> np.ndarray:
         """(S, D): what predicts the token after each of the target."""
         memory, cells = self.encoded(ids)
         width = self.made.hidden_dim
         output, found = np.zeros(width), []
-        for y in self.of("embeddings/token/embeddings")[target]:
+        table = "target_embeddings" if self.made.target_table else "embeddings"
+        for y in self.of(f"{table}/token/embeddings")[target]:
             x = y
             if self.made.attention == "bahdanau":
                 context = self.context(cells[-1][0], memory)
@@ -156,6 +174,7 @@ class InNumPy:
                 name = f"decoder/block_{self.layers + number}"
                 cells[number] = self.cell(name, x, cells[number])
                 x = cells[number][0]
+            added = cells[0][0] if self.made.residual else 0.0
             if self.made.attention == "none":
                 output = x
             elif self.made.attention == "bahdanau":
@@ -165,6 +184,7 @@ class InNumPy:
                 context = self.context(x, memory)
                 mixed = np.concatenate([context, x]) @ self.of("decoder/mix/kernel")
                 output = np.tanh(mixed)
+            output = output + added
             found.append(output)
         return np.array(found)
 
@@ -191,7 +211,9 @@ def test_what_memory_mask_hides_is_not_attended_to():
     np.testing.assert_allclose(found, oracle.outputs([], batch["target_ids"][0]), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["sutskever", "bahdanau", "dot-fed", "general", "concat-fed"])
+@pytest.mark.parametrize(
+    "kind", ["sutskever", "bahdanau", "dot-fed", "general", "concat-fed", "ramachandran"]
+)
 def test_token_by_token_equals_one_reading_in_texts_that_part(kind):
     made, batch = network(**KINDS[kind]), rows()
     text = {key: batch[key] for key in ("token_ids", "padding_mask")}
@@ -298,6 +320,7 @@ def test_settings_name_what_the_layers_have():
         ({"attention": "none", "input_feeding": True}, RecipeError, "attention is none, got true"),
         ({"attention": "luong_dot", "direction": "both"}, RecipeError, "take luong_general"),
         ({"tied_output": True}, RecipeError, "equal to hidden_dim, got 5 and 6"),
+        ({"multi_layer_attention": True}, RecipeError, "attention luong_general and 1 layers"),
     ],
 )
 def test_what_does_not_go_together_is_refused(changes, error, message):

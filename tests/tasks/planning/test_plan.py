@@ -116,6 +116,41 @@ def test_the_bytes_of_a_folder_are_in_the_key_and_its_place_is_not(project: Proj
     }
 
 
+def test_both_networks_that_one_starts_from_are_inputs_and_no_stage_before(project: Project):
+    general, *_, finetune = stages()
+    size = {"num_layers": 1, "embedding_dim": 8, "hidden_dim": 8}
+    first = general | {"name": "first", "objectives": {"causal_lm": {}}}
+    pair = {
+        "family": "seq2seq",
+        "size": {"target_table": True, **size},
+        "starts_from": {"encoder": "first", "decoder": "second"},
+    }
+    said = [first, first | {"name": "second", "size": size}, finetune | pair]
+    written = recipe("pair", family="recurrent", size=size, stages=said, promote=None)
+    plan = plan_recipe(str(project.recipe(written)))
+    stage = plan.steps["stage finetune"]
+    assert stage.inputs["start of encoder"] == "stage first"
+    assert stage.inputs["start of decoder"] == "stage second"
+    assert "stage before" not in stage.inputs
+    before = key(plan, "stage finetune", {})
+    for name in ("stage first", "stage second"):
+        assert key(plan, "stage finetune", {name: "others"}) != before
+
+
+def test_the_bytes_of_a_file_of_vectors_are_in_the_key_and_its_place_is_not(
+    project: Project, tmp_path: Path
+):
+    def settings(name: str, text: str) -> dict:
+        (tmp_path / name).write_text(text)
+        first, *later = stages(general={"starts_from": {"embeddings": str(tmp_path / name)}})
+        written = recipe("given", stages=[first, *later])
+        return dict(plan_recipe(str(project.recipe(written))).steps["stage general"].settings)
+
+    row = " ".join(["0.5"] * 128) + "\n"
+    here, there = settings("here.txt", f"word {row}"), settings("there.txt", f"word {row}")
+    assert here == there != settings("there.txt", f"world {row}")
+
+
 @pytest.fixture(scope="module")
 def probed(project: Project) -> Plan:
     project.dataset("more", train=map(row, range(400, 440)), test=map(row, range(440, 460)))
