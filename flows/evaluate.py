@@ -8,7 +8,13 @@ from flows.search import search
 from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.handing import Handed, handed
 from tasks.orchestration.naming import named
-from tasks.run.pages import show_evaluation, show_few_shot, show_links, show_probes
+from tasks.run.pages import (
+    show_evaluation,
+    show_few_shot,
+    show_links,
+    show_probes,
+    show_word_relations,
+)
 from tasks.run.recipe_run import RecipeRun, join_or_open
 
 
@@ -43,6 +49,8 @@ def evaluate(
             show_few_shot(run)
         if run.make_all("links"):
             show_links(run)
+        if run.make_all("word_relations"):
+            show_word_relations(run)
         if not run.make_all("package", "evaluation"):
             return {}
         show_evaluation(run)

@@ -64,7 +64,7 @@ def lifecycle(
         if finetuned and run.plan.recipe.model:
             if run.status[stage_step(finetuned.name)] == "made":
                 get_ready()
-        if run.plan.of_kind("evaluation", "probe", "few_shot", "links"):
+        if run.plan.of_kind("evaluation", "probe", "few_shot", "links", "word_relations"):
             before = _after(before, evaluate, **given)
         if run.plan.recipe.model is not None:
             version = register_model(handed(run), wait_for=[before])

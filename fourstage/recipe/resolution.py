@@ -25,6 +25,7 @@ from fourstage.recipe.schema import STAGE_KINDS, Recipe
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.support import check_supported
+from fourstage.recipe.word_relations import resolve_word_relations
 from fourstage.settings import search_folders
 from models import catalogue
 from models.answers.label import Label
@@ -88,6 +89,7 @@ class _Resolution:
         probes = self._probes()
         few_shot = resolve_few_shot(self.ledger, stages, start.heads if start else ())
         links = resolve_links(self.ledger, stages)
+        word_relations = resolve_word_relations(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         self._pictures(finetune)
@@ -116,6 +118,7 @@ class _Resolution:
             probes=probes,
             few_shot=few_shot,
             links=links,
+            word_relations=word_relations,
             search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,

@@ -137,6 +137,8 @@ class ResolvedRecipe:
         probes: Metric by dataset of the linear probes on the pre-trained network.
         few_shot: By dataset, how the pre-trained network answers it from its prompt.
         links: Datasets of triples whose heads and tails the pre-trained network ranks.
+        word_relations: Sources of similarities and analogies that the pre-trained network's word
+            vectors are held against.
         search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
@@ -182,6 +184,7 @@ class ResolvedRecipe:
     search: ResolvedSearch | None = None
     few_shot: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     links: tuple[str, ...] = ()
+    word_relations: tuple[str, ...] = ()
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -275,6 +278,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
             else {}
         ),
         **({"links": list(resolved.links)} if resolved.links else {}),
+        **({"word_relations": list(resolved.word_relations)} if resolved.word_relations else {}),
     }
     if search := resolved.search:
         recipe["search"] = {

@@ -531,6 +531,9 @@ class Evaluate(Part):
     links: Annotated[Texts, Field(min_length=1)] | None = None
     """Datasets of triples, whose heads and tails are ranked among all entities after
     pre-training."""
+    word_relations: Annotated[Texts, Field(min_length=1)] | None = None
+    """Sources of word pairs with a similarity, or of analogies, that word vectors are held against
+    after pre-training: ``[wordsim353, simlex999, google_analogies]``."""
 
 
 class Search(Part):
@@ -661,6 +664,7 @@ class Recipe(Part):
         names += (self.evaluate and self.evaluate.probes) or ()
         names += (self.evaluate and self.evaluate.few_shot) or ()
         names += (self.evaluate and self.evaluate.links) or ()
+        names += (self.evaluate and self.evaluate.word_relations) or ()
         for stage in self.stages:
             names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
         return tuple(dict.fromkeys(names))

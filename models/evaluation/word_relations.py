@@ -10,14 +10,19 @@ Reference:
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import load_file
 
 from fourstage.errors import ContractViolation
+from models.interchange.vector_files import TABLE
+from models.protocols import Tokenizer
+from models.stage_format import NETWORK
 
 BLOCK = 512  # questions answered at a time
 
@@ -111,6 +116,48 @@ def analogies(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> dict[s
     return result
 
 
+def stage_relations(
+    folder: Path, tokenizer: Tokenizer, path: Path
+) -> tuple[str, Relations, dict[str, Relations]]:
+    """The test that a file has, of the word vectors of a finished stage; see `relations`.
+
+    Args:
+        folder: The stage's folder, of a family with one vector a word.
+        tokenizer: The recipe's tokenizer; special tokens are no words.
+        path: The file.
+    """
+    pieces = enumerate(tokenizer.served()["pieces"])
+    ids = {piece: number for number, piece in pieces if number not in tokenizer.special_ids}
+    return relations(path, ids, load_file(folder / NETWORK)[TABLE])
+
+
+def relations(
+    path: Path, ids: Mapping[str, int], vectors: np.ndarray
+) -> tuple[str, Relations, dict[str, Relations]]:
+    """The test that a file has: analogies if it begins with ``:``, else similarity.
+
+    Args:
+        path: The file, perhaps compressed (``.gz``).
+        ids: {word: its row}.
+        vectors: (V, D).
+
+    Returns:
+        ``accuracy``, of all analogies, and the sections; or ``spearman``, and none.
+
+    Raises:
+        ContractViolation: A line is not what the test has.
+    """
+    first = next((line for _, line in _lines(path)), "")
+    if not first.startswith(":"):
+        return "spearman", similarity(path, ids, vectors), {}
+    sections = analogies(path, ids, vectors)
+    asked = sum(each.asked for each in sections.values())
+    right = sum(each.score * each.asked for each in sections.values() if each.asked)
+    skipped = sum(each.skipped for each in sections.values())
+    whole = Relations(right / asked if asked else float("nan"), asked, skipped)
+    return "accuracy", whole, sections
+
+
 def _right(questions: np.ndarray, unit: np.ndarray, answers: np.ndarray) -> int:
     """How many (n, 4) questions are answered right."""
     a, b, c, wanted = questions.T
@@ -132,7 +179,8 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    with path.open(encoding="utf-8-sig") as file:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if line.strip() and not line.startswith("#"):
                 yield f"{path}:{number}", line.rstrip("\r\n")

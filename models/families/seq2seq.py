@@ -187,11 +187,12 @@ class Seq2Seq(keras.Model):
         {sequence_output (B, S, D) float32}; without target_ids {sequence_output (B, T, D) float32}
 
     Differs from the papers:
-        Source and target share one vocabulary, and one table unless `target_table`. Weights begin as Keras's cells' do,
-        other matrices with variance 1 / inputs. Cells have no peepholes. Bahdanau's maxout gives D
-        values, the paper's D / 2, and reads the state after the token, as its equation 4 says and
-        its appendix A.2.2 does not. Luong's attention is the global one. Ramachandran's first layers
-        are as wide as the others, without the projection of their language models.
+        Source and target share one vocabulary, and one table unless `target_table`. Weights begin
+        as Keras's cells' do, other matrices with variance 1 / inputs. Cells have no peepholes.
+        Bahdanau's maxout gives D values, the paper's D / 2, and reads the state after the token, as
+        its equation 4 says and its appendix A.2.2 does not. Luong's attention is the global one.
+        Ramachandran's first layers are as wide as the others, without the projection of their
+        language models.
 
     Raises:
         UnknownNameError: A cell, direction or attention is none of its values.
@@ -340,7 +341,8 @@ class Seq2Seq(keras.Model):
         """What each side's first layer says as a language model, which knows nothing of the other.
 
         Args:
-            features: token_ids (B, T), padding_mask? (B, T), target_ids (B, S), target_mask? (B, S).
+            features: token_ids (B, T), padding_mask? (B, T), target_ids (B, S) and target_mask?
+                (B, S).
             training: Whether dropout applies.
 
         Returns:

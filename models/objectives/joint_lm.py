@@ -1,5 +1,4 @@
-"""Joint language modelling: both sides of a recurrent encoder–decoder stay the language models that
-they started from.
+"""Joint language modelling: both sides of an encoder–decoder stay the language models they were.
 
     token_ids   [CLS]  the  cat  [SEP]      target_ids  [SEP]  die  Katze
     predicted    the   cat  [SEP]           predicted    die  Katze  [SEP]

@@ -32,6 +32,7 @@ OWN = (
     "probe ",
     "few_shot ",
     "links ",
+    "word_relations ",
 )  # steps with settings of the recipe
 DECIDING = (
     "contract",
@@ -43,6 +44,7 @@ DECIDING = (
     "probe",
     "few_shot",
     "links",
+    "word_relations",
 )
 COUNTS = ("read", "kept", "quarantined", "removed")
 VERSION = re.compile(r"models:/.+|[^/@]+@[^/@]+|[^/@]+/[1-9]\d*")

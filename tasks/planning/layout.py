@@ -26,6 +26,7 @@ from tasks.store.step_names import (
     probe_step,
     stage_step,
     tokens_step,
+    word_relations_step,
 )
 from tasks.store.steps import Step
 from tasks.tracking.runs import experiment_of
@@ -127,10 +128,11 @@ class Layout:
 
     def steps(self) -> dict[str, Step]:
         """All steps in order."""
-        datasets = [name for name, source in self.sources.items() if source.is_dataset]
+        texts = self.recipe.sources
+        datasets = [name for name in texts if self.sources[name].is_dataset]
         for name in datasets:
             self._dataset(name)
-        for name in self.sources:
+        for name in texts:
             if name not in datasets:
                 self._corpus(name, datasets)
         self._tokenizer()
@@ -148,6 +150,8 @@ class Layout:
                 self._few_shot(self.recipe.pretrained, name)
             for name in self.recipe.links:
                 self._links(self.recipe.pretrained, name)
+            for name in self.recipe.word_relations:
+                self._word_relations(self.recipe.pretrained, name)
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps
@@ -494,6 +498,22 @@ class Layout:
             },
             parts=self._parts(stage),
             given={"folders": self.folders},
+        )
+
+    def _word_relations(self, stage: ResolvedStage, name: str) -> None:
+        """Add the test of the pre-trained network's word vectors on a source."""
+        if (count := len(self.snapshots[name].files)) != 1:
+            raise RecipeError(
+                f"evaluate.word_relations: expected a source of one file, got {name} with {count};"
+                " make a source of each"
+            )
+        self._add(
+            word_relations_step(name),
+            "word_relations",
+            self._source(name),
+            {"stage": stage_step(stage.name), "tokenizer": "tokenizer"},
+            parts=(self._scheme(),),
+            given={"snapshot": self.snapshots[name]},
         )
 
     def _answers_named(self, name: str) -> Path:

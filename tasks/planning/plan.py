@@ -59,7 +59,8 @@ def resolve_recipe(
     if resolved.search is not None:
         for point in resolved.search.points():
             tried_stage(recipe, overrides, smoke, resolved, point)
-    return resolved, {name: sources[name] for name in resolved.sources}, folders
+    read = dict.fromkeys([*resolved.sources, *resolved.word_relations])
+    return resolved, {name: sources[name] for name in read}, folders
 
 
 def tried_stage(

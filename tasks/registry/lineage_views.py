@@ -106,7 +106,8 @@ def picture(trace: Trace) -> bytes:
 
 
 def _drawn(trace: Trace) -> list[Hop]:
-    left_out = ("contract", "evaluation", "measurement", "probe", "few_shot", "links")
+    scores = ("measurement", "evaluation", "probe", "few_shot", "links", "word_relations")
+    left_out = ("contract", *scores)
     return [hop for hop in trace.hops if hop.manifest.kind not in left_out]
 
 

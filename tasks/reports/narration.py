@@ -19,6 +19,7 @@ from tasks.reports.few_shot_table import asked, curve, seen_before
 from tasks.reports.links import link_line
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
+from tasks.reports.word_relations import relations_line
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import Artifact
 from tasks.store.step_names import subject_of
@@ -40,6 +41,7 @@ DOING = {
     "probe": "fitting a linear probe",
     "few_shot": "answering from prompts",
     "links": "ranking heads and tails",
+    "word_relations": "comparing words",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -161,6 +163,8 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
             highlight=False,
             markup=False,
         )
+    for source, facts in summary["word_relations"].items():
+        console.print(f"{source}: {relations_line(facts)}", highlight=False, markup=False)
     gate, model = summary["gate"], summary["model"]
     if gate and model:
         version = f"{model['name']} version {model['version']}"
@@ -257,6 +261,8 @@ def _result(artifact: Artifact) -> str:
             return f"{facts['metric']} {curve(facts)}"
         case "links":
             return link_line(facts)
+        case "word_relations":
+            return relations_line(facts)
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

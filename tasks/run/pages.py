@@ -13,6 +13,7 @@ from tasks.reports.few_shot_table import few_shot_card
 from tasks.reports.links import LINK_SCORES, link_cells
 from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
+from tasks.reports.word_relations import relations_line
 from tasks.run.recipe_run import RecipeRun, as_yaml
 from tasks.store.step_names import subject_of
 from tasks.tracking.trial_runs import log_search
@@ -128,3 +129,19 @@ def show_links(run: RecipeRun) -> None:
     head = ("dataset", "triples", "entities", "of unknown names", *LINK_SCORES)
     about = "The places of heads and tails among all entities"
     run.post("links", f"## {about}\n\n{markdown_table(head, rows)}", about)
+
+
+def show_word_relations(run: RecipeRun) -> None:
+    """Post how the pre-trained network's word vectors do on similarities and analogies."""
+    found = {subject_of(s.name): run.made[s.name].facts for s in run.plan.of_kind("word_relations")}
+    rows = [(name, relations_line(facts)) for name, facts in found.items()]
+    sections = [
+        (name, section, f"{score:.4f}")
+        for name, facts in found.items()
+        for section, score in facts["sections"].items()
+    ]
+    about = "Similarities and analogies of words"
+    parts = [f"## {about}", markdown_table(("source", "score"), rows)]
+    if sections:
+        parts.append(markdown_table(("source", "analogies", "answered right"), sections))
+    run.post("word-relations", "\n\n".join(parts), about)

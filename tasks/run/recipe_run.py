@@ -38,6 +38,7 @@ from tasks.steps.package_model import package_model
 from tasks.steps.prepare_corpus import prepare_corpus, prepare_dataset
 from tasks.steps.probe_network import probe_network
 from tasks.steps.rank_links import rank_links
+from tasks.steps.relate_words import relate_words
 from tasks.steps.tokenize_corpus import tokenize_corpus, tokenize_dataset
 from tasks.steps.train_stage import train_stage
 from tasks.steps.train_tokenizer import train_tokenizer
@@ -67,6 +68,7 @@ TASKS: Mapping[str, Task] = {
     "probe": probe_network,
     "few_shot": ask_in_context,
     "links": rank_links,
+    "word_relations": relate_words,
     "package": package_model,
 }
 

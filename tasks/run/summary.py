@@ -60,6 +60,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "probes": _facts_of(run, "probe"),
         "few_shot": _facts_of(run, "few_shot"),
         "links": _facts_of(run, "links"),
+        "word_relations": _facts_of(run, "word_relations"),
         "contracts": {
             name: artifact.facts["verdict"]
             for name, artifact in run.made.items()

@@ -120,7 +120,7 @@ class Ancestry:
         return self.manifests.get(found["key"]) if found else None
 
     def teachers(self) -> list[Manifest]:
-        """The other networks that a stage learns from: its teachers, and what its parts start from."""
+        """The stages that a stage learns from otherwise: teachers and what its parts start from."""
         return [
             self.manifests[reference["key"]]
             for role, reference in self.artifact.inputs.items()

@@ -26,6 +26,7 @@ class ModelFacts:
         probes: Linear probes of the network on each dataset, before fine-tuning.
         few_shot: The network's answers to each dataset from its prompt, before fine-tuning.
         links: The ranks that it gives to heads and tails of each dataset, before fine-tuning.
+        word_relations: Tests of its word vectors on similarities and analogies.
     """
 
     ancestry: Ancestry
@@ -35,6 +36,7 @@ class ModelFacts:
     probes: tuple[Manifest, ...] = ()
     few_shot: tuple[Manifest, ...] = ()
     links: tuple[Manifest, ...] = ()
+    word_relations: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:
@@ -120,5 +122,6 @@ def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")
     evaluation = evaluations[-1] if evaluations else None
-    before = (tuple(ancestry.of_kind(kind)) for kind in ("probe", "few_shot", "links"))
+    kinds = ("probe", "few_shot", "links", "word_relations")
+    before = (tuple(ancestry.of_kind(kind)) for kind in kinds)
     return ModelFacts(ancestry, tuple(stages), measurements, evaluation, *before)

@@ -58,6 +58,11 @@ def links_step(source: str) -> str:
     return f"links {source}"
 
 
+def word_relations_step(source: str) -> str:
+    """The test of the pre-trained network's word vectors on similarities or analogies."""
+    return f"word_relations {source}"
+
+
 def fold_step(step: str, number: int, folds: int) -> str:
     """Tokenised rows whose dev rows are one of several parts of the training rows."""
     return f"{step} fold {number} of {folds}"

@@ -41,6 +41,7 @@ VERSIONS = {
     "probe": (*TENSOR, "scikit-learn"),
     "few_shot": (*TENSOR, "pyarrow"),
     "links": (*TENSOR, "pyarrow", "scipy"),
+    "word_relations": ("scipy", *NUMERIC),
     "package": TENSOR,
 }
 LOADING = "models.saved_tokenizer"  # loads a step's input tokenizer
@@ -104,6 +105,12 @@ CODE = {
         "tasks.store.predictions",
         "models.evaluation.link_prediction",
         "corpora.shards",
+        LOADING,
+    ),
+    "word_relations": (
+        "tasks.steps.relate_words",
+        "tasks.steps.tokens",
+        "models.evaluation.word_relations",
         LOADING,
     ),
     "package": ("tasks.steps.package_model", "models.interchange.saved_model"),

@@ -80,7 +80,7 @@ def record_results(
 def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
     """Facts of the last measured stage, with its evaluation if there is one."""
     measured = [artifact for artifact in made.values() if artifact.kind == "measurement"]
-    kinds = ("probe", "few_shot", "links")
+    kinds = ("probe", "few_shot", "links", "word_relations")
     before = [artifact for artifact in made.values() if artifact.kind in kinds]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]
     if not last:

@@ -97,6 +97,9 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
         place, text = f"links/{subject_of(ranked.name)}", facts.dataset_of(ranked)
         for metric, value in ranked.facts["metrics"].items():
             yield Figure(f"{place}/{metric}", value, text=text)
+    for test in facts.word_relations:
+        for metric, value in test.facts["metrics"].items():
+            yield Figure(f"word_relations/{subject_of(test.name)}/{metric}", value)
     for corpus, rise in found.get("forgetting", {}).items():
         yield Figure(f"forgetting/{corpus}", rise)
     for percentile, milliseconds in found.get("latency_ms", {}).items():

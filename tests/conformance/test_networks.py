@@ -136,6 +136,7 @@ def test_what_a_position_sees_is_what_the_family_provides(family):
 
 
 # Networks from before LayerNorm.
+FLOAT32 = ("recurrent",)  # a cell's states would drift, and there is nothing else
 WITHOUT_NORMS = ("elmo", "nnlm", "recurrent", "seq2seq")
 WITH_TARGET = pytest.mark.parametrize(
     "family",
@@ -314,7 +315,8 @@ def test_bfloat16_keeps_its_variables_and_norms_in_float32(family):
     one, two = numbers(exact(features())), numbers(rounded(features()))
     assert all(value.dtype == np.float32 for value in two.values())
     difference = np.abs(one["sequence_output"] - two["sequence_output"]).max()
-    assert 0 < difference < 0.1
+    assert (difference == 0) == (family in FLOAT32)
+    assert difference < 0.1
 
 
 def test_every_published_size_is_complete(family):

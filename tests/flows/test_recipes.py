@@ -122,9 +122,11 @@ def test_a_version_is_traced_to_both_language_models_that_it_began_as(
     inputs = stage["finetune"]["inputs"]
     assert inputs["start of encoder"] == stage["source_lm"]["key"]
     assert inputs["start of decoder"] == stage["target_lm"]["key"]
-    runs = teacher.python(MODELS_READ, stage["finetune"]["run_id"],
-                          MLFLOW_TRACKING_URI=f"sqlite:///{teacher.home / 'mlflow.db'}")  # fmt: skip
-    assert sorted(runs.json[0]) == sorted(stage[n]["model_id"] for n in ("source_lm", "target_lm"))
+    tracking = f"sqlite:///{teacher.home / 'mlflow.db'}"
+    run = stage["finetune"]["run_id"]
+    runs = teacher.python(MODELS_READ, run, MLFLOW_TRACKING_URI=tracking)
+    parents = [stage[name]["model_id"] for name in ("source_lm", "target_lm")]
+    assert sorted(runs.json[0]) == sorted(parents)
 
 
 def test_a_network_from_elsewhere_is_the_stage_general(

@@ -156,6 +156,7 @@ PLAIN = {
     "corpora": {"text": 0.5, "other": 0.5},
     "objectives": {"masked_lm": {"rate": 0.2}},
 }
+STARTED = {**PLAIN, "name": "second", "size": "tiny", "starts_from": {"embeddings": "general"}}
 UNLABELLED = {
     "name": "two",
     "family": "bert",
@@ -213,6 +214,13 @@ READ = {
         ],
         "evaluate": {"links": ["rows"]},
     },
+    "tests of word vectors": {
+        **UNLABELLED,
+        "family": "word2vec",
+        "stages": [{**PLAIN, "objectives": {"cbow": {"window": 3}}}],
+        "evaluate": {"word_relations": ["text", "other"]},
+    },
+    "a table of another network": {**UNLABELLED, "stages": [PLAIN, STARTED]},
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -345,7 +353,9 @@ def test_a_key_without_machinery_is_refused_by_name(number: int):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
     """Of every stage key one value, taken from the stages that have it."""
-    elsewhere = {key: value for stage in (*KINDS.values(), FROZEN) for key, value in stage.items()}
+    elsewhere = {
+        key: value for stage in (*KINDS.values(), FROZEN, STARTED) for key, value in stage.items()
+    }
     least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()
     stage = {key: KINDS[kind][key] for key in least}
     before = outcome(stage_with(stage, {}))

@@ -90,12 +90,12 @@ def test_smoke_keeps_what_starts_from_stages(write):
         ),
         (
             (LAST, LAST.replace("16", "32")),
-            "starts_from.encoder: expected hidden_dim 16, as in the network that it starts from, got"
-            " 32",
+            "starts_from.encoder: expected hidden_dim 16, as in the network that it starts from,"
+            " got 32",
         ),
         (
             (LAST, LAST.replace("true", "false")),
-            "starts_from.decoder: expected target_table True, as in the network that it starts from",
+            "starts_from.decoder: expected target_table True, as in the network that it starts",
         ),
         (
             (LAST, LAST.replace("true", "true, direction: both")),

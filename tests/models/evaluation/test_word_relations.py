@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from fourstage.errors import ContractViolation
-from models.evaluation.word_relations import Relations, analogies, similarity
+from models.evaluation.word_relations import (
+    Relations,
+    analogies,
+    relations,
+    similarity,
+    stage_relations,
+)
+from models.stage_format import NETWORK
+from tests.models.memory_corpus import PlainTokenizer
 
 IDS = {"king": 0, "queen": 1, "man": 2, "woman": 3, "apple": 4}
 # Royal, female, fruit.
@@ -35,6 +45,34 @@ def test_similarity_is_a_correlation_of_ranks_and_counts_what_it_skips(tmp_path:
     assert similarity(path, IDS, VECTORS) == Relations(pytest.approx(1.0), 3, 1)
     path.write_text("king\tqueen\t1\nking\tapple\t9\nwoman\tqueen\t0\n")
     assert similarity(path, IDS, VECTORS).score == pytest.approx(-1.0)
+
+
+def test_a_file_says_itself_what_it_tests(tmp_path: Path) -> None:
+    lines = (
+        "# of people\n: royal\nman king woman queen\nman king woman apple\n"
+        ": other\nman king woman duke\nking man queen woman\n"
+    )
+    path = tmp_path / "questions.txt.gz"
+    path.write_bytes(gzip.compress(lines.encode()))
+    metric, whole, sections = relations(path, IDS, VECTORS)
+    assert (metric, whole) == ("accuracy", Relations(pytest.approx(2 / 3), 3, 1))
+    assert sections == analogies(path, IDS, VECTORS)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("king\tqueen\t7\nking\tapple\t1\n")
+    assert relations(pairs, IDS, VECTORS) == ("spearman", similarity(pairs, IDS, VECTORS), {})
+
+
+def test_of_a_stage_it_asks_words_and_no_special_tokens(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(9, 4)).astype(np.float32)
+    save_file({"token/embeddings": table}, tmp_path / NETWORK)
+    path = tmp_path / "pairs"
+    # PlainTokenizer's words are numbers, of which 0 to 4 are special tokens.
+    path.write_text("5\t6\t3\n6\t8\t2\n7\t8\t1\n4\t5\t9\n")
+    ids = {str(number): number for number in range(5, 9)}
+    expected = relations(path, ids, table)
+    assert (expected[1].asked, expected[1].skipped) == (3, 1)
+    assert stage_relations(tmp_path, PlainTokenizer(9), path) == expected
 
 
 @pytest.mark.parametrize(("line", "test"), [("a b c", analogies), ("a\tb\tc", similarity)])

@@ -303,7 +303,20 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
     shots = {"rows": {"shots": [0, 1], "too_long": "fewer"}}
     triples = {"corpora": {"smoke_triples": 1.0}, "objectives": {"transe": {}}}
     linked = {"stage": "general", **triples, "budget": {"steps": 2}}
+    project.source("pairs", files=["data/pairs.tsv"])
+    (project.folder / "data" / "pairs.tsv").write_text("baba\tbaden\t1\nbaba\tbako\t2\n")
+    vectors = {**linked, "corpora": {"notes": 1.0}, "objectives": {"skip_gram": {}}}
     paths = [
+        project.recipe(
+            recipe(
+                "words",
+                family="word2vec",
+                tokenizer={"scheme": "word"},
+                stages=[vectors],
+                evaluate={"word_relations": ["pairs"]},
+                promote=None,
+            )
+        ),
         project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate)),
         project.recipe(
             recipe("asks", family="gpt2", stages=[asks], evaluate={"few_shot": shots}, promote=None)

@@ -1,0 +1,59 @@
+"""Word vectors held against similarities and analogies, for the reader and for MLflow."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.flows.own_project import Project, recipe
+from tests.flows.person import Listener, Person
+
+pytestmark = pytest.mark.slow
+
+PAIRS = "# two words, a score\nbaba\tbaden\t9\nbaba\tdenko\t5\nkolir\tmusna\t1\nzzz\tbaba\t3\n"
+ANALOGIES = ": made up\nbaba baden koba koden\nzzz baba baden bako\n"
+
+
+def test_vectors_are_scored_beside_what_they_skip(
+    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path: Path
+):
+    project = Project(tmp_path / "own")
+    for name, text in (("pairs", PAIRS), ("analogies", ANALOGIES)):
+        (project.folder / "data" / f"{name}.txt").write_text(text, encoding="utf-8")
+        project.source(name, files=[f"data/{name}.txt"])
+    stage = {
+        "stage": "general",
+        "corpora": {"notes": 1.0},
+        "objectives": {"skip_gram": {}},
+        "budget": {"steps": 20},
+    }
+    project.recipe(
+        recipe(
+            "words",
+            family="word2vec",
+            tokenizer={"scheme": "word"},
+            stages=[stage],
+            evaluate={"word_relations": ["pairs", "analogies"]},
+            promote=None,
+        )
+    )
+    somebody = person(project.folder)
+    answer = listener_of(somebody).types("run", "words", "--json")
+    assert answer.code == 0, answer.told()
+    found = answer.json["word_relations"]
+    assert (found["pairs"]["asked"], found["pairs"]["skipped"]) == (3, 1)
+    assert -1 <= found["pairs"]["metrics"]["spearman"] <= 1
+    assert found["analogies"]["sections"] == {"made up": found["analogies"]["metrics"]["accuracy"]}
+    assert "on 3 of 4 lines; the others have words without a vector" in answer.err
+    with closing(sqlite3.connect(somebody.home / "mlflow.db")) as database:
+        logged = dict(
+            database.execute("select key, value from latest_metrics where key like 'word_rel%'")
+        )
+    assert logged == {
+        "word_relations/pairs/spearman": found["pairs"]["metrics"]["spearman"],
+        "word_relations/analogies/accuracy": found["analogies"]["metrics"]["accuracy"],
+    }

@@ -1,0 +1,66 @@
+"""What word vectors are held against, and which networks have any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fourstage.errors import RecipeError
+from fourstage.recipe.ledger import SourceFacts
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.resolved import ResolvedRecipe, as_recipe
+from fourstage.recipe.schema import Recipe
+from fourstage.recipe.smoke import shrink
+
+SOURCES = {
+    **dict.fromkeys(("text", "pairs"), SourceFacts(labelled=False)),
+    "rows": SourceFacts(labelled=True),
+}
+SAID = {
+    "name": "vectors",
+    "family": "word2vec",
+    "size": "tiny",
+    "stages": [{"stage": "general", "corpora": {"text": 1.0}, "objectives": {"skip_gram": {}}}],
+    "evaluate": {"word_relations": ["pairs", "pairs"]},
+}
+
+
+def resolved(**changes: Any) -> ResolvedRecipe:
+    return resolve(Recipe.model_validate(SAID | changes), SOURCES, folders=())
+
+
+def test_each_source_is_asked_once_and_is_no_text_of_the_recipe():
+    found = resolved()
+    assert found.word_relations == ("pairs",)
+    assert found.sources == ("text",)
+    assert as_recipe(found)["evaluate"]["word_relations"] == ["pairs"]
+
+
+def test_the_smoke_version_asks_nothing_that_is_not_embedded():
+    assert "word_relations" not in shrink(SAID)["evaluate"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"evaluate": {"word_relations": ["pears"]}}, "did you mean 'pairs'"),
+        (
+            {"evaluate": {"word_relations": ["rows"]}},
+            "evaluate.word_relations[0]: 'rows' is a data",
+        ),
+        (
+            {
+                "family": "bert",
+                "stages": [
+                    {"stage": "general", "corpora": {"text": 1.0}, "objectives": {"masked_lm": {}}}
+                ],
+            },
+            "whose network has one vector a word: family fasttext or glove or",
+        ),
+    ],
+)
+def test_what_means_nothing_is_refused(changes: dict[str, Any], told: str):
+    with pytest.raises(RecipeError) as caught:
+        resolved(**changes)
+    assert told in str(caught.value)
