@@ -20,6 +20,7 @@ from fourstage.recipe.resolved import (
     ResolvedStage,
     ResolvedTokenizer,
     ResolvedUnits,
+    of_last_network,
 )
 from fourstage.recipe.schema import STAGE_KINDS, Recipe
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
@@ -133,8 +134,11 @@ class _Resolution:
         )
 
     def _measured_by(self, stages: Sequence[ResolvedStage], heads: Iterable[str]) -> str | None:
-        """The first measurable objective; one for all stages, so that they can be compared."""
-        named = (name for stage in stages for name in stage.objectives)
+        """The first measurable objective, the last network's if it has one.
+
+        It is one for all stages, so that they can be compared.
+        """
+        named = (name for s in (*of_last_network(stages), *stages) for name in s.objectives)
         for name in (*named, *heads):
             literals = catalogue.literals("objectives", name, self.ledger.folders)
             if "MEASURED" in literals:

@@ -119,7 +119,7 @@ def _fits(
             )
         return
     for name, otherwise in needed.items():
-        wanted, own = theirs.arguments.get(name, otherwise), network.arguments.get(name)
+        wanted, own = (each.arguments.get(name, otherwise) for each in (theirs, network))
         if wanted is None:
             ledger.fault(
                 where, f"a network of family {theirs.family} has no {name}, so no such part"

@@ -70,6 +70,7 @@ SIZES = {
         "input_feeding": True,
         "dropout": 0.2,
     },
+    "dai": {"num_layers": 1, "embedding_dim": 512, "hidden_dim": 1024, "attention": "none"},
     "ramachandran": {
         "num_layers": 3,
         "embedding_dim": 1024,

@@ -162,3 +162,21 @@ def test_vectors_of_another_width_are_refused_and_a_wrong_file(write, tmp_path: 
     assert "expected finite numbers after the word" in started("word 1 b 3\n")
     assert "expected a header with two numbers" in started("word 1 2 3\n", "v.vec")
     assert "expected a file of word vectors: .vec, .bin, .txt" in started("word 1", "v.csv")
+
+
+def test_a_classifier_starts_as_the_encoder_that_reads_as_it_does(write):
+    changes = (
+        ("family: recurrent\nsize: {num", "family: seq2seq\nsize: {num"),
+        ("name: source, corpora: {text: 1}, objectives: {causal_lm", "name: source, corpora:"
+         " {text: 1}, objectives: {text_infilling"),
+        ("    name: target\n", "    name: target\n    family: recurrent\n"),
+        ("    family: seq2seq\n    " + LAST, "    family: recurrent\n    " + LAST.replace(
+            ", target_table: true", "")),
+        (STARTS, "{encoder: source}"),
+        ("{sequence_to_sequence: {}}", "{sequence_classification: {}}"),
+        ("    objectives: {joint_lm: {}}\n", ""),
+    )  # fmt: skip
+    assert resolve(load_recipe(write(*changes))).stages[2].starts_from == {"encoder": "source"}
+    first = "family: seq2seq\nsize: {direction: backward, num"
+    backward = (("family: recurrent\nsize: {num", first), *changes[1:])
+    assert "starts_from.encoder: expected direction backward" in fault(write(*backward))
