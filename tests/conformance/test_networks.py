@@ -136,8 +136,8 @@ def test_what_a_position_sees_is_what_the_family_provides(family):
 
 
 # Networks from before LayerNorm.
-FLOAT32 = ("recurrent",)  # a cell's states would drift, and there is nothing else
-WITHOUT_NORMS = ("elmo", "nnlm", "recurrent", "seq2seq")
+FLOAT32 = ("context2vec", "recurrent")  # a cell's states would drift, and there is nothing else
+WITHOUT_NORMS = ("context2vec", "elmo", "nnlm", "recurrent", "seq2seq")
 WITH_TARGET = pytest.mark.parametrize(
     "family",
     [f for f in FAMILIES if "encoder_decoder" in catalogue.literals("families", f)["PROVIDES"]],

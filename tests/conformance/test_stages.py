@@ -43,6 +43,7 @@ TOGETHER = {
     ("nnlm", "causal_lm"),
     ("recurrent", "causal_lm"),
     ("elmo", "bidirectional_lm"),
+    ("context2vec", "context2vec"),
 }
 # What an objective does without: XLNet's second stream predicts, and its segments differ in pairs;
 # the output of NNLM predicts tokens, and only they ask for it.

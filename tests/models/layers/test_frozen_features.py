@@ -25,7 +25,7 @@ HEADS = heads_of("bert")
 RNG = np.random.default_rng(0)
 # The others give one layer, so there is nothing to mix: tables of vectors, and recurrent networks.
 ONE_LAYER = {name for name in FAMILIES if "static" in catalogue.provided(name)}
-ONE_LAYER |= {"nnlm", "recurrent", "seq2seq"}
+ONE_LAYER |= {"context2vec", "nnlm", "recurrent", "seq2seq"}
 LAYERED = [family for family in FAMILIES if family not in ONE_LAYER]
 
 
