@@ -67,6 +67,8 @@ def _comment(path: Path) -> str:
 
 
 def _legality(said: str) -> str:
+    if said == "beside a head":
+        return said
     word, _, names = said.partition(" ")
     listed = ", ".join(map(_code, names.split(", "))) if names else ""
     return {"yes": "yes", "with": f"with {listed}", "no": f"no {listed}"}[word]

@@ -76,7 +76,10 @@ def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
         except RecipeError:
             there = catalogue.provided(family, folders)
             missing = [need for need in needs if need not in there | given]
-            found[family] = f"no {', '.join(missing)}" if missing else "no"
+            if not missing and set(needs) <= set(there):  # it chooses no rows of its own
+                found[family] = "beside a head"
+            else:
+                found[family] = f"no {', '.join(missing)}" if missing else "no"
     return found
 
 
