@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fourstage.digests import unfinished
 from fourstage.errors import ContractViolation, RecipeError
-from models.interchange.huggingface import PretrainedNetwork
+
+if TYPE_CHECKING:
+    from models.interchange.huggingface import PretrainedNetwork
 
 FORMATS = ("word2vec", "word2vec_binary", "glove")
 ENDINGS = {".vec": "word2vec", ".bin": "word2vec_binary", ".txt": "glove"}
