@@ -24,7 +24,8 @@ TOKENIZER = PlainTokenizer(
     VOCABULARY_SIZE, special_ids=(0, 1, 2, 3, 4, *SENTINELS), sentinel_ids=SENTINELS
 )
 CLS, SEP, MASK = 2, 3, 4
-WRITES_NOT = {("seq2seq", "masked_seq2seq"), ("nnlm", "causal_lm")}  # which are refused
+# These are refused.
+WRITES_NOT = {("seq2seq", "masked_seq2seq"), ("nnlm", "causal_lm"), ("recurrent", "causal_lm")}
 FAMILIES = {
     "causal_lm": "gpt2",
     "permutation_lm": "xlnet",
