@@ -54,10 +54,16 @@ REGION_FEATURES = "region_features"  # (B, O, E) float32, of each region of the 
 REGION_BOXES = "region_boxes"  # (B, O, 4) float32, left, top, right, bottom, each 0 to 1
 REGION_MASK = "region_mask"  # (B, O) int32, 1 = region, 0 = padding
 MASKED_REGIONS = "masked_regions"  # (B, O) int32, 1 = an objective hides it: its features are 0
+REGION_LABELS = "region_labels"  # (B, O, E) float32, the features before regions were hidden
+REGION_WEIGHTS = "region_weights"  # (B, O) float32, loss weights: 1 for a region to predict
+MATCH_LABELS = "image_text_match_labels"  # (B,) int32, 1 where the picture is the caption's own
 COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
 
 # As wide in all of a dataset's batches.
-FIXED_SHAPES = (REGION_FEATURES, REGION_BOXES, REGION_MASK, MASKED_REGIONS)
+FIXED_SHAPES = (
+    *(REGION_FEATURES, REGION_BOXES, REGION_MASK, MASKED_REGIONS),
+    *(REGION_LABELS, REGION_WEIGHTS),
+)
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
 
 # Used by objectives only; removed before a batch reaches the network.

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from data_contracts.sources import load_source, source_names
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe.messages import faults_of, raise_all, source_of
 from fourstage.recipe.paths import Path as Place
@@ -73,13 +74,27 @@ def load_recipe(
         of_triples = any(
             catalogue.literals("objectives", name, folders).get("READS_TRIPLES") for name in named
         )
-        value, given = shrink(value, answers, of_triples), value
+        value, given = shrink(value, answers, of_triples, _pictured(recipe, folders)), value
         recipe = Recipe.model_validate(value)
         where.update(_changed(given, value))
     recipe._path = file
     recipe._where = _display(file)
     recipe._origins.update(_origins(value, where))
     return recipe
+
+
+def _pictured(recipe: Recipe, folders: Sequence[Path]) -> set[str]:
+    """The sources with pictures that a recipe's network sees."""
+    family = recipe.family or ""
+    known = catalogue.names("families", folders)
+    if family not in known or "regions" not in catalogue.provided(family, folders):
+        return set()
+    read = {name for stage in recipe.stages for name in (*(stage.corpora or ()), stage.dataset)}
+    return {
+        name
+        for name in read & set(source_names(folders))
+        if load_source(name, folders).pictures is not None
+    }
 
 
 def recipe_folders(folders: Sequence[Path]) -> list[Path]:

@@ -24,6 +24,7 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.layers.embedding import row_of
 from models.layers.regions import RegionEmbedding, Regions
 from models.layers.single_stream import SingleStream
 from models.layers.transformer import TransformerConfig
@@ -109,6 +110,6 @@ class Uniter(SingleStream):
         seen, boxes, _ = regions
         if keys.MASKED_REGIONS in features:
             hidden = ops.cast(features[keys.MASKED_REGIONS], "float32")[:, :, None]
-            seen = seen + hidden * ops.convert_to_tensor(self.region_mask.embeddings)
-        segment = ops.convert_to_tensor(self.embeddings.segment.embeddings)[1]
+            seen = seen + hidden * row_of(self.region_mask, 0)
+        segment = row_of(self.embeddings.segment, 1)
         return self.region_embedding(seen, boxes, segment, training=training)

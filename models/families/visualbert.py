@@ -22,6 +22,7 @@ from typing import Any
 
 import keras
 
+from models.layers.embedding import row_of
 from models.layers.projection import projection
 from models.layers.regions import Regions
 from models.layers.single_stream import SingleStream
@@ -105,6 +106,6 @@ class Visualbert(SingleStream):
         self, regions: Regions, features: Mapping[str, Any], training: bool | None
     ) -> Any:
         """The vectors of regions, (B, O, D) float32, by the text's LayerNorm."""
-        position, segment = (ops.convert_to_tensor(table.embeddings) for table, _ in self.copies)
-        x = ops.cast(self.region_embedding(regions[0]), "float32") + position[0] + segment[-1]
+        x = ops.cast(self.region_embedding(regions[0]), "float32")
+        x = x + row_of(self.region_position, 0) + row_of(self.region_segment, self.num_segments - 1)
         return self.embeddings.dropout(self.embeddings.norm(x), training=training)

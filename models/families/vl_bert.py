@@ -27,6 +27,7 @@ import keras
 import numpy as np
 
 from models import features as keys
+from models.layers.embedding import row_of
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
 from models.layers.regions import Regions, with_whole
@@ -140,7 +141,7 @@ class VLBert(SingleStream):
     def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
         """What enters the first block: text, picture, regions, [END], (B, T + 1 + O + 1, D)."""
         regions = self.regions(features)
-        vectors = ops.convert_to_tensor(self.region_vectors.embeddings)
+        vectors = self.region_vectors(ops.arange(4, dtype="int32"))  # (4, D)
         hidden = self._hidden(features)
         seen = vectors[ALONE][None, None]  # (1, 1, D)
         visual = None
@@ -176,7 +177,7 @@ class VLBert(SingleStream):
     def _visual(self, regions: Regions, hidden: Any, training: bool | None) -> Any:
         """The visual features of the picture, its regions and [END], (B, 1 + O + 1, D) float32."""
         seen, boxes, _ = regions
-        seen = seen + hidden * ops.convert_to_tensor(self.region_mask.embeddings)
+        seen = seen + hidden * row_of(self.region_mask, 0)
         both = ops.concatenate([box_waves(boxes, self.box_waves), seen], axis=-1)
         both = self.region_dropout(both, training=training)
         return ops.cast(self.region_embedding(both, training=training), "float32")
@@ -185,10 +186,9 @@ class VLBert(SingleStream):
         """Position and segment of the picture, its regions and [END], (B, 1 + O + 1, D)."""
         ids = features[keys.TOKEN_IDS]
         length = ops.sum(features.get(keys.PADDING_MASK, ops.ones_like(ids)), axis=1)
-        table = ops.convert_to_tensor(self.embeddings.position.embeddings)
-        here, after = (ops.take(table, length + more, axis=0)[:, None] for more in (0, 1))
+        here, after = (self.embeddings.position(length + more)[:, None] for more in (0, 1))
         here = ops.broadcast_to(here, ops.shape(rows[:, :-1]))
-        segment = ops.convert_to_tensor(self.embeddings.segment.embeddings)[-1]
+        segment = row_of(self.embeddings.segment, self.num_segments - 1)
         return ops.concatenate([here, after], axis=1) + segment
 
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:

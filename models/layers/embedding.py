@@ -193,6 +193,11 @@ def positions_of_tokens(padding_mask: Any) -> Any:
     return ops.maximum(ops.cumsum(real, axis=1) - 1, 0) * real
 
 
+def row_of(table: Any, number: int) -> Any:
+    """A row of a table, (D,) float32, whatever the compute dtype of the network is."""
+    return table(ops.convert_to_tensor([number], dtype="int32"))[0]
+
+
 def _of_few(table: Any, ids: Any) -> Any:
     """Look up rows of a small table; the first row if there are no ids.
 

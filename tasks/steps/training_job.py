@@ -10,12 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.catalogue import TEACHER
+from models.catalogue import TEACHER, provided
 from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer
+from tasks.store.artifacts import Input
 from tasks.store.step_names import tokens_step
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
+    from models.protocols import TokenisedCorpus, Tokenizer
     from models.training.job import TrainingJob
 
 
@@ -45,11 +47,13 @@ def training_job(
         dataset = step.inputs[tokens_step(stage.dataset)]
         rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
         markings = tuple(dataset.facts["markings"])
+    tokenizer = load_tokenizer(step.inputs["tokenizer"])
+    sees = "regions" in provided(stage.family, step.step.given["folders"])
     return TrainingJob(
         stage=replace(stage, objectives=objectives, precision=step.step.settings["precision"]),
-        tokenizer=load_tokenizer(step.inputs["tokenizer"]),
+        tokenizer=tokenizer,
         corpora={
-            name: (TokenisedCorpus(tokens[name].path(DOCUMENTS), "train"), share)
+            name: (_text(tokens[name], tokenizer, sees), share)
             for name, share in stage.corpora.items()
         },
         heldout={
@@ -64,3 +68,15 @@ def training_job(
         deadline_seconds=seconds_left,
         most_bytes=bytes_left,
     )
+
+
+def _text(tokens: Input, tokenizer: Tokenizer, sees: bool) -> TokenisedCorpus:
+    """The documents to train on: for a network that sees, a dataset's rows with their pictures."""
+    from corpora import shards
+    from models.inputs.captions import Captions
+
+    if sees and "labels" in tokens.facts:
+        rows = shards.TokenisedRows(tokens.path(ROWS), "train")
+        if rows.most_regions:
+            return Captions(rows, tokenizer)
+    return shards.TokenisedCorpus(tokens.path(DOCUMENTS), "train")

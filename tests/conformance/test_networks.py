@@ -291,6 +291,17 @@ def test_every_weight_gets_a_finite_gradient_from_rows_with_and_without_regions(
 
 
 @WITH_REGIONS
+def test_bfloat16_reads_regions_nearly_as_float32(family):
+    made, rounded = opened(family), opened(family, dtype="mixed_bfloat16")
+    batch = with_regions(made)
+    there = batch["region_mask"].astype(bool)
+    one, two = (numbers(network(batch))["region_output"][there] for network in (made, rounded))
+    assert two.dtype == np.float32
+    assert np.abs(one - two).max() < 0.1
+    assert not np.array_equal(one, two)
+
+
+@WITH_REGIONS
 def test_regions_of_another_width_are_refused(family):
     made = opened(family)
     batch = with_regions(made)
