@@ -212,7 +212,8 @@ def _corpora(
     corpora: dict[str, float], kind: str, rows: str, pictured: Collection[str]
 ) -> dict[str, float]:
     """Shares of embedded text, which replaces the largest of the other corpora."""
-    corpora = {CAPTIONS if name in pictured else name: own for name, own in corpora.items()}
+    captions = rows if kind == "task" else CAPTIONS
+    corpora = {captions if name in pictured else name: own for name, own in corpora.items()}
     own = {"general": GENERAL, "domain": DOMAIN, "task": rows}.get(kind, GENERAL)
     foreign = [name for name in corpora if name not in EMBEDDED]
     largest = max(foreign, key=lambda name: corpora[name], default=None)

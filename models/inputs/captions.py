@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ class Captions:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """The id of each row."""
+        return self._rows.ids
 
     @property
     def num_tokens(self) -> int:

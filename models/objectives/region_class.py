@@ -33,7 +33,6 @@ NEEDS = ("regions",)
 PROVIDES = ()
 CHOOSES = 1
 PREPARES = False
-COLOURS = (8, 8, 8)  # levels of red, green and blue with which features begin (`corpora.regions`)
 
 
 class RegionClass(Windows):
@@ -41,7 +40,8 @@ class RegionClass(Windows):
 
     Args:
         context: The stage's constants.
-        groups: Numbers of classes of the groups with which a region's features begin.
+        groups: Numbers of classes of the groups with which a region's features begin; by default
+            levels of red, green and blue (`corpora.regions`).
         likeliest: Whether what is right is each group's likeliest class, and not its distribution.
         rate: Share of a picture's regions to predict, 0-1; at least one is.
         mask_share: Share of these whose features become 0, 0-1.
@@ -60,7 +60,7 @@ class RegionClass(Windows):
         self,
         context: Context,
         *,
-        groups: Sequence[int] = COLOURS,
+        groups: Sequence[int] = (8, 8, 8),
         likeliest: bool = False,
         rate: float = 0.15,
         mask_share: float = 0.8,

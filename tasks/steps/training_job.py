@@ -10,14 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from models.catalogue import TEACHER, provided
-from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer
-from tasks.store.artifacts import Input
+from models.catalogue import TEACHER
+from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer, training_text
 from tasks.store.step_names import tokens_step
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
-    from models.protocols import TokenisedCorpus, Tokenizer
     from models.training.job import TrainingJob
 
 
@@ -28,7 +26,7 @@ def training_job(
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.training.job import TrainingJob
 
-    stage = step.step.given["stage"]
+    stage, folders = step.step.given["stage"], step.step.given["folders"]
     tokens = {name: step.inputs[tokens_step(name)] for name in stage.corpora}
     before = step.inputs.get("stage before")
     teachers = {
@@ -48,12 +46,11 @@ def training_job(
         rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
         markings = tuple(dataset.facts["markings"])
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    sees = "regions" in provided(stage.family, step.step.given["folders"])
     return TrainingJob(
         stage=replace(stage, objectives=objectives, precision=step.step.settings["precision"]),
         tokenizer=tokenizer,
         corpora={
-            name: (_text(tokens[name], tokenizer, sees), share)
+            name: (training_text(tokens[name], tokenizer, stage.family, folders), share)
             for name, share in stage.corpora.items()
         },
         heldout={
@@ -64,19 +61,7 @@ def training_job(
         markings=markings,
         initial=before.folder if before else None,
         starts=starts,
-        folders=step.step.given["folders"],
+        folders=folders,
         deadline_seconds=seconds_left,
         most_bytes=bytes_left,
     )
-
-
-def _text(tokens: Input, tokenizer: Tokenizer, sees: bool) -> TokenisedCorpus:
-    """The documents to train on: for a network that sees, a dataset's rows with their pictures."""
-    from corpora import shards
-    from models.inputs.captions import Captions
-
-    if sees and "labels" in tokens.facts:
-        rows = shards.TokenisedRows(tokens.path(ROWS), "train")
-        if rows.most_regions:
-            return Captions(rows, tokenizer)
-    return shards.TokenisedCorpus(tokens.path(DOCUMENTS), "train")
