@@ -90,11 +90,8 @@ def _pictured(recipe: Recipe, folders: Sequence[Path]) -> set[str]:
     if family not in known or "regions" not in catalogue.provided(family, folders):
         return set()
     read = {name for stage in recipe.stages for name in (*(stage.corpora or ()), stage.dataset)}
-    return {
-        name
-        for name in read & set(source_names(folders))
-        if load_source(name, folders).pictures is not None
-    }
+    named = [name for name in source_names(folders) if name in read]
+    return {name for name in named if load_source(name, folders).pictures is not None}
 
 
 def recipe_folders(folders: Sequence[Path]) -> list[Path]:

@@ -100,7 +100,6 @@ class Lxmert(TwoStreams):
             TransformerBlock(**self.block_arguments(config), name=f"block_{number}")
             for number in range(config.num_region_layers)
         ]
-        self.num_alone = config.num_layers
         self.region_encoder = _RegionEncoder(
             blocks,
             region_dim=config.region_dim,
@@ -150,8 +149,8 @@ class _RegionEncoder(RegionEmbedding):
         features: Any,
         boxes: Any,
         more: Any = None,
-        bias: Any = None,
         training: bool | None = None,
+        bias: Any = None,
     ) -> Any:
         """Embed, then run the blocks."""
         x = super().call(features, boxes, more, training)

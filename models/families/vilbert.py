@@ -173,10 +173,11 @@ class Vilbert(TwoStreams):
         """The product of both streams' first vectors, (B, D′) float32."""
         assert self.pooler is not None
         text = ops.relu(ops.cast(self.pooler(x[:, 0]), "float32"))
-        if regions is None:
+        given = self.regions(features)
+        if given is None:
             return text
         picture = ops.relu(ops.cast(self.region_pooler(regions[:, 0]), "float32"))
-        seen = self.regions(features)[2][:, :1]  # (B, 1), of the whole picture
+        seen = given[2][:, :1]  # (B, 1), of the whole picture
         return ops.where(seen > 0, text * picture, text)
 
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:

@@ -22,9 +22,6 @@ class TwoStreams(TextTransformer):
     A batch without regions is read as by the text network; so is a row whose regions are all
     masked, in any batch.
 
-    Attributes:
-        num_alone: Blocks of the text alone, before those of both.
-
     Shape:
         {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), region_features? (B, O, E),
         region_boxes? (B, O, 4), region_mask? (B, O)} →
@@ -36,7 +33,11 @@ class TwoStreams(TextTransformer):
     """
 
     pooled = True
-    num_alone: int
+
+    @property
+    def num_alone(self) -> int:
+        """Blocks of the text alone, before those of both."""
+        return self.num_layers
 
     @property
     def region_output_dim(self) -> int:

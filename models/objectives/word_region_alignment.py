@@ -94,12 +94,14 @@ class _AlignmentScorer(ScorerLayer):
         if self.same_width is not None:
             seen = self.same_width(seen)
         text, regions = _of_length_1(outputs[keys.SEQUENCE_OUTPUT]), _of_length_1(seen)
-        masks = [ops.cast(batch[key], "float32") for key in (keys.PADDING_MASK, keys.REGION_MASK)]
+        first, second = (
+            ops.cast(batch[key], "float32") for key in (keys.PADDING_MASK, keys.REGION_MASK)
+        )
         cost = 1.0 - ops.matmul(text, ops.transpose(regions, (0, 2, 1)))  # (B, T, O)
-        plan = ops.stop_gradient(transport(ops.stop_gradient(cost), *masks, self.beta, self.steps))
+        plan = transport(ops.stop_gradient(cost), first, second, self.beta, self.steps)
         if keys.MATCH_LABELS not in batch:
             return {}, {PLAN: plan}
-        weights = ops.cast(batch[keys.MATCH_LABELS], "float32") * ops.max(masks[1], axis=1)
+        weights = ops.cast(batch[keys.MATCH_LABELS], "float32") * ops.max(second, axis=1)
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS]
         total = ops.sum(weights * ops.sum(cost * plan, axis=(1, 2)))

@@ -166,8 +166,8 @@ def _draw(plan: Plan, source: str, data: Any, shown: Sequence[tuple[int, Batch]]
     found = next(iter(look_ahead([step], Store(home())))).found
     assert isinstance(found, Artifact), "its tokens are made"
     wanted = [data.ids[row] for row, _ in shown]
-    names = {row.id: row.picture for row in prepared_rows(found.folder) if row.id in set(wanted)}
-    pictures = bytes_of(step.given["snapshot"], set(names.values()))
+    names = {row.id: row.picture or "" for row in prepared_rows(found.folder)}
+    pictures = bytes_of(step.given["snapshot"], {names[identity] for identity in wanted})
     to.mkdir(parents=True, exist_ok=True)
     for number, (identity, (_, batch)) in enumerate(zip(wanted, shown, strict=True), start=1):
         boxes = batch[keys.REGION_BOXES][0][batch[keys.REGION_MASK][0] > 0]
