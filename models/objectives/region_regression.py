@@ -16,11 +16,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from fourstage.errors import UnknownNameError
+from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs.hidden_regions import check_shares, hide
 from models.inputs.windows import Windows
 from models.layers.region_prediction import RegionPrediction
+from models.layers.regions import RegionEmbedding
 from models.protocols import Batch, Capability, Context
 
 # Keras annotates its operations as if each could return None.
@@ -43,6 +44,8 @@ class RegionRegression(Windows):
         random_share: Share of these that get another region's features, 0-1.
         error: ``smooth_absolute``, half the square below 1 and |e| - ½ above (LXMERT), or
             ``squared`` (UNITER).
+        tied: Whether the last matrix is that by which the network reads features, transposed
+            (UNITER); only of families that read features by one matrix and add the box.
 
     Raises:
         RecipeError: A share is out of range.
@@ -62,6 +65,7 @@ class RegionRegression(Windows):
         mask_share: float = 0.8,
         random_share: float = 0.1,
         error: str = "smooth_absolute",
+        tied: bool = False,
     ):
         check_shares("region_regression", rate, mask_share, random_share)
         if error not in ERRORS:
@@ -69,14 +73,25 @@ class RegionRegression(Windows):
         self.context = context
         self.shares = rate, mask_share, random_share
         self.error = error
+        self.tied = tied
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Hide regions; add what they were and which were chosen."""
         return hide("region_regression", batch, rng, *self.shares)
 
     def attach(self, network: Any) -> _RegionRegressionScorer:
-        """The head: dense → activation → LayerNorm → dense."""
-        return _RegionRegressionScorer(network, self.error)
+        """The head: dense → activation → LayerNorm → dense.
+
+        Raises:
+            RecipeError: It is tied, but the network has no such matrix.
+        """
+        embedding = getattr(network, "region_embedding", None)
+        if self.tied and not isinstance(embedding, RegionEmbedding):
+            raise RecipeError(
+                f"objectives.region_regression.tied: {network.name} has no matrix by which it reads"
+                " a region's features alone; leave it out"
+            )
+        return _RegionRegressionScorer(network, self.error, self.tied)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[float]]:
         """The predicted features of each row's regions, rounded."""
@@ -86,8 +101,8 @@ class RegionRegression(Windows):
 class _RegionRegressionScorer(RegionPrediction):
     """Scores the features of the chosen regions."""
 
-    def __init__(self, network: Any, error: str):
-        super().__init__(network, "region_regression", network.region_dim)
+    def __init__(self, network: Any, error: str, tied: bool):
+        super().__init__(network, "region_regression", network.region_dim, tied)
         self.error = error
 
     def call(

@@ -157,6 +157,23 @@ def predictions(objective: Any) -> tuple[Any, dict[str, np.ndarray], np.ndarray]
     return scorer, batch | {"hidden": hidden}, value(predicted)
 
 
+def test_a_tied_head_predicts_by_the_matrix_that_reads_features_transposed():
+    network = catalogue.find("families", "uniter")(vocabulary_size=100, **TINY)
+    kernel = network.region_embedding.feature_embedding.kernel
+    kernel.assign(RNG.normal(size=(6, 8)))
+    scorer = RegionRegression(CONTEXT, tied=True).attach(network)
+    scorer.output_bias.assign(RNG.normal(size=6))
+    assert all(variable is not kernel for variable in scorer.variables)
+    hidden = RNG.normal(size=(2, 4, 8)).astype(np.float32)
+    inner = value(scorer.norm(scorer.transform(hidden)))
+    expected = inner @ value(kernel).T + value(scorer.output_bias)
+    _, own = scorer({}, {"region_output": hidden})
+    assert np.abs(value(own["region_predictions"]) - expected).max() < 1e-5
+    other = catalogue.find("families", "vl_bert")(vocabulary_size=100, **TINY)
+    with pytest.raises(RecipeError, match=r"region_regression\.tied: vlbert has no matrix"):
+        RegionRegression(CONTEXT, tied=True).attach(other)
+
+
 @pytest.mark.parametrize("error", ["smooth_absolute", "squared"])
 def test_the_error_of_hidden_regions_is_numpys(error):
     scorer, batch, predicted = predictions(RegionRegression(CONTEXT, error=error))

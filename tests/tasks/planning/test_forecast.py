@@ -46,7 +46,7 @@ def test_without_a_measurement_larger_networks_are_slower():
 
 @pytest.mark.parametrize("family", ["lxmert", "vilbert"])
 def test_blocks_of_regions_are_weighed_as_those_of_text(family: str):
-    """The formula leaves out biases, norms and embeddings: 1 % of the published networks' blocks."""
+    """The formula leaves out biases, norms and embeddings: 1 % of the published blocks."""
     size = literals("families", family)["SIZES"]["base"]
     with weightless():
         network = find("families", family)(vocabulary_size=10, **size)
