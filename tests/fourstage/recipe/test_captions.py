@@ -27,6 +27,12 @@ def resolved(corpora: dict[str, float], objectives: dict[str, Any], **more: Any)
     return resolve(Recipe.model_validate({**said, "stages": [stage]}), SOURCES, folders=())
 
 
+def small_of(name: str, *overrides: str) -> ResolvedRecipe:
+    """The smoke version of a recipe of ours, whose sources of NLVR have pictures."""
+    pictured = ("nlvr", "nlvr_captions")
+    return resolve(load_recipe(name, overrides, smoke=True, pictured=pictured.__contains__))
+
+
 def test_a_network_that_sees_reads_captions_and_text_before_any_task():
     found = resolved({"captions": 3.0, "text": 1.0}, {"masked_lm": {}, "region_class": {}})
     assert found.stages[0].corpora == {"captions": 0.75, "text": 0.25}
@@ -60,20 +66,20 @@ def test_what_cannot_see_or_has_nothing_to_see_is_refused(corpora, objectives, m
 
 
 def test_the_smoke_version_keeps_pictures_beside_text_alone():
-    small = resolve(load_recipe("papers/vl-bert", smoke=True))
+    small = small_of("papers/vl-bert")
     general, finetune = small.stages
     assert general.corpora == {"smoke_captions": 0.5, "smoke_general": 0.5}
     assert finetune.dataset == "smoke_pictures"
-    task = resolve(load_recipe("papers/visualbert", smoke=True)).stages[1]
+    task = small_of("papers/visualbert").stages[1]
     assert task.corpora == {"smoke_pictures": 1.0}
-    smoke = resolve(load_recipe("tasks/nlvr", ["family=bert"], smoke=True))
+    smoke = small_of("tasks/nlvr", "family=bert")
     assert smoke.stages[-1].dataset == "smoke_labels"
 
 
 def test_objectives_of_uniter_take_turns_and_alignment_goes_with_the_match():
     from models.catalogue import turns
 
-    general = resolve(load_recipe("papers/uniter", smoke=True)).stages[0]
+    general = small_of("papers/uniter").stages[0]
     groups = turns(list(general.objectives))
     together = ("image_text_match", "word_region_alignment")
     assert groups.pop("image_text_match") == together
