@@ -10,7 +10,7 @@ from glob import has_magic
 from pathlib import Path
 
 from data_contracts.records import Split
-from data_contracts.sources import Source
+from data_contracts.sources import BUILT_IN, Source
 from fourstage.errors import ContractViolation
 from fourstage.settings import data_folders, home
 
@@ -18,6 +18,8 @@ ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".zip")
 COMPRESSED = (".gz", ".bz2")
 # Only these are read at run time; anything else that fsspec can reach is for `fourstage fetch`.
 LOCAL_PROTOCOLS = ("file", "memory")
+
+EMBEDDED = "smoke_"  # how the names of built-in sources begin whose files stand beside them
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
@@ -47,7 +49,9 @@ def cache_folder(source: Source) -> Path:
 def search_places(source: Source, folders: Sequence[Path] = ()) -> list[Path]:
     """The folders in which a source's relative files are searched, in order."""
     project = [source.project] if source.project else []
-    return list(dict.fromkeys([*project, *folders, *data_folders(), cache_folder(source)]))
+    embedded = [BUILT_IN] if not project and source.name.startswith(EMBEDDED) else []
+    places = [*embedded, *project, *folders, *data_folders(), cache_folder(source)]
+    return list(dict.fromkeys(places))
 
 
 def find_files(source: Source, folders: Sequence[Path] = ()) -> list[FoundFile]:

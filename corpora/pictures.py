@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,16 @@ def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> Pictures 
                     several = NoRegionsError("a name that several pictures have")
                     known[end] = several if end in known else one
     return Pictures(known, {**found, "without_regions": dict(sorted(faults.items()))})
+
+
+def bytes_of(snapshot: Snapshot, names: Collection[str]) -> dict[str, bytes]:
+    """The files of a source's pictures by name, of these alone."""
+    found: dict[str, bytes] = {}
+    for state in snapshot.pictures:
+        for content in contents(state):
+            if content.name in names:
+                found[content.name] = content.stream.read()
+    return found
 
 
 def _regions(content: Content, most: int) -> Regions:

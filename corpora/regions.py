@@ -105,6 +105,28 @@ def regions_of(data: bytes, most: int = MAX_REGIONS) -> Regions:
     return Regions(boxes, features, len(chosen), width, height)
 
 
+def drawn(data: bytes, boxes: np.ndarray) -> bytes:
+    """A picture of at most `LONGEST_SIDE`, with boxes drawn, as PNG.
+
+    Args:
+        data: The file.
+        boxes: (n, 4), left, top, right, bottom, each 0 to 1.
+
+    Raises:
+        NoRegionsError: It cannot be decoded or is too large.
+    """
+    from PIL import Image, ImageDraw
+
+    picture = Image.fromarray(_pixels(data)[0])
+    pen = ImageDraw.Draw(picture)
+    size = np.array(picture.size * 2)
+    for left, top, right, bottom in (boxes * size).round().astype(int).tolist():
+        pen.rectangle((left, top, max(right - 1, left), max(bottom - 1, top)), outline="magenta")
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()
+
+
 def _pixels(data: bytes) -> tuple[np.ndarray, int, int]:
     """(h, w, 3) uint8 of a picture, at most `LONGEST_SIDE` long; its own width and height."""
     from PIL import Image

@@ -53,9 +53,17 @@ ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only
 REGION_FEATURES = "region_features"  # (B, O, E) float32, of each region of the row's picture
 REGION_BOXES = "region_boxes"  # (B, O, 4) float32, left, top, right, bottom, each 0 to 1
 REGION_MASK = "region_mask"  # (B, O) int32, 1 = region, 0 = padding
+MASKED_REGIONS = "masked_regions"  # (B, O) int32, 1 = an objective hides it: its features are 0
+REGION_LABELS = "region_labels"  # (B, O, E) float32, the features before regions were hidden
+REGION_WEIGHTS = "region_weights"  # (B, O) float32, loss weights: 1 for a region to predict
+MATCH_LABELS = "image_text_match_labels"  # (B,) int32, 1 where the picture is the caption's own
 COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
 
-FIXED_SHAPES = (REGION_FEATURES, REGION_BOXES, REGION_MASK)  # as wide in all of a dataset's batches
+# As wide in all of a dataset's batches.
+FIXED_SHAPES = (
+    *(REGION_FEATURES, REGION_BOXES, REGION_MASK, MASKED_REGIONS),
+    *(REGION_LABELS, REGION_WEIGHTS),
+)
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
 
 # Used by objectives only; removed before a batch reaches the network.
@@ -66,8 +74,8 @@ SENTENCE_STARTS = "sentence_starts"  # (B, T) uint8, 1 where a sentence of the c
 DATA_ONLY = (UNIT_STARTS, SENTENCE_STARTS)
 
 SEQUENCE_OUTPUT = "sequence_output"  # (B, T, D); of a batch with a target (B, S, D) or (B, T+S, D)
-POOLED_OUTPUT = "pooled_output"  # (B, D)
-REGION_OUTPUT = "region_output"  # (B, O, D), of each region; only of a batch with regions
+POOLED_OUTPUT = "pooled_output"  # (B, D or `pooled_dim`)
+REGION_OUTPUT = "region_output"  # (B, O, D or `region_output_dim`), only of a batch with regions
 QUERY_OUTPUT = "query_output"  # (B, M, D), of the query stream
 TOKEN_LOGITS = "token_logits"  # (B, M, V)
 LOGITS = "logits"  # (B, N)

@@ -32,6 +32,7 @@ class Capability(StrEnum):
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
     MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)
     POOLED_OUTPUT = "pooled_output"  # one vector per row
+    MATCHED_PAIRS = "matched_pairs"  # an objective's rows say whose picture is their caption's own
     TOKEN_LOGITS = "token_logits"  # an objective's predictions over the vocabulary
 
 

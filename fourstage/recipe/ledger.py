@@ -169,6 +169,11 @@ class Ledger:
                 " have no 'text_pair')",
             )
 
+    def region_dim(self, name: str | None) -> int:
+        """Numbers of each region of the pictures of a source's rows; 0 without pictures."""
+        facts = (self.sources or {}).get(name or "")
+        return facts.region_dim if facts else 0
+
     def source(self, path: str, name: str, labelled: bool | None) -> None:
         """Check that a source is known and of the right kind (None: either)."""
         if self.sources is None:

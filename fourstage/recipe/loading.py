@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ def load_recipe(
     overrides: Sequence[str] = (),
     smoke: bool = False,
     folders: Sequence[Path] | None = None,
+    pictured: Callable[[str], bool] = lambda _: False,
 ) -> Recipe:
     """Read a recipe and check its shape, its types and its names.
 
@@ -45,6 +46,7 @@ def load_recipe(
         smoke: Whether to shrink it to a few steps of a tiny network on embedded text.
         folders: Project folders searched before the built-in ones; by default those of the
             recipe's own file.
+        pictured: Whether the rows of a source have pictures; the smoke version keeps these.
 
     Raises:
         RecipeError: The recipe is invalid; the message lists every error, one per line.
@@ -73,13 +75,23 @@ def load_recipe(
         of_triples = any(
             catalogue.literals("objectives", name, folders).get("READS_TRIPLES") for name in named
         )
-        value, given = shrink(value, answers, of_triples), value
+        value, given = shrink(value, answers, of_triples, _seen(recipe, folders, pictured)), value
         recipe = Recipe.model_validate(value)
         where.update(_changed(given, value))
     recipe._path = file
     recipe._where = _display(file)
     recipe._origins.update(_origins(value, where))
     return recipe
+
+
+def _seen(recipe: Recipe, folders: Sequence[Path], pictured: Callable[[str], bool]) -> set[str]:
+    """The sources with pictures that a recipe's network sees."""
+    family = recipe.family or ""
+    known = catalogue.names("families", folders)
+    if family not in known or "regions" not in catalogue.provided(family, folders):
+        return set()
+    read = {name for stage in recipe.stages for name in (*(stage.corpora or ()), stage.dataset)}
+    return {name for name in read if name and pictured(name)}
 
 
 def recipe_folders(folders: Sequence[Path]) -> list[Path]:

@@ -93,7 +93,7 @@ class _Resolution:
         word_relations = resolve_word_relations(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
-        self._pictures(finetune)
+        self._pictures(stages)
         for i, name in enumerate(recipe.decontaminate or ()):
             self.ledger.source(f"decontaminate[{i}]", name, labelled=True)
         raise_all(self.ledger.faults)
@@ -414,33 +414,43 @@ class _Resolution:
         name = catalogue.answers_name(finetune.head, self.ledger.folders)
         return name in catalogue.names("answers")
 
-    def _pictures(self, finetune: ResolvedStage | None) -> None:
-        """Check that a network that sees reads regions of the dataset's width; note a blind one."""
-        if finetune is None or not (width := self._region_dim(finetune)):
-            return
-        if not self._sees(finetune):
+    def _pictures(self, stages: Sequence[ResolvedStage]) -> None:
+        """Check that what sees reads regions of its width, and has some; note a blind network."""
+        for stage in stages:
+            read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
+            pictured = [name for name in read if self.ledger.region_dim(name)]
+            for name in pictured:
+                self._picture(stage, name, self.ledger.region_dim(name))
+            for objective in stage.objectives:
+                needs = catalogue.literals("objectives", objective, self.ledger.folders)["NEEDS"]
+                if "regions" in needs and not pictured and self.ledger.sources is not None:
+                    self.ledger.fault(
+                        f"stages[{stage.index}].objectives.{objective}",
+                        "it predicts of pictures, but no source of the stage has any; name a"
+                        " dataset with pictures among its corpora",
+                    )
+
+    def _picture(self, stage: ResolvedStage, name: str, width: int) -> None:
+        """The same of one source of a stage, whose regions have `width` numbers."""
+        if not self._sees(stage):
             self.ledger.notes.append(
-                f"the rows of {finetune.dataset} have pictures, which family {finetune.family} does"
+                f"the rows of {name} have pictures, which family {stage.family} does"
                 " not see: it reads their texts alone"
             )
             return
-        reads = finetune.network.get("region_dim")
+        reads = stage.network.get("region_dim")
         if isinstance(reads, int) and reads != width:
+            key = "dataset" if name == stage.dataset else "corpora"
             self.ledger.fault(
-                f"stages[{finetune.index}].dataset",
+                f"stages[{stage.index}].{key}",
                 f"expected regions of {reads} numbers, which is the network's region_dim, got"
-                f" {finetune.dataset}, whose regions have {width}; give `size` as a mapping with"
+                f" {name}, whose regions have {width}; give `size` as a mapping with"
                 f" region_dim: {width}",
             )
 
-    def _region_dim(self, finetune: ResolvedStage) -> int:
-        """Numbers of each region of the pictures of a stage's rows; 0 without pictures."""
-        facts = (self.ledger.sources or {}).get(finetune.dataset or "")
-        return facts.region_dim if facts else 0
-
-    def _sees(self, finetune: ResolvedStage) -> bool:
+    def _sees(self, stage: ResolvedStage) -> bool:
         """Whether a stage's network reads pictures."""
-        return "regions" in catalogue.provided(finetune.family, self.ledger.folders)
+        return "regions" in catalogue.provided(stage.family, self.ledger.folders)
 
     def _probes(self) -> dict[str, str]:
         said = self.ledger.recipe.evaluate
@@ -471,7 +481,7 @@ class _Resolution:
                 f"a model with head {finetune and finetune.head} can't be served and judged yet;"
                 " leave promote out",
             )
-        if finetune and self._region_dim(finetune) and self._sees(finetune):
+        if finetune and self.ledger.region_dim(finetune.dataset) and self._sees(finetune):
             self.ledger.fault(
                 "promote",
                 f"a model of family {finetune.family} that reads the pictures of"

@@ -8,6 +8,7 @@ touch the real one.
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from typing import Any
 
 STEPS = 20
@@ -20,6 +21,8 @@ GENERAL = "smoke_general"
 DOMAIN = "smoke_domain"
 LABELS = "smoke_labels"
 TRIPLES = "smoke_triples"
+PICTURES = "smoke_pictures"
+CAPTIONS = "smoke_captions"
 # Rows by their kind of answer. Those of a project's own kind are used as they are.
 ROWS = {
     "label": LABELS,
@@ -28,11 +31,14 @@ ROWS = {
         for kind in ("number", "label_set", "spans", "extract", "choice", "text")
     },
 }
-EMBEDDED = frozenset({GENERAL, DOMAIN, TRIPLES, *ROWS.values()})
+EMBEDDED = frozenset({GENERAL, DOMAIN, TRIPLES, PICTURES, CAPTIONS, *ROWS.values()})
 
 
 def shrink(
-    recipe: dict[str, Any], answers: str = "label", of_triples: bool = False
+    recipe: dict[str, Any],
+    answers: str = "label",
+    of_triples: bool = False,
+    pictured: Collection[str] = (),
 ) -> dict[str, Any]:
     """The smoke version of a recipe that has the right shape, as plain values.
 
@@ -40,17 +46,20 @@ def shrink(
         recipe: The recipe.
         answers: What its head answers with: a name of ``models/answers``.
         of_triples: Whether its corpora are knowledge graphs.
+        pictured: Datasets with pictures, which its network sees.
     """
     small = copy.deepcopy(recipe)
     given = next((stage["dataset"] for stage in small["stages"] if "dataset" in stage), LABELS)
     rows = given if given in EMBEDDED else ROWS.get(answers, given)
+    if given in pictured and answers == "label":
+        rows = PICTURES
     small.pop("extends", None)
     small["name"] = smoke_name(small["name"])
     small["size"] = "tiny"
     if "seeds" in small:
         small["seed"] = small.pop("seeds")["values"][0]
     small["stages"] = [
-        _stage(_trained(stage, small["stages"]), small["stages"], rows, of_triples)
+        _stage(_trained(stage, small["stages"]), small["stages"], rows, of_triples, pictured)
         for stage in small["stages"]
     ]
     tokenizer = small.setdefault("tokenizer", {})
@@ -144,7 +153,11 @@ def _of_stages(parts: dict[str, str], stages: list[dict[str, Any]]) -> dict[str,
 
 
 def _stage(
-    stage: dict[str, Any], stages: list[dict[str, Any]], rows: str, of_triples: bool
+    stage: dict[str, Any],
+    stages: list[dict[str, Any]],
+    rows: str,
+    of_triples: bool,
+    pictured: Collection[str],
 ) -> dict[str, Any]:
     small = dict(stage)
     small.pop("stop", None)
@@ -154,7 +167,9 @@ def _stage(
         small |= {"starts_from": kept} if (kept := _of_stages(parts, stages)) else {}
     if "corpora" in small:
         small["corpora"] = (
-            {TRIPLES: 1.0} if of_triples else _corpora(small["corpora"], small["stage"], rows)
+            {TRIPLES: 1.0}
+            if of_triples
+            else _corpora(small["corpora"], small["stage"], rows, pictured)
         )
     if "dataset" in small:
         small["dataset"] = rows
@@ -193,8 +208,12 @@ def _head(settings: Any) -> Any:
     return settings
 
 
-def _corpora(corpora: dict[str, float], kind: str, rows: str) -> dict[str, float]:
+def _corpora(
+    corpora: dict[str, float], kind: str, rows: str, pictured: Collection[str]
+) -> dict[str, float]:
     """Shares of embedded text, which replaces the largest of the other corpora."""
+    captions = rows if kind == "task" else CAPTIONS
+    corpora = {captions if name in pictured else name: own for name, own in corpora.items()}
     own = {"general": GENERAL, "domain": DOMAIN, "task": rows}.get(kind, GENERAL)
     foreign = [name for name in corpora if name not in EMBEDDED]
     largest = max(foreign, key=lambda name: corpora[name], default=None)

@@ -208,10 +208,13 @@ class StageResolution:
                 f"{at}.corpora", f"expected shares with a sum above 0, got a sum of {total}"
             )
             return {}
-        # The task stage may read a dataset's text, without its labels; so may triples be rows.
+        # The task stage may read a dataset's text, without its labels; so may triples be rows, and
+        # captions that come with pictures.
         either = stage.stage == "task" or self._reads_triples(stage, before)
+        sees = "regions" in catalogue.provided(self.network.family, self.ledger.folders)
         for name in stage.corpora:
-            self.ledger.source(f"{at}.corpora", name, None if either else False)
+            captions = sees and self.ledger.region_dim(name) > 0
+            self.ledger.source(f"{at}.corpora", name, None if either or captions else False)
         return {name: share / total for name, share in sorted(stage.corpora.items()) if share > 0}
 
     def _reads_triples(self, stage: Stage, before: ResolvedStage | None) -> bool:

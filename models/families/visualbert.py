@@ -22,11 +22,11 @@ from typing import Any
 
 import keras
 
-from fourstage.errors import RecipeError
-from models import features as keys
-from models.layers.attention import bias_from_padding
+from models.layers.embedding import row_of
 from models.layers.projection import projection
-from models.layers.transformer import TextTransformer, TransformerConfig
+from models.layers.regions import Regions
+from models.layers.single_stream import SingleStream
+from models.layers.transformer import TransformerConfig
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
@@ -64,17 +64,8 @@ class _Config(TransformerConfig):
     num_segments: int = 2
 
 
-class Visualbert(TextTransformer):
-    """The network of Li et al. with its pooler; heads bring their own variables.
-
-    Shape:
-        {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), region_features? (B, O, E),
-        region_mask? (B, O)} →
-        {sequence_output (B, T, D) float32, pooled_output (B, D) float32, and of a batch with
-        regions region_output (B, O, D) float32}
-
-    Raises:
-        RecipeError: Regions have another number of features than `region_dim`.
+class Visualbert(SingleStream):
+    """The network of Li et al. with its pooler (`SingleStream`); heads bring their own variables.
 
     Reference:
         Li et al. 2019, arXiv 1908.03557, 3.
@@ -82,7 +73,6 @@ class Visualbert(TextTransformer):
 
     config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
-    pooled = True
 
     def make_more(self, config: Any) -> None:
         """What turns regions into vectors, beside the text's LayerNorm."""
@@ -112,51 +102,10 @@ class Visualbert(TextTransformer):
             table.build((None, None))
             table.embeddings.assign(original.embeddings)
 
-    def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
-        """What enters the first block: the text, then the regions, (B, T + O, D) float32."""
-        x = super().embed(features, training=training)
-        given = features.get(keys.REGION_FEATURES)
-        if given is None:
-            return x
-        if given.shape[-1] != self.region_dim:
-            raise RecipeError(
-                f"region_features: {given.shape[-1]} numbers a region, but the network reads"
-                f" {self.region_dim}; set size.region_dim to the width of the features"
-            )
-        position, segment = (ops.convert_to_tensor(table.embeddings) for table, _ in self.copies)
-        regions = ops.cast(self.region_embedding(given), "float32") + position[0] + segment[-1]
-        regions = self.embeddings.dropout(self.embeddings.norm(regions), training=training)
-        return ops.concatenate([x, regions], axis=1)
-
-    def attention_bias(self, features: Mapping[str, Any]) -> Any:
-        """What hides padding of the text and of the regions, (B, 1, 1, T + O); None for none."""
-        given = features.get(keys.REGION_FEATURES)
-        if given is None:
-            return super().attention_bias(features)
-        text = features.get(keys.PADDING_MASK, ops.ones_like(features[keys.TOKEN_IDS]))
-        regions = features.get(keys.REGION_MASK, ops.ones_like(given[:, :, 0]))
-        both = [ops.cast(mask, "float32") for mask in (text, regions)]
-        return bias_from_padding(ops.concatenate(both, axis=1))
-
-    def hidden_states(self, features: Mapping[str, Any], training: bool | None = None) -> list[Any]:
-        """What enters the first block of the text, and what each gives: (B, T, D) float32 each."""
-        length = ops.shape(features[keys.TOKEN_IDS])[1]
-        return [x[:, :length] for x in super().hidden_states(features, training)]
-
-    def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
-        """Encode; other keys of `features` are ignored."""
-        given, at = features.get(keys.REGION_FEATURES), features.get(keys.READ_POSITIONS)
-        if given is None:
-            return super().call(features, training)
-        length = ops.shape(features[keys.TOKEN_IDS])[1]
-        if at is not None:  # and at all regions, which follow the text
-            places = length + ops.cumsum(ops.ones_like(given[:, :, 0], dtype=at.dtype), axis=1) - 1
-            features = {**features, keys.READ_POSITIONS: ops.concatenate([at, places], axis=1)}
-            length = ops.shape(at)[1]
-        outputs = super().call(features, training)
-        both = outputs[keys.SEQUENCE_OUTPUT]
-        return {
-            **outputs,
-            keys.SEQUENCE_OUTPUT: both[:, :length],
-            keys.REGION_OUTPUT: both[:, length:],
-        }
+    def embed_regions(
+        self, regions: Regions, features: Mapping[str, Any], training: bool | None
+    ) -> Any:
+        """The vectors of regions, (B, O, D) float32, by the text's LayerNorm."""
+        x = ops.cast(self.region_embedding(regions[0]), "float32")
+        x = x + row_of(self.region_position, 0) + row_of(self.region_segment, self.num_segments - 1)
+        return self.embeddings.dropout(self.embeddings.norm(x), training=training)

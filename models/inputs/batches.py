@@ -19,9 +19,10 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
+from models.inputs.captions import has_pictures
 from models.inputs.randomness import generator, grain_seed
-from models.inputs.rows import length_plan
-from models.protocols import Batch, Context, Index, Objective
+from models.inputs.rows import length_plan, padded_regions
+from models.protocols import Batch, Capability, Context, Index, Objective
 
 ENDLESS = 1 << 40  # more batches than any training reads
 NOBODY = (-1, -1)  # member of a row that only fills the last batch of a pass
@@ -103,6 +104,7 @@ class Batches:
         self.tokens_per_batch = batch_size * sum(
             feed.example_share * float(feed.index.lengths.mean()) for feed in self.feeds
         )
+        self._regions = _regions_of_all(self.feeds, context)
         self._dataset = self._members.seed(grain_seed(seed, "noise")).random_map(self._make)
 
     def __len__(self) -> int:
@@ -226,7 +228,8 @@ class Batches:
             where = np.flatnonzero(sources[:, 0] == number)
             feed = self.feeds[number]
             entries = feed.entries(sources[where, 1])
-            parts.append(self._chooser.segments(feed.data, entries, rng))
+            part = self._chooser.segments(feed.data, entries, rng)
+            parts.append(part | padded_regions(part, len(where), *self._regions))
             order.append(where)
         if len(parts) == 1:
             return parts[0]
@@ -312,6 +315,15 @@ def _member(number: int, in_pass: int, place: int, example: int) -> tuple[int, i
     Place 7 of a feed with 5 examples is in pass 1: example 2 of that pass is number 1 · 5 + 2.
     """
     return number, place // in_pass * in_pass + example
+
+
+def _regions_of_all(feeds: Sequence[Feed], context: Context) -> tuple[int, int]:
+    """The most regions of a row of several corpora and the numbers of each; 0, 0 for none."""
+    pictured = [feed.data for feed in feeds if has_pictures(feed.data)]
+    if len(feeds) == 1 or not pictured or Capability.REGIONS not in context.network:
+        return 0, 0
+    widths = (data.regions(i)[1].shape[1] for data in pictured for i in range(len(data)))
+    return max(data.most_regions for data in pictured), next(filter(None, widths), 0)
 
 
 class _LanePlan:

@@ -24,6 +24,7 @@ from models.protocols import Batch, Tokenizer
 WIDTH = 100  # columns per line
 # Targets that are tokens: of slots with positions; `next` stands at the position that predicts it.
 _SLOTS = ("mask", "chosen", "shuffled", "span", "query", "next")
+_OF_REGIONS = "region"
 _WRITTEN = "target"  # has tokens of its own, beside those of the row
 _SEEN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})  # byte-level tokens contain whitespace
 _UNITS = {keys.WORD: "w", keys.PHRASE: "p", keys.ENTITY: "e", keys.CAPITALISED: "C"}
@@ -103,7 +104,25 @@ def shown(
         if rewritten and not counts.all():
             written["scored"] = ["x" if each else "" for each in counts]
         blocks += ["", *_wrapped(written)]
-    return "\n".join([*blocks, *_labels(batch, row, meanings)])
+    return "\n".join([*blocks, *_regions(batch, row), *_labels(batch, row, meanings)])
+
+
+def _regions(batch: Batch, row: int) -> Iterator[str]:
+    """The box of each region of the row's picture, in hundredths, and whether it is hidden."""
+    if keys.REGION_MASK not in batch:
+        return
+    there = np.flatnonzero(batch[keys.REGION_MASK][row])
+    yield f"picture: {len(there)} regions"
+    chosen = batch.get(keys.REGION_WEIGHTS, np.zeros(batch[keys.REGION_MASK].shape))[row]
+    hidden = batch[keys.MASKED_REGIONS][row] if keys.MASKED_REGIONS in batch else chosen
+    for region in there:
+        left, top, right, bottom = (100 * batch[keys.REGION_BOXES][row, region]).round().astype(int)
+        said = f"  {region + 1:>2}  {left}-{right} across, {top}-{bottom} down"
+        yield (
+            said
+            + (", to predict" if chosen[region] else "")
+            + (", hidden" if hidden[region] else "")
+        )
 
 
 def _labels(batch: Batch, row: int, meanings: Mapping[str, Sequence[Any]] | None) -> Iterator[str]:
@@ -126,7 +145,7 @@ def _questions(batch: Batch, row: int) -> Iterator[tuple[str, dict[int, int]]]:
         weights = batch.get(f"{name}_weights")
         if weights is None or weights.ndim == 1:  # none, or of whole rows
             continue
-        if key != name and name not in (*_SLOTS, _WRITTEN):
+        if key != name and name not in (*_SLOTS, _WRITTEN, _OF_REGIONS):
             yield name, {int(i): int(batch[key][row, i]) for i in np.flatnonzero(weights[row])}
 
 

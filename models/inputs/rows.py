@@ -146,6 +146,31 @@ def seen_regions(
     return {keys.REGION_FEATURES: features, keys.REGION_BOXES: boxes, keys.REGION_MASK: mask}
 
 
+def padded_regions(part: Batch, count: int, most: int, width: int) -> Batch:
+    """The regions of a part of a batch, as wide as those of other parts; of text alone, none.
+
+    Args:
+        part: Rows with the keys of `seen_regions`, or without.
+        count: Number of the rows.
+        most: O, regions of the batch; 0 to change nothing.
+        width: E, numbers of each.
+
+    Returns:
+        As `seen_regions`.
+    """
+    if not most:
+        return {}
+    made: Batch = {
+        keys.REGION_FEATURES: np.zeros((count, most, width), np.float32),
+        keys.REGION_BOXES: np.zeros((count, most, 4), np.float32),
+        keys.REGION_MASK: np.zeros((count, most), np.int32),
+    }
+    for key, value in made.items():
+        if key in part:
+            value[:, : part[key].shape[1]] = part[key]
+    return made
+
+
 def framed_texts(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:
     """As `framed_rows`, of rows given as one or two texts each."""
     length, marks = context.sequence_length, context.marks

@@ -6,6 +6,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models import features as keys
+from models.inputs.captions import has_pictures, pictures_of
 from models.inputs.segments import empty_rows, room_for
 from models.protocols import Batch, Context, Index, TokenisedCorpus
 
@@ -26,18 +27,22 @@ class Windows:
     closed = True
 
     def index(self, corpus: TokenisedCorpus, rng: np.random.Generator) -> Index:
-        """Full windows over the whole corpus, or over each document."""
-        index = window_index if self.across_documents else document_index
+        """Full windows over the whole corpus, or over each document or caption."""
+        index = window_index if self._joined(corpus) else document_index
         again = not self.context.remembers
         return index(corpus, self.context.sequence_length, closed=self.closed, again=again)
 
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """The windows before noise."""
-        return windows(
-            corpus, entries, self.context, joined=self.across_documents, closed=self.closed
-        )
+        """The windows before noise, with the pictures of captions."""
+        joined = self._joined(corpus)
+        rows = windows(corpus, entries, self.context, joined=joined, closed=self.closed)
+        return rows | pictures_of(corpus, entries["document"], self.context)
+
+    def _joined(self, corpus: TokenisedCorpus) -> bool:
+        """Whether rows go on with the next document: never from one picture to another."""
+        return self.across_documents and not has_pictures(corpus)
 
 
 def window_index(

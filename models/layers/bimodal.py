@@ -142,7 +142,7 @@ class BimodalBlock(ResidualBlock):
             attended = side.attention.attend(asking, key, value, bias=bias, training=training)
             after = side._attended(x, attended, side.attention_norm, training)
             alone = any(each is own for each in seen)
-            x = after if alone else _where_seen(bias, after, x)
+            x = after if alone else where_seen(bias, after, x)
         return side._feed_forward(x, training)
 
     def _crossed(self, x: Any, other: Any, bias: Any, training: bool | None) -> Any:
@@ -150,10 +150,10 @@ class BimodalBlock(ResidualBlock):
         assert self.cross_attention is not None
         asking, seen = (self._before(each, self.cross_norm) for each in (x, other))
         attended = self.cross_attention(asking, seen, bias=bias, training=training)
-        return _where_seen(bias, self._attended(x, attended, self.cross_norm, training), x)
+        return where_seen(bias, self._attended(x, attended, self.cross_norm, training), x)
 
 
-def _where_seen(bias: Any, after: Any, before: Any) -> Any:
+def where_seen(bias: Any, after: Any, before: Any) -> Any:
     """`after` in the rows in which something is seen, `before` in those that see nothing."""
     seen = ops.any(bias > NOT_SEEN / 2, axis=-1)  # (B, 1, 1)
     return ops.where(seen, after, before)

@@ -101,9 +101,10 @@ class TextEmbedding(keras.layers.Layer):
         segment_ids: Any = None,
         position_ids: Any = None,
         task_ids: Any = None,
+        more: Any = None,
         training: bool | None = None,
     ) -> Any:
-        """Embed a batch of tokens."""
+        """Embed a batch of tokens; `more`, (B or 1, T or 1, D), is added before the norm."""
         x = self.token(token_ids)  # (B, T, D)
         if self.scale != 1.0:
             x = x * self.scale
@@ -113,6 +114,8 @@ class TextEmbedding(keras.layers.Layer):
             x = x + _of_few(self.segment, segment_ids)
         if self.task is not None:
             x = x + _of_few(self.task, None if task_ids is None else task_ids[:, None])
+        if more is not None:
+            x = x + more
         if self.norm is not None:
             x = self.norm(x)
         return self.dropout(x, training=training)
@@ -188,6 +191,11 @@ def positions_of_tokens(padding_mask: Any) -> Any:
         return None
     real = ops.cast(padding_mask, "int32")
     return ops.maximum(ops.cumsum(real, axis=1) - 1, 0) * real
+
+
+def row_of(table: Any, number: int) -> Any:
+    """A row of a table, (D,) float32, whatever the compute dtype of the network is."""
+    return table(ops.convert_to_tensor([number], dtype="int32"))[0]
 
 
 def _of_few(table: Any, ids: Any) -> Any:

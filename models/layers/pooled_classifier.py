@@ -31,14 +31,14 @@ class PooledClassifier(ScorerLayer):
     def __init__(self, network: Any, name: str, num_classes: int, labels: str, logits: str):
         dtype = network.dtype_policy.name
         super().__init__(name=name, dtype=dtype, autocast=False)
-        self.hidden_dim = network.hidden_dim
+        self.pooled_dim = getattr(network, "pooled_dim", network.hidden_dim)
         self.labels_key, self.logits_key = labels, logits
         self.output_projection = projection(num_classes, name="output", dtype=dtype)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
         """Create the variables."""
-        self.output_projection.build((None, self.hidden_dim))
+        self.output_projection.build((None, self.pooled_dim))
         self.built = True
 
     def call(

@@ -51,6 +51,9 @@ class RowScorer(ScorerLayer):
         self.wide = WidePart(units) if wide else None
         self.pooler: Any = None
         self.is_pooled = Capability.POOLED_OUTPUT in network.provides
+        self.input_dim = self.hidden_dim
+        if self.is_pooled:
+            self.input_dim = getattr(network, "pooled_dim", self.hidden_dim)
         if not self.is_pooled and network.pooler_activation:
             self.drops_before = network.pooler_dropout
             self.pooler = ActivatedProjection(
@@ -63,7 +66,7 @@ class RowScorer(ScorerLayer):
             self.wide.build()
         if self.pooler is not None:
             self.pooler.build((None, self.hidden_dim))
-        self.output_projection.build((None, self.hidden_dim))
+        self.output_projection.build((None, self.input_dim))
         self.built = True
 
     def row_scores(self, batch: dict, outputs: dict, training: bool | None) -> Any:

@@ -114,7 +114,7 @@ class TextTransformer(keras.Model):
         self.final_norm = self.make_final_norm(config, "final_norm")
         self.pooler = None
         if self.pooled:
-            self.pooler = projection(config.hidden_dim, name="pooler", dtype=dtype)
+            self.pooler = projection(self.pooled_dim, name="pooler", dtype=dtype)
         self._widths = (table_dim, config.hidden_dim)
         self.make_more(config)
         self.build()
@@ -181,6 +181,11 @@ class TextTransformer(keras.Model):
         if self.pooler is not None:
             self.pooler.build((None, hidden_dim))
         self.built = True
+
+    @property
+    def pooled_dim(self) -> int:
+        """Width of ``pooled_output``."""
+        return self.hidden_dim
 
     @property
     def key_dim(self) -> int:

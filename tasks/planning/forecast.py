@@ -214,7 +214,8 @@ def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -
             if not counted or isinstance(counted, Missing):
                 counted = next(reversed(previous.of(step)), None)
             if counted is not None:
-                found[name] = float(counted.facts["tokens"].get("train", 0))
+                facts = counted.facts  # a text that several rows have is one document
+                found[name] = float(facts.get("row_tokens") or facts["tokens"].get("train", 0))
         elif not step.given["source"].packages:
             found[name] = _by_files(step)
     return found
@@ -244,7 +245,18 @@ def _blocks(network: Mapping[str, Any]) -> float:
     block = 4 * width**2 + 2 * width * inside
     # A decoder's block also attends to the encoder.
     decoder = network.get("num_decoder_layers", 0) * (block + 4 * width**2)
-    return network.get("num_layers", 1) * block + decoder
+    return network.get("num_layers", 1) * block + decoder + _seeing_blocks(network, width, inside)
+
+
+def _seeing_blocks(network: Mapping[str, Any], width: int, inside: int) -> float:
+    """Weights in the layers of regions, and of text and regions together."""
+    other = network.get("region_hidden_dim", width)
+    regions = 4 * other**2 + 2 * other * network.get("region_intermediate_dim", inside)
+    both = 2 * (4 * width**2 + 2 * width * inside) + 4 * width**2  # LXMERT's
+    layers = network.get("num_region_layers", 0)
+    if "region_hidden_dim" in network:  # ViLBERT has a block across for each of regions
+        regions += regions + 4 * width * other + 2 * width * inside
+    return layers * regions + network.get("num_cross_layers", 0) * both
 
 
 def _weights(recipe: ResolvedRecipe, stage: ResolvedStage) -> float:

@@ -46,8 +46,12 @@ def resolve_recipe(
     from fourstage.recipe.resolution import resolve
 
     folders = tuple(search_folders(find_recipe(recipe)))
-    loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders))
     known = source_names(folders)  # only sources that the recipe names are loaded
+
+    def pictured(name: str) -> bool:
+        return name in known and load_source(name, folders).pictures is not None
+
+    loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders, pictured))
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
         n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), NUM_FEATURES if s.pictures else 0)

@@ -7,28 +7,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
-from tasks.store.step_names import tokens_step
+from tasks.store.step_names import dataset_step, tokens_step
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fourstage.recipe.resolved import ResolvedStage
-    from models.protocols import Objective
+    from models.protocols import Batch, Objective, Tokenizer
     from tasks.planning.layout import Plan
     from tasks.store.artifacts import Artifact
 
 EXAMPLES = 10
 
 
-def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
+def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> Iterator[str]:
     """Yield training examples of a stage under its seed, shared among its turns. Makes nothing.
+
+    Args:
+        plan: The recipe's.
+        stage_name: Name of the stage.
+        pictures: Folder to which the examples' pictures are written, with their regions' boxes.
 
     Raises:
         UnknownNameError: The recipe has no such stage.
-        RecipeError: The stage is imported, or trained by its family or objective: no examples.
+        RecipeError: The stage is imported, or trained by its family or objective: no examples; or
+            pictures are wanted and it reads none.
         EnvironmentFault: Its text is not tokenised yet.
     """
     from fourstage.settings import home
+    from models import features as keys
     from models.catalogue import answers_of, provided, turns
     from models.evaluation.predict import rows_of
     from models.inputs.display import shown
@@ -67,7 +74,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
             " and options makes it before the first stage"
         )
     tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
-    data = _data(tokens, stage.head is not None)
+    data = _data(tokens, tokenizer, stage, plan)
     context = Context(
         tokenizer,
         stage.sequence_length,
@@ -82,6 +89,7 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
     if stage.alternate:
         groups = list(turns(list(made_objectives), plan.folders).values())
     rng = generator(stage.seed, "show", source)
+    seen: list[tuple[int, Batch]] = []
     for group in groups:
         objectives = {name: made_objectives[name] for name in group}
         chooser = max(objectives.values(), key=lambda objective: objective.chooses)
@@ -102,6 +110,13 @@ def show_examples(plan: Plan, stage_name: str) -> Iterator[str]:
             if stage.head is not None:
                 example += f"\nanswer: {data.answers[rows_of(entries)[row]]}"
             yield example
+        if keys.REGION_BOXES in batch:
+            for row, pictured in enumerate(_pictured_rows(entries).tolist()):
+                seen.append((pictured, {key: each[row : row + 1] for key, each in batch.items()}))
+    if pictures is not None and not seen:
+        raise RecipeError(f"show: stage {stage_name} of family {stage.family} reads no pictures")
+    if pictures is not None:
+        _draw(plan, source, data, seen, pictures)
 
 
 def _remembers(stage: ResolvedStage, folders: Sequence[Path]) -> bool:
@@ -119,11 +134,49 @@ def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[A
     return objective.decode({f"{name}_logits": np.eye(int(labels.max()) + 1)[labels]})
 
 
-def _data(tokens: Artifact, labelled: bool) -> Any:
+def _data(tokens: Artifact, tokenizer: Tokenizer, stage: ResolvedStage, plan: Plan) -> Any:
     """Training rows if the stage has a head, otherwise training documents."""
-    from corpora.shards import TokenisedCorpus, TokenisedRows
-    from tasks.steps.tokens import DOCUMENTS, ROWS
+    from corpora.shards import TokenisedRows
+    from tasks.steps.tokens import ROWS, training_text
 
-    if labelled:
+    if stage.head is not None:
         return TokenisedRows(tokens.path(ROWS), "train")
-    return TokenisedCorpus(tokens.path(DOCUMENTS), "train")
+    return training_text(tokens, tokenizer, stage.family, plan.folders)
+
+
+def _draw(plan: Plan, source: str, data: Any, shown: Sequence[tuple[int, Batch]], to: Path) -> None:
+    """Write the pictures of examples, each with the boxes of its regions, numbered from 01.png on.
+
+    Args:
+        plan: The recipe's.
+        source: Name of the dataset.
+        data: Its training rows.
+        shown: (row whose picture an example has, the example's batch of one row) each.
+        to: A folder.
+    """
+    from corpora.pictures import bytes_of
+    from corpora.prepared import prepared_rows
+    from corpora.regions import drawn
+    from fourstage.settings import home
+    from models import features as keys
+    from tasks.store.artifacts import Artifact, Store
+    from tasks.store.steps import look_ahead
+
+    step = plan.steps[dataset_step(source)]
+    found = next(iter(look_ahead([step], Store(home())))).found
+    assert isinstance(found, Artifact), "its tokens are made"
+    wanted = [data.ids[row] for row, _ in shown]
+    names = {row.id: row.picture or "" for row in prepared_rows(found.folder)}
+    pictures = bytes_of(step.given["snapshot"], {names[identity] for identity in wanted})
+    to.mkdir(parents=True, exist_ok=True)
+    for number, (identity, (_, batch)) in enumerate(zip(wanted, shown, strict=True), start=1):
+        boxes = batch[keys.REGION_BOXES][0][batch[keys.REGION_MASK][0] > 0]
+        (to / f"{number:02d}.png").write_bytes(drawn(pictures[names[identity]], boxes))
+
+
+def _pictured_rows(entries: np.ndarray) -> np.ndarray:
+    """Of each entry of an index, the number of the row whose picture it has."""
+    for field in ("picture", "document", "row"):
+        if field in (entries.dtype.names or ()):
+            return entries[field]
+    return entries

@@ -43,7 +43,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     In the corpus, train rows become training documents and dev rows held-out documents, without
     labels. Test rows are left out: Gururangan et al. 2020 adapt on the training text alone.
     """
-    from corpora.shards import RowWriter
+    from corpora.shards import RowWriter, TokenisedRows
 
     dataset = step.inputs["data"]
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
@@ -62,6 +62,7 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     documents = unlabelled(rows, markings)
     facts = _tokenised(folder, _pieces(step, tokenizer), documents)
     labels = dataset.facts["labels"]  # in the order of a head's outputs
+    facts["row_tokens"] = int(TokenisedRows(folder / ROWS, "train").lengths.sum())
     return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
 
 

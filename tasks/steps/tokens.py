@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from models.catalogue import literals
+from models.catalogue import literals, provided
 from tasks.store.artifacts import Artifact, Input
 from tasks.store.step_names import tokens_step
 
@@ -24,6 +24,20 @@ def load_tokenizer(artifact: Input) -> Tokenizer:
     from models import saved_tokenizer
 
     return saved_tokenizer.load_tokenizer(artifact.folder)
+
+
+def training_text(
+    tokens: Artifact | Input, tokenizer: Tokenizer, family: str, folders: Sequence[Path]
+) -> Any:
+    """The documents that pre-training reads: for a family that sees, rows with their pictures."""
+    from corpora.shards import TokenisedCorpus, TokenisedRows
+    from models.inputs.captions import Captions
+
+    if "labels" in tokens.facts and "regions" in provided(family, folders):
+        rows = TokenisedRows(tokens.path(ROWS), "train")
+        if rows.most_regions:
+            return Captions(rows, tokenizer)
+    return TokenisedCorpus(tokens.path(DOCUMENTS), "train")
 
 
 def unigram_losses(

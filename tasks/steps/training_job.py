@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.catalogue import TEACHER
-from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer
+from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer, training_text
 from tasks.store.step_names import tokens_step
 from tasks.store.steps import Bound
 
@@ -26,7 +26,7 @@ def training_job(
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.training.job import TrainingJob
 
-    stage = step.step.given["stage"]
+    stage, folders = step.step.given["stage"], step.step.given["folders"]
     tokens = {name: step.inputs[tokens_step(name)] for name in stage.corpora}
     before = step.inputs.get("stage before")
     teachers = {
@@ -45,11 +45,12 @@ def training_job(
         dataset = step.inputs[tokens_step(stage.dataset)]
         rows = {s: TokenisedRows(dataset.path(ROWS), s) for s in ("train", "dev")}
         markings = tuple(dataset.facts["markings"])
+    tokenizer = load_tokenizer(step.inputs["tokenizer"])
     return TrainingJob(
         stage=replace(stage, objectives=objectives, precision=step.step.settings["precision"]),
-        tokenizer=load_tokenizer(step.inputs["tokenizer"]),
+        tokenizer=tokenizer,
         corpora={
-            name: (TokenisedCorpus(tokens[name].path(DOCUMENTS), "train"), share)
+            name: (training_text(tokens[name], tokenizer, stage.family, folders), share)
             for name, share in stage.corpora.items()
         },
         heldout={
@@ -60,7 +61,7 @@ def training_job(
         markings=markings,
         initial=before.folder if before else None,
         starts=starts,
-        folders=step.step.given["folders"],
+        folders=folders,
         deadline_seconds=seconds_left,
         most_bytes=bytes_left,
     )

@@ -18,12 +18,17 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import catalogue
 from models.inputs.batches import batches
-from models.protocols import Batch, Context, Objective
+from models.protocols import Batch, Capability, Context, Objective
 from models.signatures import settings_of
 from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
 from models.weights import save_weights
-from tests.models.memory_corpus import MemoryRows, PlainTokenizer, random_corpus
+from tests.models.memory_corpus import (
+    MemoryRows,
+    PlainTokenizer,
+    random_captions,
+    random_corpus,
+)
 from tests.models.training.memory import RULE
 
 VOCABULARY_SIZE = 120
@@ -152,7 +157,9 @@ def stage(
     made_network = network(family, seed, **changes)
     named = {name: catalogue.find("objectives", name) for name in objectives}
     context = replace(CONTEXT, network=made_network.provides)
-    data = random_corpus(40, VOCABULARY_SIZE, seed=3)
+    data: Any = random_corpus(40, VOCABULARY_SIZE, seed=3)
+    if any(Capability.REGIONS in found.needs for found in named.values()):
+        data = random_captions(40, VOCABULARY_SIZE, made_network.region_dim, seed=3)
     if head is not None:
         named[head] = catalogue.find("heads", head)
         data = answered(head)

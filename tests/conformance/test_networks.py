@@ -41,7 +41,8 @@ def test_outputs_have_their_shapes_and_are_float32(family):
     shape = (BATCH_SIZE, LENGTH, made.hidden_dim)
     assert outputs["sequence_output"].shape == shape
     if Capability.POOLED_OUTPUT in made.provides:
-        assert outputs["pooled_output"].shape == (BATCH_SIZE, made.hidden_dim)
+        width = getattr(made, "pooled_dim", made.hidden_dim)
+        assert outputs["pooled_output"].shape == (BATCH_SIZE, width)
     assert all(value.dtype == np.float32 for value in outputs.values())
     assert all(np.isfinite(value).all() for value in outputs.values())
 
@@ -194,6 +195,15 @@ WITH_REGIONS = pytest.mark.parametrize(
 REGIONS = 5
 
 
+def opened(family: str, **changes: Any) -> Any:
+    """A network in which gains that start at 0 are 1."""
+    made = network(family, **changes)
+    for variable in made.weights:
+        if variable.path.endswith("gamma") and not np.any(variable):
+            variable.assign(np.ones(variable.shape))
+    return made
+
+
 def with_regions(made: Any) -> dict[str, np.ndarray]:
     """Rows with 5, 3, 1, 0, 4 and 5 regions."""
     rng = np.random.default_rng(8)
@@ -203,15 +213,16 @@ def with_regions(made: Any) -> dict[str, np.ndarray]:
         "region_features": rng.normal(0, 1, (*shape, made.region_dim)).astype(np.float32),
         "region_boxes": boxes.astype(np.float32),
         "region_mask": (np.arange(REGIONS) < [[5], [3], [1], [0], [4], [5]]).astype(np.int32),
+        "masked_regions": rng.integers(0, 2, shape).astype(np.int32),
     }
 
 
 @WITH_REGIONS
 def test_every_position_of_a_row_sees_its_regions_and_every_region_the_text(family):
-    made = network(family)
+    made = opened(family)
     batch = with_regions(made)
     before = numbers(made(batch))
-    assert before["region_output"].shape == (BATCH_SIZE, REGIONS, made.hidden_dim)
+    assert before["region_output"].shape == (BATCH_SIZE, REGIONS, made.region_output_dim)
     changed = batch | {"region_features": batch["region_features"].copy()}
     changed["region_features"][0, 2] += 1.0
     after = numbers(made(changed))
@@ -228,12 +239,10 @@ def test_every_position_of_a_row_sees_its_regions_and_every_region_the_text(fami
 
 @WITH_REGIONS
 def test_masked_regions_change_nothing(family):
-    made = network(family)
+    made = opened(family)
     batch = with_regions(made)
     wide = {
-        key: np.pad(value, ((0, 0), (0, 4), (0, 0))[: value.ndim])
-        if key.startswith("region")
-        else value
+        key: np.pad(value, ((0, 0), (0, 4), (0, 0))[: value.ndim]) if "region" in key else value
         for key, value in batch.items()
     }
     wide["region_features"][wide["region_mask"] == 0] = 9.0
@@ -248,7 +257,7 @@ def test_masked_regions_change_nothing(family):
 
 @WITH_REGIONS
 def test_no_regions_are_as_regions_that_are_all_masked(family):
-    made = network(family)
+    made = opened(family)
     batch = with_regions(made)
     plain = numbers(made(features()))
     none = {key: value[:, :0] if "region" in key else value for key, value in batch.items()}
@@ -266,7 +275,7 @@ def test_no_regions_are_as_regions_that_are_all_masked(family):
 def test_every_weight_gets_a_finite_gradient_from_rows_with_and_without_regions(family):
     import tensorflow as tf
 
-    made = network(family, dropout=0.0)
+    made = opened(family, dropout=0.0)
     rng = np.random.default_rng(3)
     with tf.GradientTape() as tape:
         outputs = made(with_regions(made))
@@ -282,8 +291,19 @@ def test_every_weight_gets_a_finite_gradient_from_rows_with_and_without_regions(
 
 
 @WITH_REGIONS
+def test_bfloat16_reads_regions_nearly_as_float32(family):
+    made, rounded = opened(family), opened(family, dtype="mixed_bfloat16")
+    batch = with_regions(made)
+    there = batch["region_mask"].astype(bool)
+    one, two = (numbers(network(batch))["region_output"][there] for network in (made, rounded))
+    assert two.dtype == np.float32
+    assert np.abs(one - two).max() < 0.1
+    assert not np.array_equal(one, two)
+
+
+@WITH_REGIONS
 def test_regions_of_another_width_are_refused(family):
-    made = network(family)
+    made = opened(family)
     batch = with_regions(made)
     batch["region_features"] = batch["region_features"][:, :, :-1]
     with pytest.raises(RecipeError, match=r"region_features: .* size\.region_dim"):

@@ -6,13 +6,19 @@ import io
 import struct
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from scipy import stats
 
-from corpora.regions import NUM_FEATURES, NoRegionsError, regions_of
+from corpora.pictures import PreparedRegions, bytes_of
+from corpora.preparation import prepare_dataset
+from corpora.prepared import prepared_rows
+from corpora.regions import NUM_FEATURES, NoRegionsError, drawn, regions_of
+from corpora.snapshot import take_snapshot
+from data_contracts.sources import load_source
 
 
 def encoded(pixels: np.ndarray, form: str = "PNG", **more) -> bytes:
@@ -164,3 +170,34 @@ def test_damaged_pictures_are_refused_and_nothing_else_happens(form: str):
         except NoRegionsError as error:
             said.append(error.reason)
     assert all(reason.startswith(("a picture", "not a whole")) for reason in said)
+
+
+def test_boxes_are_drawn_round_their_regions():
+    pixels = np.full((20, 40, 3), 255, np.uint8)
+    pixels[5:12, 10:22] = (0, 0, 200)
+    data = encoded(pixels)
+    with Image.open(io.BytesIO(drawn(data, regions_of(data).boxes[1:]))) as picture:
+        found = np.asarray(picture)
+    magenta = (found == (255, 0, 255)).all(axis=2)
+    expected = np.zeros((20, 40), bool)
+    expected[5:12, 10:22] = True
+    expected[6:11, 11:21] = False
+    assert np.array_equal(magenta, expected)
+    assert np.array_equal(found[~magenta], pixels[~magenta])
+
+
+def test_the_embedded_pictures_have_a_region_for_each_square(tmp_path: Path):
+    source = load_source("smoke_captions")
+    snapshot = take_snapshot(source)
+    counts = prepare_dataset(source, snapshot, tmp_path)
+    assert counts.kept == 60
+    prepared, looks = PreparedRegions(tmp_path), set()
+    rows = list(prepared_rows(tmp_path))
+    for row in rows:
+        boxes, features = prepared.of(row.picture or "")
+        assert 2 <= len(boxes) <= 4  # the page round one to three squares
+        looks.add(features.tobytes())
+    assert len(looks) > 50
+    files = bytes_of(snapshot, {rows[0].picture or ""})
+    ((_, data),) = files.items()
+    assert np.array_equal(regions_of(data).boxes, prepared.of(rows[0].picture or "")[0])

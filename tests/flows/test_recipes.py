@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,26 @@ def test_a_recipe_runs_through_all_its_stages(somebody: Person, name: str):
     assert {stage["status"] for stage in done} <= {"trained", "reused"}
     assert all(stage["steps"] > 0 and stage["tokens"] > 0 for stage in done)
     assert all(0 <= value <= 1 for value in answer.json["metrics"].values())
+
+
+def test_examples_with_pictures_are_shown_with_the_boxes_of_their_regions(
+    somebody: Person, tmp_path: Path
+):
+    answer = somebody.types("run", "papers/unicoder-vl", "--smoke", "--json")
+    assert answer.code == 0, answer.told()
+    for stage in ("general", "finetune"):
+        folder = tmp_path / stage
+        shown = somebody.types(
+            "show", "papers/unicoder-vl", "--smoke", stage, "--pictures", str(folder)
+        )
+        assert shown.code == 0, shown.told()
+        examples = shown.out.count("picture: ")
+        assert examples >= 10
+        drawn = sorted(folder.iterdir())
+        assert [file.name for file in drawn] == [f"{i:02d}.png" for i in range(1, examples + 1)]
+        assert all(file.read_bytes().startswith(b"\x89PNG") for file in drawn)
+    blind = somebody.types("show", "papers/bert", "--smoke", "general", "--pictures", str(tmp_path))
+    assert blind.code != 0
 
 
 def taught() -> list[dict]:

@@ -44,6 +44,20 @@ class MemoryCorpus:
         return self._ids[i], self._sentences[i], self._units[i]
 
 
+class MemoryCaptions(MemoryCorpus):
+    """One sentence a document, each with a picture: boxes (n, 4) and features (n, E)."""
+
+    def __init__(
+        self, captions: Sequence[Sequence[int]], pictures: Sequence[tuple[np.ndarray, np.ndarray]]
+    ):
+        super().__init__([[caption] for caption in captions])
+        self._pictures = list(pictures)
+        self.most_regions = max(len(boxes) for boxes, _ in pictures)
+
+    def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._pictures[i]
+
+
 class MemoryRows:
     """Labelled rows: (token ids, second token ids or None, label); each token is one word."""
 
@@ -139,6 +153,22 @@ def random_corpus(
         for words in starts
     ]
     return MemoryCorpus(documents, kinds)
+
+
+def random_captions(
+    number: int, vocabulary_size: int, region_dim: int, seed: int = 0
+) -> MemoryCaptions:
+    """Captions of random tokens with two to five regions, each of one class of three groups."""
+    rng = np.random.default_rng(seed)
+    captions, pictures = [], []
+    for _ in range(number):
+        captions.append(rng.integers(5, vocabulary_size, rng.integers(3, 20)).tolist())
+        count = rng.integers(2, 6)
+        shares = np.eye(8)[rng.integers(0, 8, (count, 3))].reshape(count, 24)
+        features = np.concatenate([shares, rng.random((count, region_dim - 24))], axis=1)
+        boxes = np.sort(rng.random((count, 2, 2)), axis=1).reshape(count, 4)
+        pictures.append((boxes.astype(np.float32), features.astype(np.float32)))
+    return MemoryCaptions(captions, pictures)
 
 
 def drawn(objective: type, text: MemoryCorpus, length: int, rng: np.random.Generator) -> Index:

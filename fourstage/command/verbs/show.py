@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 from fourstage.command.options import add_recipe
 from fourstage.command.output import print_line
@@ -15,6 +16,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
     add_recipe(parser)
     parser.add_argument("stage", metavar="STAGE", help="name of the stage, such as general")
+    parser.add_argument(
+        "--pictures",
+        metavar="FOLDER",
+        type=Path,
+        help="write the examples' pictures there, with the boxes of their regions drawn",
+    )
 
 
 def handle(options: Namespace) -> int:
@@ -25,6 +32,6 @@ def handle(options: Namespace) -> int:
     with libraries_speak_to(new_log("show")):
         from tasks.planning.show_examples import show_examples
 
-        found = list(show_examples(plan, options.stage))
+        found = list(show_examples(plan, options.stage, options.pictures))
     print_line("\n\n".join(found))
     return 0

@@ -40,6 +40,20 @@ PUBLISHED = {
     + 590_592,
     # BERT's, with tables of positions and segments for regions, and what their features go through.
     ("visualbert", "base", 30_522): 109_482_240 + 514 * 768 + 2049 * 768,
+    # BERT's, with features, boxes, norms, and where there are such the vector of hidden features.
+    ("unicoder_vl", "base", 30_522): 109_482_240 + (2049 + 6 + 2) * 768,
+    ("uniter", "base", 30_522): 109_482_240 + (2049 + 8 + 6) * 768 + 2048,
+    ("uniter", "large", 30_522): 335_141_888 + (2049 + 8 + 6) * 1024 + 2048,
+    # One segment more, sines of boxes beside features, two norms, four vectors.
+    ("vl_bert", "base", 30_522): 109_482_240 + (1 + 4097 + 4 + 4) * 768 + 2048,
+    ("vl_bert", "large", 30_522): 335_141_888 + (1 + 4097 + 4 + 4) * 1024 + 2048,
+    # BERT's without its pooler, the embedding of regions, both poolers, six pairs: a block of
+    # regions, and attention across with what follows it, of each stream.
+    ("vilbert", "base", 30_522): 109_482_240
+    - 590_592
+    + (2049 + 6 + 2) * 1024
+    + (769 + 1025) * 1024
+    + 6 * (2 * 6_301_696 + 7_875_072),
     # BERT's, with four more segments.
     ("unilm", "base", 28_996): 109_482_240 - 1526 * 768 + 4 * 768,
     ("unilm", "large", 28_996): 335_141_888 - 1526 * 1024 + 4 * 1024,

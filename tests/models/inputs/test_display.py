@@ -60,6 +60,27 @@ def test_a_row_says_how_it_is_read_and_what_it_is_not_asked_is_left_out():
     assert shown(clean, other, 0, TOKENIZER).split("\n")[2:] == ["mode: left_to_right"]
 
 
+def test_boxes_of_regions_are_said_and_which_are_hidden():
+    clean = batch("[CLS] un news ##able from [SEP]".split()) | {
+        "region_boxes": np.array([[[0, 0, 1, 1], [0.25, 0.5, 0.754, 1], [0, 0, 0, 0]]], np.float32),
+        "region_mask": np.array([[1, 1, 0]], np.int32),
+        "region_features": np.ones((1, 3, 2), np.float32),
+    }
+    hidden = clean | {
+        "masked_regions": np.array([[0, 1, 0]], np.int32),
+        "region_labels": np.ones((1, 3, 2), np.float32),
+        "region_weights": np.array([[1.0, 1.0, 0.0]], np.float32),
+        "image_text_match_labels": np.array([0], np.int32),
+    }
+    assert shown(clean, hidden, 0, TOKENIZER).split("\n")[3:] == [
+        "picture: 2 regions",
+        "   1  0-100 across, 0-100 down, to predict",
+        "   2  25-75 across, 50-100 down, to predict, hidden",
+        "image_text_match_labels: 0",
+    ]
+    assert shown(clean, clean, 0, TOKENIZER).split("\n")[-1] == "   2  25-75 across, 50-100 down"
+
+
 def test_a_chinese_character_takes_two_places():
     clean = batch(["[CLS]", *"我爱北京", "[SEP]"])
     clean["unit_starts"][0, 3:5] = 3, 0

@@ -18,6 +18,8 @@ from corpora.snapshot import take_snapshot
 from models import catalogue
 from models import features as keys
 from models.inputs.batches import batches
+from models.inputs.captions import Captions
+from models.protocols import Capability
 from models.training.stage_model import StageModel
 from tests.conformance.parts import CONTEXT, Stage, network
 from tests.corpora.conftest import source_of
@@ -74,7 +76,13 @@ def rows(pictures: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -
     return TokenisedRows(folder / "tokens.arrow", "train")
 
 
-@pytest.fixture(scope="module", params=["lxmert", "visualbert"])
+MORE = ("visualbert", "unicoder_vl", "uniter", "vilbert")
+
+
+@pytest.fixture(
+    scope="module",
+    params=["lxmert", "vl_bert", *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)],
+)
 def stage(request, rows: TokenisedRows) -> Stage:
     """A tiny network with a classifier, and all the rows as one batch."""
     seeing = network(request.param, dropout=0.0)
@@ -109,6 +117,23 @@ def test_a_batch_has_the_regions_of_each_rows_own_picture(stage: Stage, pictures
         red = features[mask][1:, 7] == 1  # all pixels at red's highest level; the first is white
         assert (red == bool(label)).all()
     assert not wanted
+
+
+def test_captions_are_documents_with_their_own_picture(rows: TokenisedRows):
+    captions = Captions(rows, CONTEXT.tokenizer)
+    assert captions.num_tokens == captions.lengths.sum() == COUNT * len(SAID.split())
+    assert captions.ids == rows.ids
+    context = replace(CONTEXT, network=frozenset({Capability.REGIONS}))
+    masked = catalogue.find("objectives", "masked_lm")(context)
+    made = batches({"captions": (captions, 1.0)}, [masked], context, COUNT, seed=1)
+    batch, members = made.batch(0), made.members(0)
+    assert sorted(number for _, number in members) == list(range(COUNT))
+    for row, (_, number) in enumerate(members):
+        boxes, features = rows.regions(number)
+        there = batch[keys.REGION_MASK][row] > 0
+        assert np.array_equal(batch[keys.REGION_FEATURES][row][there], features)
+        assert np.array_equal(batch[keys.REGION_BOXES][row][there], boxes)
+        assert batch[keys.PADDING_MASK][row].sum() == len(SAID.split()) + 2
 
 
 def test_a_network_that_sees_learns_what_no_text_tells(stage: Stage):

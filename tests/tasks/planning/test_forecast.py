@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tasks.planning.forecast import disk_bytes, stage_costs, tokens_per_second
+from models.catalogue import find, literals
+from tasks.planning.forecast import (
+    SECONDS_A_TOKEN,
+    SECONDS_A_WEIGHT,
+    disk_bytes,
+    stage_costs,
+    tokens_per_second,
+)
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact, Store
 from tasks.store.steps import PreviousArtifacts, look_ahead
 from tests.flows.own_project import Project, recipe, stages
+from tests.models.weightless import weightless
 
 TINY = {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512}
 MINI = {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024}
@@ -34,6 +42,20 @@ def test_without_a_measurement_larger_networks_are_slower():
     tiny, mini = (tokens_per_second("bert", network, 4000, [])[0] for network in (TINY, MINI))
     assert 10_000 < tiny < 25_000
     assert 4_000 < mini < 8_000
+
+
+@pytest.mark.parametrize("family", ["lxmert", "vilbert"])
+def test_blocks_of_regions_are_weighed_as_those_of_text(family: str):
+    """The formula leaves out biases, norms and embeddings: 1 % of the published blocks."""
+    size = literals("families", family)["SIZES"]["base"]
+    with weightless():
+        network = find("families", family)(vocabulary_size=10, **size)
+    parts = [*network.blocks, *getattr(network, "cross_blocks", [])]
+    if family == "lxmert":
+        parts += network.region_encoder.blocks
+    weights = sum(part.count_params() for part in parts)
+    seconds = 1 / tokens_per_second(family, size, 0, [])[0] - SECONDS_A_TOKEN
+    assert seconds / SECONDS_A_WEIGHT == pytest.approx(weights, rel=0.01)
 
 
 @pytest.fixture(scope="module")

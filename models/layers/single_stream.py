@@ -1,0 +1,89 @@
+"""Text and the regions of a picture as one sequence, in which all see all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from models import features as keys
+from models.layers.attention import bias_from_padding
+from models.layers.regions import Regions, regions_of
+from models.layers.transformer import TextTransformer
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+
+class SingleStream(TextTransformer):
+    """One row of blocks over a text and, after it, the regions; a family says its embedding.
+
+    A batch without regions is read as by the text network; so is a row whose regions are all
+    masked, in any batch.
+
+    Shape:
+        {token_ids (B, T), segment_ids? (B, T), padding_mask? (B, T), region_features? (B, O, E),
+        region_boxes? (B, O, 4), region_mask? (B, O), masked_regions? (B, O)} →
+        {sequence_output (B, T, D) float32, pooled_output (B, D) float32, and of a batch with
+        regions region_output (B, O, D) float32}
+
+    Raises:
+        RecipeError: Regions have another number of features than `region_dim`.
+    """
+
+    pooled = True
+
+    @property
+    def region_output_dim(self) -> int:
+        """Width of ``region_output``."""
+        return self.hidden_dim
+
+    def regions(self, features: Mapping[str, Any]) -> Regions | None:
+        """The regions that are read, which may be more than the batch has; None for none."""
+        return regions_of(features, self.region_dim)
+
+    def embed_regions(
+        self, regions: Regions, features: Mapping[str, Any], training: bool | None
+    ) -> Any:
+        """The vectors of regions, (B, O, D) float32."""
+        raise NotImplementedError
+
+    def embed(self, features: Mapping[str, Any], training: bool | None = None) -> Any:
+        """What enters the first block: the text, then the regions, (B, T + O, D) float32."""
+        x, regions = super().embed(features, training=training), self.regions(features)
+        if regions is None:
+            return x
+        return ops.concatenate([x, self.embed_regions(regions, features, training)], axis=1)
+
+    def attention_bias(self, features: Mapping[str, Any]) -> Any:
+        """What hides padding of the text and of the regions, (B, 1, 1, T + O); None for none."""
+        regions = self.regions(features)
+        if regions is None:
+            return super().attention_bias(features)
+        text = features.get(keys.PADDING_MASK, ops.ones_like(features[keys.TOKEN_IDS]))
+        return bias_from_padding(ops.concatenate([ops.cast(text, "float32"), regions[2]], axis=1))
+
+    def hidden_states(self, features: Mapping[str, Any], training: bool | None = None) -> list[Any]:
+        """What enters the first block of the text, and what each gives: (B, T, D) float32 each."""
+        length = ops.shape(features[keys.TOKEN_IDS])[1]
+        return [x[:, :length] for x in super().hidden_states(features, training)]
+
+    def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
+        """Encode; other keys of `features` are ignored."""
+        regions, at = self.regions(features), features.get(keys.READ_POSITIONS)
+        if regions is None:
+            return super().call(features, training)
+        length = ops.shape(features[keys.TOKEN_IDS])[1]
+        if at is not None:  # and at all regions, which follow the text
+            ones = ops.ones_like(regions[2], dtype=at.dtype)
+            places = length + ops.cumsum(ones, axis=1) - 1
+            features = {**features, keys.READ_POSITIONS: ops.concatenate([at, places], axis=1)}
+            length = ops.shape(at)[1]
+        outputs = super().call(features, training)
+        both = outputs[keys.SEQUENCE_OUTPUT]
+        return {
+            **outputs,
+            keys.SEQUENCE_OUTPUT: both[:, :length],
+            keys.REGION_OUTPUT: both[:, length:],
+        }

@@ -1,0 +1,140 @@
+"""Masked region classes: hide some regions' features, predict the shares that they begin with.
+
+A region's features begin with groups of numbers that are the shares of classes and sum to 1: here
+those of eight levels of red, of green and of blue; with a detector's features, its probabilities of
+objects and of attributes. What is predicted is each group's distribution, and the loss is the sum
+of their cross-entropies.
+
+Reference:
+    Lu et al. 2019, arXiv 1908.02265, 2.2: the distribution. Tan and Bansal 2019, arXiv 1908.07490,
+    3.1.2: objects and attributes. Li et al. 2020, arXiv 1908.06066, 3.2: the likeliest class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import keras
+import numpy as np
+
+from fourstage.errors import RecipeError
+from models import features as keys
+from models.inputs.hidden_regions import check_shares, hide
+from models.inputs.windows import Windows
+from models.layers.region_prediction import RegionPrediction
+from models.protocols import Batch, Capability, Context
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+NEEDS = ("regions",)
+PROVIDES = ()
+CHOOSES = 1
+PREPARES = False
+
+
+class RegionClass(Windows):
+    """Both halves of masked region classes.
+
+    Args:
+        context: The stage's constants.
+        groups: Numbers of classes of the groups with which a region's features begin; by default
+            levels of red, green and blue (`corpora.regions`).
+        likeliest: Whether what is right is each group's likeliest class, and not its distribution.
+        rate: Share of a picture's regions to predict, 0-1; at least one is.
+        mask_share: Share of these whose features become 0, 0-1.
+        random_share: Share of these that get another region's features, 0-1.
+
+    Raises:
+        RecipeError: A share is out of range, or a group has fewer than two classes.
+    """
+
+    needs = frozenset(Capability(name) for name in NEEDS)
+    provides = frozenset(Capability(name) for name in PROVIDES)
+    chooses = CHOOSES
+    prepares = PREPARES
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        groups: Sequence[int] = (8, 8, 8),
+        likeliest: bool = False,
+        rate: float = 0.15,
+        mask_share: float = 0.8,
+        random_share: float = 0.1,
+    ):
+        check_shares("region_class", rate, mask_share, random_share)
+        if not groups or min(groups) < 2:
+            raise RecipeError(
+                "objectives.region_class.groups: expected numbers of classes from 2, got"
+                f" {list(groups)}"
+            )
+        self.context = context
+        self.groups = tuple(groups)
+        self.likeliest = likeliest
+        self.shares = rate, mask_share, random_share
+
+    def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
+        """Hide regions; add what they were and which were chosen."""
+        return hide("region_class", batch, rng, *self.shares)
+
+    def attach(self, network: Any) -> _RegionClassScorer:
+        """The head: dense → activation → LayerNorm → dense.
+
+        Raises:
+            RecipeError: A region has fewer features than there are classes.
+        """
+        if sum(self.groups) > network.region_dim:
+            raise RecipeError(
+                f"objectives.region_class.groups: {sum(self.groups)} classes, but a region has"
+                f" {network.region_dim} features; name the groups with which they begin"
+            )
+        return _RegionClassScorer(network, self.groups, self.likeliest)
+
+    def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[list[int]]]:
+        """The likeliest class of each group of each row's regions."""
+        found = np.asarray(outputs["region_classes"])
+        parts = [found[..., first:end].argmax(axis=-1) for first, end in _ends(self.groups)]
+        return np.stack(parts, axis=-1).tolist()
+
+
+class _RegionClassScorer(RegionPrediction):
+    """Scores the classes of the chosen regions."""
+
+    def __init__(self, network: Any, groups: tuple[int, ...], likeliest: bool):
+        super().__init__(network, "region_class", sum(groups))
+        self.groups = groups
+        self.likeliest = likeliest
+
+    def call(
+        self, batch: dict, outputs: dict, training: bool | None = None
+    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
+        """Cross-entropy and accuracy of the chosen regions, and log shares (B, O, classes)."""
+        predicted = self.predicted(outputs, training)
+        parts = [ops.log_softmax(predicted[..., a:b], axis=-1) for a, b in _ends(self.groups)]
+        predictions = {"region_classes": ops.concatenate(parts, axis=-1)}
+        if keys.REGION_LABELS not in batch:
+            return {}, predictions
+        nats, hits = 0.0, 0.0
+        for logs, (first, end) in zip(parts, _ends(self.groups), strict=True):
+            right = batch[keys.REGION_LABELS][..., first:end]
+            best = ops.argmax(right, axis=-1)
+            if self.likeliest:
+                right = ops.one_hot(best, end - first, dtype="float32")
+            nats = nats - ops.sum(right * logs, axis=-1)
+            hits = hits + ops.cast(ops.argmax(logs, axis=-1) == best, "float32")
+        weights = self.loss_weights(batch)
+        total = ops.sum(weights)
+        scores = {
+            "loss": (ops.sum(weights * nats), total),
+            "accuracy": (ops.sum(weights * hits) / len(parts), total),
+        }
+        return scores, predictions
+
+
+def _ends(groups: Sequence[int]) -> list[tuple[int, int]]:
+    """Where each group begins and ends."""
+    return list(pairwise(accumulate(groups, initial=0)))

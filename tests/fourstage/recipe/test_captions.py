@@ -1,0 +1,93 @@
+"""Recipes that train on captions: which stages may read a dataset with pictures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fourstage.errors import RecipeError
+from fourstage.recipe.ledger import SourceFacts
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.resolved import ResolvedRecipe
+from fourstage.recipe.schema import Recipe
+
+SOURCES = {
+    "text": SourceFacts(labelled=False),
+    "rows": SourceFacts(labelled=True),
+    "captions": SourceFacts(labelled=True, region_dim=39),
+    "detected": SourceFacts(labelled=True, region_dim=2048),
+}
+
+
+def resolved(corpora: dict[str, float], objectives: dict[str, Any], **more: Any) -> ResolvedRecipe:
+    stage = {"stage": "general", "corpora": corpora, "objectives": objectives}
+    said = {"name": "seeing", "family": "uniter", "size": "tiny", "tokenizer": {}} | more
+    return resolve(Recipe.model_validate({**said, "stages": [stage]}), SOURCES, folders=())
+
+
+def small_of(name: str, *overrides: str) -> ResolvedRecipe:
+    """The smoke version of a recipe of ours, whose sources of NLVR have pictures."""
+    pictured = ("nlvr", "nlvr_captions")
+    return resolve(load_recipe(name, overrides, smoke=True, pictured=pictured.__contains__))
+
+
+def test_a_network_that_sees_reads_captions_and_text_before_any_task():
+    found = resolved({"captions": 3.0, "text": 1.0}, {"masked_lm": {}, "region_class": {}})
+    assert found.stages[0].corpora == {"captions": 0.75, "text": 0.25}
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("corpora", "objectives", "more", "told"),
+    [
+        ({"rows": 1.0}, {"masked_lm": {}}, {}, "'rows' is a dataset"),
+        ({"captions": 1.0}, {"masked_lm": {}}, {"family": "bert"}, "'captions' is a dataset"),
+        (
+            {"text": 1.0},
+            {"region_regression": {}},
+            {},
+            r"objectives.region_regression: it predicts of pictures, but no source of the stage",
+        ),
+        (
+            {"detected": 1.0},
+            {"masked_lm": {}},
+            {},
+            r"stages\[0\].corpora: expected regions of 39 .* detected, whose regions have 2048",
+        ),
+        ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
+        ({"text": 1.0}, {"image_text_match": {}}, {"family": "bert"}, "needs regions"),
+    ],
+)
+def test_what_cannot_see_or_has_nothing_to_see_is_refused(corpora, objectives, more, told):
+    with pytest.raises(RecipeError, match=told):
+        resolved(corpora, objectives, **more)
+
+
+def test_the_smoke_version_keeps_pictures_beside_text_alone():
+    small = small_of("papers/vl-bert")
+    general, finetune = small.stages
+    assert general.corpora == {"smoke_captions": 0.5, "smoke_general": 0.5}
+    assert finetune.dataset == "smoke_pictures"
+    task = small_of("papers/visualbert").stages[1]
+    assert task.corpora == {"smoke_pictures": 1.0}
+    smoke = small_of("tasks/nlvr", "family=bert")
+    assert smoke.stages[-1].dataset == "smoke_labels"
+
+
+def test_objectives_of_uniter_take_turns_and_alignment_goes_with_the_match():
+    from models.catalogue import turns
+
+    general = small_of("papers/uniter").stages[0]
+    groups = turns(list(general.objectives))
+    together = ("image_text_match", "word_region_alignment")
+    assert groups.pop("image_text_match") == together
+    assert all(group == (leader,) for leader, group in groups.items())
+    shares = {name: general.weights[name] for name in ("image_text_match", *groups)}
+    assert shares == {
+        "image_text_match": 2,
+        "masked_lm": 2,
+        "region_regression": 1,
+        "region_class": 1,
+    }
