@@ -611,7 +611,12 @@ def test_a_refusal_is_exit_4_and_moves_no_alias(versions: Versions):
     answer = versions.told["refused"]
     assert answer.code == 4, answer.told()
     summary = answer.json
-    assert [stage["status"] for stage in summary["stages"]] == ["reused", "reused", "skipped", "trained"]
+    assert [stage["status"] for stage in summary["stages"]] == [
+        "reused",
+        "reused",
+        "skipped",
+        "trained",
+    ]
     assert summary["gate"]["decision"] == "refuse"
     assert "accuracy" in summary["gate"]["reason"]
     assert summary["model"] == {"name": "small", "version": 2, "aliases": ["challenger"]}
