@@ -53,7 +53,7 @@ def test_a_network_learns_to_write_and_continues_texts(someone: Listener):
     assert all(each["log_probability"] < 0 for each in first)
     assert all(each["whole"] == each["text"] + each["written"] for each in first)
 
-    answered = writer.types(
+    answered = someone.types(
         "generate", "writes.yaml", "--smoke", "finetune", "It returns", "--json"
     )
     assert answered.code == 0, answered.told()
