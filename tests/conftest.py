@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from tests.faults.finished_home import finished as finished
 from tests.faults.finished_home import listener_of as listener_of
+
+gc.set_threshold(10_000)  # as the command does
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     make_private()
     make_usable()
+    # What is imported and traced stays: looking for cycles in it takes a seventh of a start.
+    gc.set_threshold(10_000)
     # Otherwise the interpreter searches TensorFlow's graphs for cycles at exit: 3 s after training.
     atexit.register(gc.freeze)
     return exit_code_of(lambda: _run(sys.argv[1:] if arguments is None else arguments))

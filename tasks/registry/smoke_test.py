@@ -5,6 +5,7 @@ importable. It imports its libraries, then reads the model's folder from standar
 JSON. It knows no server. Prints one line of JSON.
 """
 
+import gc
 import json
 import sys
 import time
@@ -14,6 +15,7 @@ SENTENCES = ["This is a sentence.", "这是一个句子。"]
 
 def main() -> None:
     """Load the model, predict, and check the format of the answers."""
+    gc.set_threshold(10_000)  # as the command does
     import mlflow.pyfunc
     import tensorflow_text  # noqa: F401  every packaged model needs it
 

@@ -16,13 +16,12 @@ A module that can't be followed counts as a whole: one that is passed as a value
 from __future__ import annotations
 
 import ast
-import copy
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fourstage.digests import digest
 from fourstage.settings import REPOSITORY
@@ -144,7 +143,7 @@ class _Module:
     def _one(self, name: str) -> Said:
         nodes = self.effects if name == EFFECTS else self.definitions[name]
         writer = _Writer(self, own=name)
-        text = "\n".join(ast.dump(writer.visit(copy.deepcopy(node))) for node in nodes)
+        text = "\n".join(ast.dump(writer.visit(_copied(node))) for node in nodes)
         if name != EFFECTS:
             writer.number(Place(self.path, EFFECTS))
         for place in filter(None, map(_place, self.whole if name == EFFECTS else ())):
@@ -275,6 +274,15 @@ class _Writer(ast.NodeTransformer):
         else:  # packages that only carry results count by the name alone
             name = dotted.rpartition(".")[2] if _ours(dotted) else dotted
         return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+
+def _copied(node: Any) -> Any:
+    """A copy of a syntax tree without its places in the file, which cost `copy.deepcopy` most."""
+    if isinstance(node, list):
+        return [_copied(item) for item in node]
+    if isinstance(node, ast.AST):
+        return type(node)(**{name: _copied(value) for name, value in ast.iter_fields(node)})
+    return node
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> dict[str, str]:

@@ -131,6 +131,8 @@ class Stage:
             ),
             jit_compile="auto" if keras.backend.backend() == "jax" else False,
         )
+        # Built while a step is traced, it would have the step traced twice.
+        self.model.optimizer.build(self.model.trainable_variables)
         self.model.trace_for(self.batch, lengths_vary=False)
         losses = []
         for _ in range(steps):

@@ -30,14 +30,24 @@ def numbers(outputs: dict) -> dict[str, np.ndarray]:
     return {key: keras.ops.convert_to_numpy(value) for key, value in outputs.items()}
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(scope="module", params=FAMILIES)
 def family(request) -> str:
     return request.param
 
 
-def test_outputs_have_their_shapes_and_are_float32(family):
-    made = network(family)
-    outputs = numbers(made(features()))
+@pytest.fixture(scope="module")
+def made(family) -> Any:
+    """The network, made once: nothing may change its weights."""
+    return network(family)
+
+
+@pytest.fixture(scope="module")
+def outputs(made) -> dict[str, np.ndarray]:
+    """What it gives for `features`."""
+    return numbers(made(features()))
+
+
+def test_outputs_have_their_shapes_and_are_float32(made, outputs):
     shape = (BATCH_SIZE, LENGTH, made.hidden_dim)
     assert outputs["sequence_output"].shape == shape
     if Capability.POOLED_OUTPUT in made.provides:
@@ -47,44 +57,40 @@ def test_outputs_have_their_shapes_and_are_float32(family):
     assert all(np.isfinite(value).all() for value in outputs.values())
 
 
-def test_keys_a_network_does_not_need_are_ignored(family):
-    made = network(family)
-    plain = numbers(made(features()))
+def test_keys_a_network_does_not_need_are_ignored(made, outputs):
     more = numbers(made(features() | {"something_else": np.ones((BATCH_SIZE, 3), np.float32)}))
-    assert all(np.array_equal(plain[key], more[key]) for key in plain)
+    assert all(np.array_equal(outputs[key], more[key]) for key in outputs)
 
 
-def test_a_network_is_rebuilt_from_its_configuration(family):
-    made = network(family)
+def test_a_network_is_rebuilt_from_its_configuration(made):
     config = json.loads(json.dumps(made.get_config()))
     again = type(made).from_config(config)
     assert again.get_config() == made.get_config()
     assert list(named_weights(again)) == list(named_weights(made))
 
 
-def test_saved_and_loaded_it_gives_the_same_outputs(family, tmp_path):
-    made, other = network(family, seed=1), network(family, seed=2)
+def test_saved_and_loaded_it_gives_the_same_outputs(family, made, outputs, tmp_path):
+    other = network(family, seed=2)
     assert not np.array_equal(
-        numbers(made(features()))["sequence_output"], numbers(other(features()))["sequence_output"]
+        outputs["sequence_output"], numbers(other(features()))["sequence_output"]
     )
     save_weights(made, tmp_path / "network.safetensors")
     load_weights(other, tmp_path / "network.safetensors")
-    one, two = numbers(made(features())), numbers(other(features()))
-    assert all(np.array_equal(one[key], two[key]) for key in one)
+    two = numbers(other(features()))
+    assert all(np.array_equal(outputs[key], two[key]) for key in outputs)
 
 
-def test_the_same_seed_gives_the_same_weights(family):
-    one, two, other = (named_weights(network(family, seed)) for seed in (3, 3, 4))
+def test_the_same_seed_gives_the_same_weights(family, made):
+    one, two, other = (named_weights(each) for each in (made, network(family), network(family, 4)))
     assert all(np.array_equal(one[name], two[name]) for name in one)
     assert not all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_no_two_variables_start_with_the_same_numbers(family):
+def test_no_two_variables_start_with_the_same_numbers(made):
     """An initializer that two variables share draws the same numbers for both.
 
     A network whose tables start as others says so: `copies`.
     """
-    made = network(family)
     copies = getattr(made, "copies", ())
     for table, original in copies:
         assert np.array_equal(table.embeddings, original.embeddings)
@@ -95,33 +101,27 @@ def test_no_two_variables_start_with_the_same_numbers(family):
     assert len(set(firsts)) == len(firsts)
 
 
-def test_padding_changes_nothing_real(family):
-    made = network(family)
+def test_padding_changes_nothing_real(made, outputs):
     batch = features()
     more = {key: np.pad(value, ((0, 0), (0, 7))) for key, value in batch.items()}
     hidden = more["padding_mask"] == 0
     more["token_ids"][hidden] = np.random.default_rng(9).integers(5, VOCABULARY_SIZE, hidden.sum())
     real = batch["padding_mask"].astype(bool)
-    short = numbers(made(batch))["sequence_output"]
     long = numbers(made(more))["sequence_output"][:, :LENGTH]
-    assert np.abs(short - long)[real].max() < 1e-5
+    assert np.abs(outputs["sequence_output"] - long)[real].max() < 1e-5
 
 
-def test_the_order_of_rows_is_nothing(family):
-    made = network(family)
-    batch = features()
-    turned = numbers(made({key: value[::-1].copy() for key, value in batch.items()}))
-    straight = numbers(made(batch))
-    assert all(np.abs(turned[key][::-1] - straight[key]).max() < 1e-5 for key in straight)
+def test_the_order_of_rows_is_nothing(made, outputs):
+    turned = numbers(made({key: value[::-1].copy() for key, value in features().items()}))
+    assert all(np.abs(turned[key][::-1] - outputs[key]).max() < 1e-5 for key in outputs)
 
 
-def test_what_a_position_sees_is_what_the_family_provides(family):
+def test_what_a_position_sees_is_what_the_family_provides(made, outputs):
     """A causal network whose tokens see a few before them says how many: `context_length`."""
-    made = network(family)
     batch = features()
     changed = {key: value.copy() for key, value in batch.items()}
     changed["token_ids"][0, 10] = 5 + (changed["token_ids"][0, 10] - 4) % 100
-    one, two = (numbers(made(each))["sequence_output"][0] for each in (batch, changed))
+    one, two = (each["sequence_output"][0] for each in (outputs, numbers(made(changed))))
     moved = np.abs(one - two).max(axis=-1) > 1e-7
     if Capability.BIDIRECTIONAL in made.provides:
         assert moved.all()
@@ -310,20 +310,19 @@ def test_regions_of_another_width_are_refused(family):
         made(batch)
 
 
-def test_dropout_acts_in_training_only(family):
-    made = network(family)
+def test_dropout_acts_in_training_only(made, outputs):
     batch = features()
-    still = [numbers(made(batch, training=False))["sequence_output"] for _ in range(2)]
+    still = numbers(made(batch, training=False))["sequence_output"]
     moving = [numbers(made(batch, training=True))["sequence_output"] for _ in range(2)]
-    assert np.array_equal(*still)
+    assert np.array_equal(still, outputs["sequence_output"])
     assert not np.array_equal(*moving)
 
 
-def test_bfloat16_keeps_its_variables_and_norms_in_float32(family):
+def test_bfloat16_keeps_its_variables_and_norms_in_float32(family, made, outputs):
     if "static" in catalogue.literals("families", family)["PROVIDES"]:
         pytest.skip("a table has neither products nor norms")
-    exact, rounded = network(family, dtype="float32"), network(family, dtype="mixed_bfloat16")
-    load_weights(rounded, {k: np.asarray(v) for k, v in named_weights(exact).items()})
+    rounded = network(family, dtype="mixed_bfloat16")
+    load_weights(rounded, {k: np.asarray(v) for k, v in named_weights(made).items()})
     assert {str(v.dtype) for v in rounded.trainable_variables} == {"float32"}
     norms = [
         layer
@@ -332,9 +331,9 @@ def test_bfloat16_keeps_its_variables_and_norms_in_float32(family):
     ]
     assert bool(norms) != (family in WITHOUT_NORMS)
     assert all(layer.compute_dtype == "float32" for layer in norms)
-    one, two = numbers(exact(features())), numbers(rounded(features()))
+    two = numbers(rounded(features()))
     assert all(value.dtype == np.float32 for value in two.values())
-    difference = np.abs(one["sequence_output"] - two["sequence_output"]).max()
+    difference = np.abs(outputs["sequence_output"] - two["sequence_output"]).max()
     assert (difference == 0) == (family in FLOAT32)
     assert difference < 0.1
 

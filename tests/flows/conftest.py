@@ -18,7 +18,7 @@ import pytest
 
 from fourstage.settings import PRIVATE_ENVIRONMENT
 from tests.flows.own_project import Project
-from tests.flows.person import Answer, Person, end, end_all, living
+from tests.flows.person import Answer, Listener, Person, end, end_all, living
 from tests.flows.screen import Screen
 
 
@@ -98,6 +98,16 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     first, screen = user.sees(*command, columns=80)
     second = user.types(*command)
     yield Story(user, first, second, screen, living(home))
+    end_all(home)
+
+
+@pytest.fixture(scope="session")
+def someone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
+    """Who runs recipes that have nothing to do with each other, in one home."""
+    home = tmp_path_factory.mktemp("home") / "a home's"
+    listener = Listener(Person(home, tmp_path_factory.mktemp("anywhere")))
+    yield listener
+    listener.close()
     end_all(home)
 
 

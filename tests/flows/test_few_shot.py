@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import yaml
 
-from tests.flows.person import Listener, Person
+from tests.flows.person import Listener
 
 RECIPE = {
     "name": "asked",
@@ -33,11 +31,9 @@ RECIPE = {
 }
 
 
-def test_rows_are_answered_from_prompts(
-    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path
-):
-    (tmp_path / "asked.yaml").write_text(yaml.safe_dump(RECIPE, sort_keys=False), "utf-8")
-    someone = listener_of(person(tmp_path))
+def test_rows_are_answered_from_prompts(someone: Listener):
+    path = someone.person.folder / "asked.yaml"
+    path.write_text(yaml.safe_dump(RECIPE, sort_keys=False), "utf-8")
     answer = someone.types("run", "asked.yaml", "--smoke", "--json")
     assert answer.code == 0, answer.told()
     found = answer.json["few_shot"]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
 import yaml
 
-from tests.flows.person import Listener, Person
+from tests.flows.person import Listener
 
 RECIPE = {
     "name": "writes",
@@ -31,16 +28,9 @@ RECIPE = {
 }
 
 
-@pytest.fixture
-def writer(
-    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path
-) -> Listener:
-    (tmp_path / "writes.yaml").write_text(yaml.safe_dump(RECIPE), "utf-8")
-    return listener_of(person(tmp_path))
-
-
-def test_a_network_learns_to_write_and_continues_texts(writer: Listener):
-    answer = writer.types("run", "writes.yaml", "--smoke", "--json")
+def test_a_network_learns_to_write_and_continues_texts(someone: Listener):
+    (someone.person.folder / "writes.yaml").write_text(yaml.safe_dump(RECIPE), "utf-8")
+    answer = someone.types("run", "writes.yaml", "--smoke", "--json")
     assert answer.code == 0, answer.told()
     assert set(answer.json["metrics"]) == set(answer.json["baseline"]) == {"chrf", "rougeL"}
     # Next tokens are predicted with the token table: the head has no weights, and is measured.
@@ -49,13 +39,13 @@ def test_a_network_learns_to_write_and_continues_texts(writer: Listener):
         ["smoke_general", "smoke_text"]
     ] * 2
 
-    shown = writer.types("show", "writes.yaml", "--smoke", "finetune")
+    shown = someone.types("show", "writes.yaml", "--smoke", "finetune")
     assert (shown.code, shown.out.count("\nanswer: ")) == (0, 10), shown.told()
     assert shown.out.count("\nreads ") >= shown.out.count("\nanswer: ")
 
     asked = ("generate", "writes.yaml", "--smoke", "general", "The function", "It returns")
     drawn = ("--max-new-tokens", "8", "--sample", "--top-k", "50")
-    found = [writer.types(*asked, *drawn, "--seed", seed, "--json") for seed in ("1", "1", "2")]
+    found = [someone.types(*asked, *drawn, "--seed", seed, "--json") for seed in ("1", "1", "2")]
     assert all(each.code == 0 for each in found), found[0].told()
     first, again, other = (each.json for each in found)
     assert first == again != other
@@ -63,7 +53,7 @@ def test_a_network_learns_to_write_and_continues_texts(writer: Listener):
     assert all(each["log_probability"] < 0 for each in first)
     assert all(each["whole"] == each["text"] + each["written"] for each in first)
 
-    answered = writer.types(
+    answered = someone.types(
         "generate", "writes.yaml", "--smoke", "finetune", "It returns", "--json"
     )
     assert answered.code == 0, answered.told()
@@ -72,11 +62,11 @@ def test_a_network_learns_to_write_and_continues_texts(writer: Listener):
     assert found["log_probability"] < 0
 
     frozen = ("--set", "stages.finetune.feature_based={}")
-    refused = writer.types("plan", "writes.yaml", *frozen)
+    refused = someone.types("plan", "writes.yaml", *frozen)
     assert refused.code == 2, refused.told()
     assert "feature_based: head sequence_to_sequence writes with the network itself" in refused.err
-    refused = writer.types(*asked, "--max-new-tokens", "64")
+    refused = someone.types(*asked, "--max-new-tokens", "64")
     assert refused.code == 3, refused.told()
     assert "64 new ones are wanted; the network reads 64 tokens" in refused.err
-    refused = writer.types(*asked, "--top-k", "5")
+    refused = someone.types(*asked, "--top-k", "5")
     assert (refused.code, "--sample" in refused.err) == (2, True), refused.told()

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tests.flows.person import Listener, Person
+from tests.flows.person import Listener
 
 
-def test_heads_and_tails_are_ranked(
-    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path
-):
-    someone = listener_of(person(tmp_path))
+def test_heads_and_tails_are_ranked(someone: Listener):
     answer = someone.types("run", "papers/transe", "--smoke", "--json")
     assert answer.code == 0, answer.told()
     found = answer.json["links"]["smoke_triples"]

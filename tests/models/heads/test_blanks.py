@@ -118,6 +118,7 @@ def test_what_is_learnt_by_heart_is_written():
     fed = batches({"rows": (rows, 1.0)}, [made], context, 12, 0)
     rule = {**RULE, "peak_learning_rate": 1e-2, "warmup": 0, "decay": "linear"}
     model.compile(optimizer=make_optimizer(rule, total_steps=250), jit_compile=False)
+    model.optimizer.build(model.trainable_variables)  # else the step is traced twice
     for batch in fed.iterate(0, 250):
         model.train_on_batch(batch)
     blind = MemoryRows([(text, "") for text, _ in pairs])

@@ -178,6 +178,7 @@ def test_what_is_learnt_by_heart_is_written(family):
     batch = batches({"rows": (rows, 1.0)}, [made], context, 16, 0).batch(0)
     rule = {**RULE, "peak_learning_rate": 1e-2, "warmup": 0, "decay": "constant"}
     model.compile(optimizer=make_optimizer(rule, total_steps=200), jit_compile=False)
+    model.optimizer.build(model.trainable_variables)  # else the step is traced twice
     for _ in range(200):
         model.train_on_batch(batch)
     blind = MemoryRows([(text, "") for text, _ in pairs])

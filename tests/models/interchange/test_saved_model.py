@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ from models.interchange.saved_model import LABELS, SAVED_MODEL, export_text_mode
 from models.protocols import Context
 from models.training.gradient import train
 from models.training.stage import Budget
+from tests.models.stranger import Stranger, stranger
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 
 PROGRAM = """
-import json, sys
 import tensorflow as tf
 import tensorflow_text
-loaded = tf.saved_model.load(sys.argv[1])
-columns = [tf.constant(texts) for texts in json.load(sys.stdin)]
-print(json.dumps(loaded.serve(*columns).numpy().tolist()))
+
+def answer(path, columns):
+    loaded = tf.saved_model.load(path)
+    return loaded.serve(*(tf.constant(texts) for texts in columns)).numpy().tolist()
 """
 
 
@@ -70,26 +72,25 @@ def stage(request, tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory) -> Iterator[Stranger]:
+    with stranger(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
+        yield started
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict(
-    stage, pairs, tmp_path
+    stage, elsewhere, pairs, tmp_path
 ):
     columns = [texts(), texts()[::-1]][: 1 + pairs]
     package = stage / "package"
     if pairs:
         package = tmp_path / "package"
         export_text_model(stage / "stage", stage / "tokenizer", package, pairs=True)
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(package / SAVED_MODEL)],
-        input=json.dumps(columns),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
+    found = elsewhere.asks(str(package / SAVED_MODEL), columns)
     expected = predict(stage / "stage", tokenizer(), Texts(*columns))
     expected = [list(answer.details.values()) for answer in expected]
-    np.testing.assert_allclose(json.loads(ran.stdout), expected, atol=1e-5)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_label_names_lie_beside_the_model(stage):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +15,14 @@ from models.served.words import word_spans, words_of
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
+from tests.models.stranger import Stranger, stranger
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 
 PROGRAM = """
-import json, sys
 import mlflow
-model = mlflow.pyfunc.load_model(sys.argv[1])
-print(json.dumps(model.predict(json.load(sys.stdin))))
+
+def answer(path, texts):
+    return mlflow.pyfunc.load_model(path).predict(texts)
 """
 
 
@@ -90,19 +90,17 @@ def trained(request, tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_served_model_answers_as_the_stage_does(trained, tmp_path):
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory) -> Iterator[Stranger]:
+    with stranger(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
+        yield started
+
+
+def test_the_served_model_answers_as_the_stage_does(trained, elsewhere, tmp_path):
     asked = [*texts(3, 30), *HARD]
     expected = predict(trained / "stage", tokenizer(), Tagged(asked))
     save_text_model(trained / "package", tmp_path / "model")
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(tmp_path / "model")],
-        input=json.dumps(asked),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    found = json.loads(ran.stdout.splitlines()[-1])
+    found = elsewhere.asks(str(tmp_path / "model"), asked)
     assert [answer["answer"] for answer in found] == [answer.text for answer in expected]
     np.testing.assert_allclose(
         [answer["score"] for answer in found], [a.probability for a in expected], rtol=1e-3

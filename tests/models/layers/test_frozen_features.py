@@ -68,10 +68,10 @@ def test_all_layers_are_mixed_the_last_of_which_is_the_networks_output(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_network_is_read_without_dropout(family):
-    made, batch = network(family, dropout=0.5), features()
+    made, batch = network(family, dropout=0.5), features(length=6)
     frozen = FrozenFeatures(made, **READER)
     served = value(frozen(batch, training=False)["sequence_output"])
-    assert served.shape == (3, LENGTH, 24)
+    assert served.shape == (3, 6, 24)
     assert (value(frozen(batch, training=True)["sequence_output"]) != served).any()
     frozen.reader.dropout.rate = 0.0
     np.testing.assert_array_equal(value(frozen(batch, training=True)["sequence_output"]), served)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,15 @@ from models.interchange.saved_model import export_text_model, load_text_model
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
+from tests.models.stranger import Stranger, stranger
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 
 PROGRAM = """
-import json, sys
-for room in ("fourstage", "flows", "tasks", "corpora", "models", "data_contracts", "tokenizers"):
-    sys.modules[room] = None
 import mlflow.pyfunc
-model = mlflow.pyfunc.load_model(sys.argv[1])
-rows = json.load(sys.stdin)
-print(json.dumps([model.predict(rows), model.predict(rows[3:4]), model.predict([])]))
+
+def answer(path, rows):
+    model = mlflow.pyfunc.load_model(path)
+    return [model.predict(rows), model.predict(rows[3:4]), model.predict([])]
 """
 LONG = " ".join(WORDS * 5)
 HARD = [
@@ -118,22 +116,20 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, An
     return folder, made, pairs
 
 
-def test_a_fresh_process_without_the_project_writes_what_predict_does(written, tmp_path):
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
+    with stranger(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
+        yield started
+
+
+def test_a_fresh_process_without_the_project_writes_what_predict_does(written, elsewhere):
     folder, made, pairs = written
     asked = [*words(7, 40), *HARD]  # more than are read at once
     columns = [asked, asked[::-1]][: 1 + pairs]
     rows = [
         dict(zip(("text", "text_pair"), row, strict=False)) for row in zip(*columns, strict=True)
     ]
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, str(folder / "model")],
-        input=json.dumps(rows if pairs else asked),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    found, alone, nothing = json.loads(ran.stdout.splitlines()[-1])
+    found, alone, nothing = elsewhere.asks(str(folder / "model"), rows if pairs else asked)
     listed: list[Any] = list(zip(*columns, strict=True)) if pairs else asked
     expected = predict(folder / "stage", made, Rows(listed, None, made))
     assert [each["answer"] for each in found] == [each.text for each in expected]
