@@ -46,6 +46,7 @@ def generate(
     never: Collection[int] = (),
     pad_id: int,
     batch_size: int = 16,
+    kept: int = 0,
 ) -> list[Generated]:
     """What follows each prompt.
 
@@ -60,11 +61,12 @@ def generate(
         never: Ids that are never chosen.
         pad_id: Id of padding.
         batch_size: Prompts that are read at a time.
+        kept: First tokens of a prompt that are never cut, such as [CLS].
 
     Raises:
         ValueError: A prompt is empty, or too long and not to be cut. None has been read.
     """
-    cut = [_fitting(n, list(prompt), reader, settings) for n, prompt in enumerate(prompts)]
+    cut = [_fitting(n, list(prompt), reader, settings, kept) for n, prompt in enumerate(prompts)]
     order = sorted(range(len(cut)), key=lambda i: len(cut[i]))
     found: dict[int, Generated] = {}
     for first in range(0, len(order), batch_size):
@@ -84,7 +86,9 @@ def _search(
     return Chain(before, stops, settings, np.random.default_rng([settings.seed, *prompt]))
 
 
-def _fitting(number: int, prompt: list[int], reader: Reader, settings: Generation) -> list[int]:
+def _fitting(
+    number: int, prompt: list[int], reader: Reader, settings: Generation, kept: int
+) -> list[int]:
     """The prompt, cut if it is too long and may be.
 
     Raises:
@@ -113,7 +117,10 @@ def _fitting(number: int, prompt: list[int], reader: Reader, settings: Generatio
             f"prompt {number}: {len(prompt)} tokens{wanted}; the network reads {longest} tokens"
             f"{'' if apart else ' in all'}. Shorten it{lower} or set too_long: cut_left"
         )
-    return prompt[-room:]
+    if len(prompt) <= room:
+        return prompt
+    first = prompt[: min(kept, room - 1)]
+    return first + prompt[len(first) - room :]
 
 
 def _run(

@@ -27,6 +27,7 @@ class Prompting:
         whole: (prompt, new tokens) → ids of the whole text; None where a text goes on.
         exactly: Prompt → number of tokens that are written; None where the settings say it.
         defaults: Settings of generation where nobody says otherwise.
+        kept: First tokens of a prompt that stay where it is cut: [CLS], and a prefix.
     """
 
     reading: Reading
@@ -35,6 +36,7 @@ class Prompting:
     whole: Callable[[Ids, Ids], Ids] | None = None
     exactly: Callable[[Ids], int] | None = None
     defaults: Generation = field(default_factory=Generation)
+    kept: int = 1
 
 
 def going_on(
@@ -131,6 +133,7 @@ def _found(
             stops={tokenizer.sep_id} - set(prompting.never),
             never=prompting.never,
             pad_id=tokenizer.pad_id,
+            kept=prompting.kept,
         )
         found |= dict(zip(numbers, written, strict=True))
     return [found[number] for number in range(len(prompts))]

@@ -27,7 +27,7 @@ class Generation:
         top_p: Tokens to draw from: the fewest likeliest whose probabilities reach it, in (0, 1].
         seed: Of the draws, from 0. Each is a function of the seed, the prompt and the step alone.
         too_long: A prompt that leaves no room for `max_new_tokens`: ``error``, or ``cut_left`` its
-            beginning.
+            beginning, but for [CLS] and a prefix.
 
     Raises:
         ValueError: A value is out of range, or two do not go together.

@@ -273,6 +273,7 @@ class SequenceToSequence:
             never=self._never,
             whole=lambda _, tokens: tokens,
             defaults=self.generation,
+            kept=1 + len(self._prefix),
         )
 
     def served(self) -> dict[str, Any]:

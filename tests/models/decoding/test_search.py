@@ -206,3 +206,6 @@ def test_prompts_that_do_not_fit_are_refused_before_any_work_or_cut_on_request()
     prompt = [1, 2, 3] * 20
     (cut,) = found(reader, [prompt], max_new_tokens=5, too_long="cut_left")
     assert cut == found(reader, [prompt[-36:]], max_new_tokens=5)[0]
+    settings = Generation(max_new_tokens=5, too_long="cut_left")
+    generate(reader, [[4, 0, *prompt]], settings, stops=(), pad_id=0, kept=2)
+    assert reader.texts[0][:36] == [4, 0, *prompt[-34:]]
