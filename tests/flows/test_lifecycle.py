@@ -460,7 +460,8 @@ def test_predict_adds_its_answers_to_a_file_with_every_column(
     ]
     labels = [each["label"] for each in predicted]
     assert [row["predicted_label"] for row in told] == [*labels, None]
-    assert [row["prediction_error"] for row in told] == [None] * len(labels) + ["empty text"]
+    whys = [None if row["predicted_label"] else "empty text" for row in told]
+    assert [row["prediction_error"] for row in told] == whys
     assert told[0]["predicted_score"] == pytest.approx(predicted[0]["score"], abs=1e-6)
     table = asking.types("predict", f"{MODEL}@champion", *given)
     head, *lines = table.out.split("\n")[:-1]

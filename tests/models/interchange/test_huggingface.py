@@ -328,7 +328,7 @@ def test_another_scheme_is_no_tokenizer_of_ours(tmp_path):
     assert found.tokenizer is None
     assert found.notes == (
         "no tokenizer: tokenizer.json: BPE;"
-        " only WordPiece, byte-level BPE and unigram are supported yet",
+        " only WordPiece, BPE of bytes or within words, and unigram are supported yet",
     )
 
 
