@@ -147,9 +147,9 @@ def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, A
 
 
 def _of_stages(parts: dict[str, str], stages: list[dict[str, Any]]) -> dict[str, str]:
-    """The parts that start from a stage of the recipe."""
+    """The parts that start from a stage of the recipe, but for tables: tiny ones differ in width."""
     names = {stage.get("name", stage["stage"]) for stage in stages}
-    return {part: name for part, name in parts.items() if name in names}
+    return {p: name for p, name in parts.items() if name in names and p != "embeddings"}
 
 
 def _stage(
@@ -163,7 +163,7 @@ def _stage(
     small.pop("stop", None)
     if "family" in small or "size" in small:
         small["size"] = "tiny"
-    if parts := small.pop("starts_from", None):  # files have other widths than tiny networks
+    if parts := small.pop("starts_from", None):
         small |= {"starts_from": kept} if (kept := _of_stages(parts, stages)) else {}
     if "corpora" in small:
         small["corpora"] = (

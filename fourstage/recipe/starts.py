@@ -12,7 +12,7 @@ from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork
 from fourstage.recipe.schema import Stage
 from models import catalogue
-from models.stage_format import CONFIG
+from models.stage_format import CONFIG, NETWORK
 
 EMBEDDINGS = "embeddings"  # the part that every network with a table of tokens has
 
@@ -66,8 +66,14 @@ def resolve_starts(
             found[part] = name
             _fits(ledger, where, parts[part], network, earlier[name])
         elif (path / CONFIG).is_file():
+            if (config := _stage_config(path)) is None:
+                ledger.fault(
+                    where,
+                    f"expected the folder of a finished stage, with its {CONFIG} and {NETWORK}, got"
+                    f" {path}; a checkpoint from elsewhere is a stage by `init`",
+                )
+                continue
             found[part] = str(path.resolve())
-            config = json.loads((path / CONFIG).read_text("utf-8"))
             tokenizers[part] = config["tokenizer_digest"]
             theirs = ResolvedNetwork(config["family"], config["network"], {})
             _fits(ledger, where, parts[part], network, theirs)
@@ -99,6 +105,17 @@ def resolve_starts(
 def _path(said: str, ledger: Ledger) -> Path:
     """A path, searched in the recipe's own folders first."""
     return next((f / said for f in ledger.folders if (f / said).exists()), Path(said))
+
+
+def _stage_config(folder: Path) -> dict[str, Any] | None:
+    """The settings of a finished stage; None for another folder, such as one of transformers."""
+    try:
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+    except ValueError:
+        return None
+    needed = {"family", "network", "tokenizer_digest"}
+    whole = isinstance(config, dict) and needed <= config.keys() and (folder / NETWORK).is_file()
+    return config if whole else None
 
 
 def _fits(

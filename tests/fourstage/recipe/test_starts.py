@@ -78,6 +78,25 @@ def test_smoke_keeps_what_starts_from_stages(write):
     assert not resolve(load_recipe(write(*changes), smoke=True)).stages[2].starts_from
 
 
+VECTORS = """
+name: vectors
+family: word2vec
+size: {hidden_dim: 128}
+stages:
+  - {stage: general, corpora: {text: 1}, objectives: {skip_gram: {}}}
+  - {stage: finetune, family: bert, size: tiny, dataset: rows, head: {sequence_classification: {}}}
+"""
+
+
+def test_smoke_of_a_network_that_starts_from_word_vectors_can_be_planned(tmp_path: Path):
+    # The tiny word2vec's vectors are narrower than the tiny BERT's.
+    started = VECTORS.replace("size: tiny,", "size: tiny, starts_from: {embeddings: general},")
+    (tmp_path / "vectors.yaml").write_text(started, encoding="utf-8")
+    whole = resolve(load_recipe(tmp_path / "vectors.yaml"))
+    assert whole.stages[1].starts_from == {"embeddings": "general"}
+    assert not resolve(load_recipe(tmp_path / "vectors.yaml", smoke=True)).stages[1].starts_from
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -136,6 +155,7 @@ def folder(path: Path, tokenizer: str, **changes: Any) -> Path:
         "tokenizer_digest": tokenizer,
     }
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (path / "network.safetensors").touch()
     return path
 
 
@@ -149,6 +169,19 @@ def test_two_language_models_with_different_vocabularies_are_refused(write, tmp_
     also = folder(tmp_path / "also", "1" * 64)
     parts = resolve(load_recipe(write((STARTS, f"{{encoder: {one}, decoder: {also}}}"))))
     assert parts.stages[2].starts_from == {"encoder": str(one), "decoder": str(also)}
+
+
+@pytest.mark.parametrize("config", ['{"model_type": "bert", "hidden_size": 8}', "[]", "{"])
+def test_a_folder_that_no_stage_left_is_refused(write, tmp_path: Path, config: str):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "config.json").write_text(config, encoding="utf-8")
+    (theirs / "network.safetensors").touch()
+    said = fault(write((STARTS, f"{{encoder: {theirs}}}")))
+    assert "starts_from.encoder: expected the folder of a finished stage, with its config.js" in said
+    cut = folder(tmp_path / "cut", "1" * 64)
+    (cut / "network.safetensors").unlink()
+    assert "expected the folder of a finished" in fault(write((STARTS, f"{{encoder: {cut}}}")))
 
 
 def test_vectors_of_another_width_are_refused_and_a_wrong_file(write, tmp_path: Path):
