@@ -319,12 +319,13 @@ def _providers(need: str, family: str, folders: Sequence[Path]) -> str:
         for name in names("families", folders)
         if name != family and need in literals("families", name, folders).get("PROVIDES", ())
     ]
-    objectives = [
-        name
-        for name in names("objectives", folders)
-        if need in literals("objectives", name, folders).get("PROVIDES", ())
+    parts = [
+        f"{kind.removesuffix('s')} {name}"
+        for kind in ("objectives", "heads")
+        for name in names(kind, folders)
+        if need in literals(kind, name, folders).get("PROVIDES", ())
     ]
-    who = [f"family {name}" for name in families] + [f"objective {name}" for name in objectives]
+    who = [f"family {name}" for name in families] + parts
     return f"It is provided by: {', '.join(who)}." if who else f"Nothing here provides {need}."
 
 

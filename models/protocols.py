@@ -33,6 +33,7 @@ class Capability(StrEnum):
     MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)
     POOLED_OUTPUT = "pooled_output"  # one vector per row
     MATCHED_PAIRS = "matched_pairs"  # an objective's rows say whose picture is their caption's own
+    WRITTEN_TARGETS = "written_targets"  # a head's rows have targets for a decoder to write
     TOKEN_LOGITS = "token_logits"  # an objective's predictions over the vocabulary
 
 

@@ -70,7 +70,7 @@ from models.protocols import (
 ops: Any = keras.ops
 
 NEEDS = ("generation",)
-PROVIDES = ()
+PROVIDES = ("written_targets",)
 CHOOSES = 2
 PREPARES = True
 ANSWERS = "text"

@@ -32,7 +32,7 @@ from models.protocols import Batch, Capability, Context
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-NEEDS = ("two_language_models",)
+NEEDS = ("two_language_models", "written_targets")
 PROVIDES = ()
 CHOOSES = 0
 PREPARES = False

@@ -57,9 +57,6 @@ UNASKED = {
 }
 
 
-# Scores what a head reads: tests/models/training/test_starts.py.
-BESIDE_A_HEAD = ("joint_lm",)
-
 # Weights that a batch without regions does not reach.
 ONLY_REGIONS = re.compile("/(region|cross_)")
 
@@ -135,9 +132,6 @@ def test_a_pair_is_tested_here_or_refused_with_what_it_lacks(family, objective):
     lacking -= set(catalogue.literals("families", family)["PROVIDES"])
     with pytest.raises(RecipeError) as refused:
         catalogue.check_compatible(family, (objective,))
-    if objective in BESIDE_A_HEAD and not lacking:
-        assert "no objective chooses the segments" in str(refused.value)
-        return
     assert any(need in str(refused.value) for need in lacking)
     assert f"{objective!r} needs" in str(refused.value)
 

@@ -64,19 +64,22 @@ def _legality(objective: str, folders: list[Path]) -> dict[str, str]:
 
     found: dict[str, str] = {}
     needs = catalogue.literals("objectives", objective, folders).get("NEEDS", ())
-    given = {
-        each
-        for other in catalogue.names("objectives", folders)
-        for each in catalogue.literals("objectives", other, folders).get("PROVIDES", ())
-    }
+    given, of_heads = (
+        {
+            each
+            for other in catalogue.names(kind, folders)
+            for each in catalogue.literals(kind, other, folders).get("PROVIDES", ())
+        }
+        for kind in ("objectives", "heads")
+    )
     for family in catalogue.names("families", folders):
         try:
             others = catalogue.combination(family, objective, folders)[:-1]
             found[family] = f"with {others[0]}" if others else "yes"
         except RecipeError:
-            there = catalogue.provided(family, folders)
+            there = catalogue.provided(family, folders) | of_heads
             missing = [need for need in needs if need not in there | given]
-            if not missing and set(needs) <= set(there):  # it chooses no rows of its own
+            if not missing and there.issuperset(needs):  # it chooses no rows of its own
                 found[family] = "beside a head"
             else:
                 found[family] = f"no {', '.join(missing)}" if missing else "no"

@@ -128,6 +128,10 @@ def test_smoke_of_a_network_that_starts_from_word_vectors_can_be_planned(tmp_pat
             "The folder of a finished stage is allowed too, or a file of word vectors.",
         ),
         (
+            ("{sequence_to_sequence: {}}", "{sequence_classification: {}}"),
+            "'joint_lm' needs written_targets; family 'seq2seq' provides",
+        ),
+        (
             (f"    family: seq2seq\n    {LAST}\n", ""),
             "stages[2].starts_from: the stage goes on with the network of the stage before",
         ),
@@ -178,7 +182,9 @@ def test_a_folder_that_no_stage_left_is_refused(write, tmp_path: Path, config: s
     (theirs / "config.json").write_text(config, encoding="utf-8")
     (theirs / "network.safetensors").touch()
     said = fault(write((STARTS, f"{{encoder: {theirs}}}")))
-    assert "starts_from.encoder: expected the folder of a finished stage, with its config.js" in said
+    assert (
+        "starts_from.encoder: expected the folder of a finished stage, with its config.js" in said
+    )
     cut = folder(tmp_path / "cut", "1" * 64)
     (cut / "network.safetensors").unlink()
     assert "expected the folder of a finished" in fault(write((STARTS, f"{{encoder: {cut}}}")))
