@@ -90,7 +90,7 @@ class _Resolution:
         probes = self._probes()
         few_shot = resolve_few_shot(self.ledger, stages, start.heads if start else ())
         links = resolve_links(self.ledger, stages)
-        word_relations = resolve_word_relations(self.ledger, stages)
+        word_relations = resolve_word_relations(self.ledger, stages, tokenizer.scheme)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         self._pictures(stages)

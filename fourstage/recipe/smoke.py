@@ -147,7 +147,7 @@ def _trained(stage: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, A
 
 
 def _of_stages(parts: dict[str, str], stages: list[dict[str, Any]]) -> dict[str, str]:
-    """The parts that start from a stage of the recipe, but for tables: tiny ones differ in width."""
+    """The parts that start from stages of the recipe, but for tables: tiny ones differ in width."""
     names = {stage.get("name", stage["stage"]) for stage in stages}
     return {p: name for p, name in parts.items() if name in names and p != "embeddings"}
 

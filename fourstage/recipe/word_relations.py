@@ -9,12 +9,15 @@ from fourstage.recipe.resolved import ResolvedStage, of_last_network
 from models import catalogue
 
 
-def resolve_word_relations(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
+def resolve_word_relations(
+    ledger: Ledger, stages: Sequence[ResolvedStage], scheme: str
+) -> tuple[str, ...]:
     """Names of the sources, each once.
 
     Args:
         ledger: Collects faults.
         stages: The recipe's.
+        scheme: Of its tokenizer.
     """
     evaluate = ledger.recipe.evaluate
     asked = (evaluate and evaluate.word_relations) or ()
@@ -31,5 +34,11 @@ def resolve_word_relations(ledger: Ledger, stages: Sequence[ResolvedStage]) -> t
             "evaluate.word_relations",
             "expected a stage of pre-training whose network has one vector a word: family"
             f" {' or '.join(able)}",
+        )
+    if asked and not catalogue.literals("tokenizers", scheme, ledger.folders).get("WHOLE_WORDS"):
+        ledger.fault(
+            "evaluate.word_relations",
+            f"{scheme} writes a word otherwise at its place in a text, so that no token is the word"
+            " of a list; use scheme word",
         )
     return tuple(dict.fromkeys(asked))

@@ -180,7 +180,13 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip() and not line.startswith("#"):
-                yield f"{path}:{number}", line.rstrip("\r\n")
+    number = 0
+    try:
+        with opened(path, "rt", encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip() and not line.startswith("#"):
+                    yield f"{path}:{number}", line.rstrip("\r\n")
+    except (UnicodeDecodeError, gzip.BadGzipFile) as error:
+        raise ContractViolation(
+            f"{path}: after line {number}: expected UTF-8, compressed where it ends in .gz"
+        ) from error

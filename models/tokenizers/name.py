@@ -23,6 +23,7 @@ from models.tokenizers.wordpiece import MAX_WORD_BYTES, SPECIAL_TOKENS
 
 KEEPS_CASE = True
 ADDS_WORDS = False
+WHOLE_WORDS = True  # a token is written as the name is
 SMALLEST = 6  # smallest vocabulary: the special tokens and a name
 SUITE = "tokens_words"
 MINIMUM_COUNT = 2  # default; with 1 no name of the text is left out

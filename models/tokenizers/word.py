@@ -20,6 +20,7 @@ from models.tokenizers.wordpiece import MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiec
 
 KEEPS_CASE = False
 ADDS_WORDS = False
+WHOLE_WORDS = True  # a token is written as the word is
 SMALLEST = 6  # smallest vocabulary: the special tokens and a word
 SUITE = "tokens_words"  # what its tokens promise: more unknown ones than pieces have
 MINIMUM_COUNT = 2  # default; so some words of the text are [UNK], and [UNK] has a count

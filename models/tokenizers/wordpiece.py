@@ -36,6 +36,7 @@ from models.text_chunks import chunks
 
 KEEPS_CASE = False
 ADDS_WORDS = True  # words of a domain can be added to an existing vocabulary
+WHOLE_WORDS = True  # a token that is a word is written as the word is
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import hash_file
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, located
 from models.catalogue import TEACHER
 from models.evaluation.rivals import KINDS as RIVALS
 from models.stage_format import CONFIG, NETWORK
@@ -507,6 +507,12 @@ class Layout:
                 f"evaluate.word_relations: expected a source of one file, got {name} with {count};"
                 " make a source of each"
             )
+        import numpy as np
+
+        from models.evaluation.word_relations import relations
+
+        with located(f"evaluate.word_relations: {name}"):  # each line is read, no word is known
+            relations(Path(self.snapshots[name].files[0].path), {}, np.zeros((1, 1)))
         self._add(
             word_relations_step(name),
             "word_relations",

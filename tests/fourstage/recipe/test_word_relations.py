@@ -45,6 +45,10 @@ def test_the_smoke_version_asks_nothing_that_is_not_embedded():
     ("changes", "told"),
     [
         ({"evaluate": {"word_relations": ["pears"]}}, "did you mean 'pairs'"),
+        *(
+            ({"tokenizer": {"scheme": scheme}}, f"word_relations: {scheme} writes a word otherwise")
+            for scheme in ("byte_bpe", "unigram", "word_bpe")
+        ),
         (
             {"evaluate": {"word_relations": ["rows"]}},
             "evaluate.word_relations[0]: 'rows' is a data",

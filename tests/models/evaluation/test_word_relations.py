@@ -75,6 +75,13 @@ def test_of_a_stage_it_asks_words_and_no_special_tokens(tmp_path: Path) -> None:
     assert stage_relations(tmp_path, PlainTokenizer(9), path) == expected
 
 
+@pytest.mark.parametrize("name", ["pairs.tsv", "pairs.tsv.gz"])
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes("café\tthé\t3\n".encode("latin-1"))
+    with pytest.raises(ContractViolation, match=f"{name}: after line 0: expected UTF-8"):
+        relations(tmp_path / name, IDS, VECTORS)
+
+
 @pytest.mark.parametrize(("line", "test"), [("a b c", analogies), ("a\tb\tc", similarity)])
 def test_a_line_of_another_kind_is_refused(tmp_path: Path, line, test) -> None:
     (tmp_path / "file").write_text(f"{line}\n")

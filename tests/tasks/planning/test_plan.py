@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fourstage.digests import digest
-from fourstage.errors import RecipeError
+from fourstage.errors import ContractViolation, RecipeError
 from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe, resolve_recipe
 from tasks.store.artifacts import Artifact
@@ -261,3 +261,11 @@ def test_a_network_that_sees_reads_regions_of_the_datasets_width():
     assert "which family bert does not see" in blind.notes[0]
     with pytest.raises(RecipeError, match="that reads the pictures of nlvr can't be served yet"):
         resolve_recipe("tasks/nlvr", ["promote.model=seeing"])
+
+
+def test_a_source_that_is_no_test_of_word_vectors_is_refused_before_any_work(project: Project):
+    stage = {"stage": "general", "corpora": {"notes": 1.0}, "objectives": {"skip_gram": {}}}
+    asked = {"family": "word2vec", "stages": [stage], "promote": None}
+    asked["evaluate"] = {"word_relations": ["letters"]}
+    with pytest.raises(ContractViolation, match=r"word_relations: letters: .*letters\.jsonl:1: "):
+        plan_recipe(str(project.recipe(recipe("related", **asked))))
