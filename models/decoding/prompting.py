@@ -94,6 +94,11 @@ def write(
             f"generate: {' and '.join(sorted(fixed))}: a token is written for each [MASK], no more"
             " and no fewer; leave it out"
         )
+    if prompting.exactly and settings["too_long"] != "error":
+        raise RecipeError(
+            f"generate: too_long: {settings['too_long']} could cut a [MASK] off that is to be"
+            " written; shorten the text instead"
+        )
     prompts = []
     for number, text in enumerate(texts):
         try:

@@ -36,7 +36,8 @@ def start_parts(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
         scorers: {objective: its scorer}.
 
     Raises:
-        RecipeError: What a part starts from has another tokenizer, or weights of other shapes.
+        RecipeError: What a part starts from has another tokenizer, weights of other shapes, or no
+            word that is a token.
         ContractViolation: A file of word vectors is malformed.
     """
     for part, path in sorted(job.starts.items()):
@@ -96,6 +97,11 @@ def _start_words(where: str, path: Path, table: Any, tokenizer: Tokenizer) -> No
     for number, ids in enumerate(tokenizer.encode(found.words)):
         if len(ids) == 1 and ids[0] not in tokenizer.special_ids:
             rows.setdefault(int(ids[0]), number)
+    if not rows:
+        raise RecipeError(
+            f"{where}: none of the {len(found.words):,} words of {path} is a token as a whole;"
+            " expected vectors of the language and case that the tokenizer has"
+        )
     value[list(rows)] = found.vectors[list(rows.values())]
     table.assign(value)
     say(

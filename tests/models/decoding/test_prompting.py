@@ -111,6 +111,8 @@ def test_a_text_that_is_no_prompt_is_refused_by_its_number(name, asked, said):
 def test_what_cannot_be_asked_is_refused():
     with pytest.raises(RecipeError, match=r"max_new_tokens: a token is written for each \[MASK\]"):
         write(prompting("masked_seq2seq"), TOKENIZER, LENGTH, ["[MASK]"], {"max_new_tokens": 3})
+    with pytest.raises(RecipeError, match=r"too_long: cut_left could cut a \[MASK\] off"):
+        write(prompting("masked_seq2seq"), TOKENIZER, LENGTH, ["[MASK]"], {"too_long": "cut_left"})
     with pytest.raises(RecipeError, match="sequence_to_sequence: 0, so that the network has not"):
         prompting("unified_lm", sequence_to_sequence=0)
     of, objective, scorer = made("masked_seq2seq", family="seq2seq")

@@ -204,6 +204,11 @@ def test_words_of_a_file_that_are_whole_tokens_have_its_vectors(
     np.testing.assert_array_equal(made.token_embedding.embeddings, table)
     told = "starts_from.embeddings: 2 of 30 tokens have a vector in the file, which has 3 words"
     assert told in "".join(capsys.readouterr())
+    file.write_text("3 1 2 3 4 5\n", encoding="utf-8")
+    with pytest.raises(
+        RecipeError, match=r"embeddings: none of the 1 words of .*vectors\.txt is a"
+    ):
+        start_parts(job(starts={"embeddings": file}), made, {})
     file.write_text(lines[0] + "\n8 1 2\n", encoding="utf-8")
     with pytest.raises(ContractViolation, match=r"vectors\.txt:2: expected a word and 5 numbers"):
         start_parts(job(starts={"embeddings": file}), made, {})
