@@ -73,7 +73,9 @@ class Generation:
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p: expected a number in (0, 1], got {self.top_p}")
         if self.sample and self.beams > 1:
-            raise ValueError(f"beams: expected 1 where tokens are sampled, got {self.beams}")
+            raise ValueError(
+                f"beams: expected 1 where tokens are sampled, got {self.beams}; set it to 1"
+            )
         if not self.sample and (self.temperature, self.top_k, self.top_p) != (1.0, 0, 1.0):
             raise ValueError(
                 "temperature, top_k and top_p change what is drawn; set sample (`--sample`), or"

@@ -77,6 +77,9 @@ def _what_it_is(facts: ModelFacts, answers: ClassifierAnswers | None) -> str:
         said.append(f"with a vocabulary of {pieces:,} pieces" if pieces else "")
     way = " → ".join(str(stage.stage) for stage in facts.stages)
     sentences = [f"{' '.join(filter(None, said))}, by the stages {way}."]
+    if facts.starts:
+        parts = (f"its {part} from {where}" for part, where in facts.starts.items())
+        sentences.append(f"Parts of it did not start at random: {', '.join(parts)}.")
     if answers:
         names = [_short(name) for name in answers.names]
         sentences.append(
@@ -91,7 +94,7 @@ def _data(facts: ModelFacts) -> str:
     rows = []
     read_by: dict[str, list[str]] = {}
     texts: dict[str, Manifest] = {}
-    for stage in facts.stages:
+    for stage in facts.weights_from:
         for text in facts.ancestry.read_by(stage, "corpus", "dataset"):
             texts[text.key] = text
             read_by.setdefault(text.key, []).append(str(stage.stage))
@@ -214,7 +217,7 @@ def _limits(facts: ModelFacts, labels: Sequence[LabelScore]) -> list[str]:
             f"A text is read up to {max(phase[0] for phase in phases)} pieces; what comes after"
             " that decides nothing."
         )
-    trained = sum(stage.facts.get("tokens", 0) for stage in facts.stages)
+    trained = sum(stage.facts.get("tokens", 0) for stage in facts.weights_from)
     lines.append(f"Its network was trained on {trained:,} tokens in all.")
     if labels:
         weak = sorted((s for s in labels if s.rows), key=lambda score: score.f1)[:WEAKEST]

@@ -13,6 +13,8 @@ from tasks.store.ancestry import Ancestry, Manifest, gather, join
 from tasks.store.artifacts import Store
 from tasks.store.step_names import tokens_step
 
+START = "start of "  # before the part, the role of a stage that it starts from
+
 
 @dataclass(frozen=True)
 class ModelFacts:
@@ -42,6 +44,36 @@ class ModelFacts:
     def family(self) -> str:
         """Family of the network; empty for an imported network without further training."""
         return str(self.stages[-1].settings.get("family", ""))
+
+    @property
+    def starts(self) -> dict[str, str]:
+        """By part of its network, what the part started from, in words."""
+        found = {}
+        for stage in self.stages:
+            for part, digests in stage.settings.get("starts_from", {}).items():
+                file = isinstance(digests, str)
+                found[part] = (
+                    "a file of word vectors" if file else "a folder, whose texts are not here"
+                )
+            for role, reference in stage.inputs.items():
+                if role.startswith(START):
+                    parent = self.ancestry.manifests[reference["key"]]
+                    found[role.removeprefix(START)] = f"stage {parent.stage}"
+        return found
+
+    @property
+    def weights_from(self) -> list[Manifest]:
+        """Its stages, and those that its parts started from with the ones before, parents first."""
+        keys, waiting = set(), list(self.stages)
+        while waiting:
+            stage = waiting.pop()
+            keys.add(stage.key)
+            waiting += [
+                self.ancestry.manifests[reference["key"]]
+                for role, reference in stage.inputs.items()
+                if role == "stage before" or role.startswith(START)
+            ]
+        return [each for key, each in self.ancestry.manifests.items() if key in keys]
 
     @property
     def dataset(self) -> Manifest | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,26 @@ def test_a_card_names_licences_scores_and_stages(facts: ModelFacts):
         assert told in card
     assert f"| accuracy | {facts.scores['metrics']['accuracy']:.3f} | 0.500 |" in card
     assert "zqxcanary" not in card
+
+
+def test_a_card_names_what_parts_started_from_and_all_text_behind_it(facts: ModelFacts):
+    last = facts.stages[-1]
+    inputs = dict(last.inputs)
+    inputs["start of encoder"] = inputs.pop("stage before")
+    settings = {**last.settings, "starts_from": {"embeddings": "1" * 64}}
+    last = replace(last, inputs=inputs, preimage={**last.preimage, "settings": settings})
+    begun = replace(facts, stages=(last,))
+    card, whole = model_card(begun, "pair"), model_card(facts, "whole")
+    assert (
+        "by the stages finetune. Parts of it did not start at random: its embeddings from a file"
+        in card
+    )
+    assert "its encoder from stage task." in card
+
+    def told(text: str) -> list[str]:
+        return [line for line in text.splitlines() if "CC" in line or "tokens in all" in line]
+
+    assert told(card) == told(whole) != []
 
 
 def test_a_network_that_no_one_can_ask_has_no_address(facts: ModelFacts):
