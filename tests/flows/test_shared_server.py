@@ -281,7 +281,9 @@ def test_a_webhook_is_told_of_what_happened_in_names_numbers_and_links(
         wait_until("the last message", lambda: len(heard.told) >= 6, 90)
         time.sleep(2)  # no others come
     told = {message["event"]: message for message in heard.told}
-    assert sorted((message["event"], message["name"]) for message in heard.told) == [
+    # Prefect delivers at least once: on a busy machine a message of one run has come twice.
+    distinct = {(each["event"], each["name"], each["page"]) for each in heard.told}
+    assert sorted((event, name) for event, name, _ in distinct) == [
         ("fourstage.contract.amber", "notes"),
         ("fourstage.drift", "notes"),
         ("fourstage.promoted", "small"),

@@ -269,6 +269,7 @@ COVERED_OTHERWISE = {
     "precision": "the settings hold it as this machine resolves it",
     "remedies": "no recipe may have any yet",
     "sequence_length": "the longest of `phases`",
+    "starts_from": "each stage is an input, each file given by its digest",
     "teachers": "each is an input",
 }
 
