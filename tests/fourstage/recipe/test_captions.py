@@ -91,3 +91,12 @@ def test_objectives_of_uniter_take_turns_and_alignment_goes_with_the_match():
         "region_regression": 1,
         "region_class": 1,
     }
+
+
+def test_losses_of_lxmerts_regions_weigh_as_much_as_the_authors():
+    general = small_of("papers/lxmert").stages[0]
+    for name in ("region_regression", "region_class"):
+        # Theirs: 1 / 0.15 times the mean over all regions, 0 where none is hidden. Ours: the mean
+        # over those that are hidden.
+        rate = general.objectives[name]["rate"]
+        assert general.weights[name] == pytest.approx(rate / 0.15)
