@@ -56,6 +56,12 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             {},
             r"stages\[0\].corpora: expected regions of 39 .* detected, whose regions have 2048",
         ),
+        (
+            {"captions": 1.0, "text": 1.0},
+            {"image_text_match": {}, "masked_lm": {}},
+            {},
+            r"objectives.image_text_match: it chooses a picture for each text, but text has none",
+        ),
         ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
         ({"text": 1.0}, {"image_text_match": {}}, {"family": "bert"}, "needs regions"),
     ],
