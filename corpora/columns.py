@@ -99,7 +99,8 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
             return replace(found, assumed=(how, *found.assumed))
         assumed.append(
             f"{_named(choices)} are named as choices are, but not exactly one column tells the"
-            " right one by its number from 0 or its letter; --answers choice --label COLUMN names it"
+            " right one by its number from 0 or its letter; --answers choice --label COLUMN says"
+            " which does"
         )
     if labelled and asked.answers == "choice":
         raise ContractViolation(
