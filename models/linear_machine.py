@@ -189,8 +189,6 @@ def _platt(margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
     A label is foreseen as often as it is there, where the factor is at its limit, too. One that all
     rows have, or none, has the factor 0.
     """
-    from scipy.optimize import brentq
-    from scipy.special import expit
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
@@ -202,16 +200,20 @@ def _platt(margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
             with threadpool_limits(limits=1):
                 fitted = LogisticRegression(C=_UNBOUND).fit(margins[known, label, None], own[known])
             factor[label] = np.clip(fitted.coef_[0, 0], *FACTORS)
-            logits = factor[label] * margins[known, label]
-            limit = np.abs(logits).max() + np.log(2 * number)
-
-            def surplus(more: float, logits: np.ndarray = logits, there: int = there) -> float:
-                return float(expit(logits + more).sum() - there)
-
-            offset[label] = brentq(surplus, -limit, limit)
+            offset[label] = _offset(factor[label] * margins[known, label], int(there))
         else:
             offset[label] = np.log((there + 1) / (number - there + 1))
     return factor, offset
+
+
+def _offset(logits: np.ndarray, there: int) -> float:
+    """What is added to logits so that their probabilities sum to `there`, from 1 to rows - 1."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    limit = float(np.abs(logits).max() + np.log(2 * len(logits)))
+    found: Any = brentq(lambda more: float(expit(logits + more).sum()) - there, -limit, limit)
+    return found
 
 
 def _factor(margins: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
