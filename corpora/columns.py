@@ -91,23 +91,31 @@ def roles(where: str, records: Records, labelled: bool, asked: Asked) -> Roles:
     choices = _choices(values, (asked.text, asked.text_pair, asked.label)) if labelled else ()
     if choices and asked.answers == "choice":
         return _with_choices(where, values, replace(asked, choices=choices))
-    if choices and asked.answers is None and len(_able(values, asked, choices)) == 1:
-        how = f"rows have choices in {_named(choices)}; --answers label reads them without"
-        found = _with_choices(where, values, replace(asked, choices=choices))
-        return replace(found, assumed=(how, *found.assumed))
+    assumed = []
+    if choices and asked.answers is None and _differ(values, choices):
+        if _told_by_one(where, values, asked, choices):
+            how = f"rows have choices in {_named(choices)}; --answers label reads them without"
+            found = _with_choices(where, values, replace(asked, choices=choices))
+            return replace(found, assumed=(how, *found.assumed))
+        assumed.append(
+            f"{_named(choices)} are named as choices are, but not exactly one column tells the"
+            " right one by its number from 0 or its letter; --answers choice --label COLUMN says"
+            " which does"
+        )
     if labelled and asked.answers == "choice":
         raise ContractViolation(
             f"{where}: --answers choice: no column is named as choices are, such as 'choices' or"
             f" 'choice1' and 'choice2'. Say which ones hold them with --choices: {_named(values)}."
         )
-    assumed = []
+    others = {name: column for name, column in values.items() if name not in choices}
+    others = others if _lengths(others, (label,)) else values  # whose texts are read
     words = _words(values) if labelled and asked.answers in (None, "spans") else None
     if labelled and not words and text is None and pair is None:
-        text, pair = _pair(values, label)
+        text, pair = _pair(others, label)
     if text is None and words:
         text = words
     elif text is None:
-        text, how = _text(where, values, (label, pair))
+        text, how = _text(where, others, (label, pair))
         assumed += [how] if how else []
     if labelled and label is None:
         wanted = "spans" if words else asked.answers
@@ -145,6 +153,35 @@ def _choices(values: Mapping[str, list], taken: Sequence[str | None]) -> tuple[s
             return (name,)
     several = tuple(name for name in free if _CHOICE.fullmatch(name))
     return several if len(several) > 1 else ()
+
+
+def _differ(values: Mapping[str, list], choices: Sequence[str]) -> bool:
+    """Whether nearly all rows have different texts in columns of choices, as flags don't."""
+    if len(choices) == 1:
+        return True
+    rows = zip(*(values[name] for name in choices), strict=True)
+    filled = [[str(value) for value in row if value not in (None, "")] for row in rows]
+    return nearly_all([len(set(row)) == len(row) for row in filled])
+
+
+def _told_by_one(
+    where: str, values: Mapping[str, list], asked: Asked, choices: Sequence[str]
+) -> bool:
+    """Whether one column alone may tell the right choice.
+
+    Raises:
+        ContractViolation: Its name says nothing, and another column is named as a label is.
+    """
+    able = _able(values, asked, choices)
+    if len(able) != 1 or asked.label or able[0].lower() in (*LABELS, *RIGHT):
+        return len(able) == 1
+    taken = (asked.text, asked.text_pair, *choices)
+    if named := [name for name in values if name.lower() in LABELS and name not in taken]:
+        raise ContractViolation(
+            f"{where}: {able[0]!r} may tell the right one of the choices in {_named(choices)}, or"
+            f" {_named(named)} may be the label. Say --answers choice, or --answers label."
+        )
+    return True
 
 
 def _are_texts(value: Any) -> bool:

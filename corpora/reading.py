@@ -140,7 +140,7 @@ def _choices(columns: str | Sequence[str], values: Mapping[str, Any]) -> tuple[s
             raise UnusableError("choices that are not a list of texts")
     else:
         found = [_value(column, values) for column in columns]
-        while found and (found[-1] is None or found[-1] == ""):
+        while found and (found[-1] is None or not str(found[-1]).strip()):
             found.pop()
         choices = [_text(column, values) for column in columns[: len(found)]]
     if not all(clean(choice).text for choice in choices):

@@ -34,6 +34,7 @@ SMOOTHING = 1.0  # rows of each label, and of the others, that have a bucket bes
 SEEN = 2  # training rows that a bucket must occur in
 FOLDS = 5
 FACTORS = (0.1, 50.0)  # smallest and largest factor on a margin
+FAR = -2.0  # the sum of both machines' margins of a row that is far from a label
 _UNBOUND = 1e3  # C of the regression that calibrates: all but no penalty
 
 
@@ -115,10 +116,9 @@ def _separated(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Kernel (buckets, N) and bias (N,): the sum of both SVMs, one label against the rest.
 
-    A label that is not among the rows has the margin -1, that of a row far from it. Of one label
-    alone nothing is learned.
+    A label that is not among the rows has the margin `FAR`. Of one label alone nothing is learned.
     """
-    kernel, bias = np.zeros((features.shape[1], num_labels)), np.full(num_labels, -1.0)
+    kernel, bias = np.zeros((features.shape[1], num_labels)), np.full(num_labels, FAR)
     known = np.flatnonzero(labels >= 0)
     there = np.unique(labels[known])
     if len(there) < 2:
@@ -141,13 +141,16 @@ def _each(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Kernel (buckets, N) and bias (N,) of sets: whether each label is there, by itself.
 
-    Of a label that all rows have, or none, nothing is learned.
+    All rows are far from a label that none has, and from the absence of one that all have.
     """
-    kernel, bias = np.zeros((features.shape[1], num_labels)), np.zeros(num_labels)
+    kernel, bias = np.zeros((features.shape[1], num_labels)), np.full(num_labels, FAR)
     for label, own in enumerate(labels.T):
-        if len(np.unique(own[own >= 0])) == 2:
+        there = np.unique(own[own >= 0])
+        if len(there) == 2:
             parts = _separated(counts, features, own, 2)
             kernel[:, label], bias[label] = parts[0][:, 1], parts[1][1]
+        elif there.any():
+            bias[label] = -FAR
     return kernel, bias
 
 
@@ -183,7 +186,8 @@ def _fitted(features: Any, labels: np.ndarray, cost: float) -> tuple[np.ndarray,
 def _platt(margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Factors and offsets (N,) of sets, under which each label's cross-entropy is smallest.
 
-    A label that all rows have, or none, has the factor 0.
+    A label is foreseen as often as it is there, where the factor is at its limit, too. One that all
+    rows have, or none, has the factor 0.
     """
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
@@ -196,10 +200,20 @@ def _platt(margins: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
             with threadpool_limits(limits=1):
                 fitted = LogisticRegression(C=_UNBOUND).fit(margins[known, label, None], own[known])
             factor[label] = np.clip(fitted.coef_[0, 0], *FACTORS)
-            offset[label] = fitted.intercept_[0]
+            offset[label] = _offset(factor[label] * margins[known, label], int(there))
         else:
             offset[label] = np.log((there + 1) / (number - there + 1))
     return factor, offset
+
+
+def _offset(logits: np.ndarray, there: int) -> float:
+    """What is added to logits so that their probabilities sum to `there`, from 1 to rows - 1."""
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    limit = float(np.abs(logits).max() + np.log(2 * len(logits)))
+    found: Any = brentq(lambda more: float(expit(logits + more).sum()) - there, -limit, limit)
+    return found
 
 
 def _factor(margins: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fourstage.errors import UnknownNameError
+from fourstage.errors import UnknownNameError, listed
 from fourstage.recipe import defaults, gate_rules
 from fourstage.recipe.few_shot import resolve_few_shot
 from fourstage.recipe.init_setting import resolve_start
@@ -421,13 +421,21 @@ class _Resolution:
             pictured = [name for name in read if self.ledger.region_dim(name)]
             for name in pictured:
                 self._picture(stage, name, self.ledger.region_dim(name))
-            for objective in stage.objectives:
-                needs = catalogue.literals("objectives", objective, self.ledger.folders)["NEEDS"]
-                if "regions" in needs and not pictured and self.ledger.sources is not None:
+            blind = [name for name in stage.corpora if name not in pictured]
+            for objective in stage.objectives if self.ledger.sources is not None else ():
+                said = catalogue.literals("objectives", objective, self.ledger.folders)
+                where = f"stages[{stage.index}].objectives.{objective}"
+                if "regions" in said["NEEDS"] and not pictured:
                     self.ledger.fault(
-                        f"stages[{stage.index}].objectives.{objective}",
+                        where,
                         "it predicts of pictures, but no source of the stage has any; name a"
                         " dataset with pictures among its corpora",
+                    )
+                elif "regions" in said["NEEDS"] and said["CHOOSES"] == 2 and blind:
+                    self.ledger.fault(
+                        where,
+                        f"it chooses a picture for each text, but {listed(blind, 5)} has none;"
+                        " name only datasets with pictures among the corpora of the stage",
                     )
 
     def _picture(self, stage: ResolvedStage, name: str, width: int) -> None:

@@ -3,7 +3,8 @@
 The cost between a token and a region is 1 - the cosine of their last vectors. Each token has the
 same mass, and so has each region. The plan that carries one to the other is found by a proximal
 point method (IPOT), without gradient; the loss is the cost under this plan, of the rows that show
-their own picture.
+their own picture. (The authors' code also subtracts that of the others, which the paper does not
+say.)
 
 Reference:
     Chen et al. 2020, arXiv 1909.11740, 3.2, and the authors' code: 50 steps at β = ½. Xie et al.

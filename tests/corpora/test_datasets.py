@@ -288,7 +288,9 @@ def test_choices_make_texts_different_and_are_cleaned(tmp_path: Path, dataset: P
 def test_the_last_columns_of_choices_may_be_empty_but_none_between(
     tmp_path: Path, dataset: Prepare
 ):
-    lines = [f"He sat {i},down {i},up {i},{'' if i % 2 else 'still'},{i % 2}" for i in range(80)]
+    lines = [
+        f"He sat {i},down {i},up {i},{('still', '', 'here', ' ')[i % 4]},{i % 2}" for i in range(80)
+    ]
     lines += ["He left,now,,later,0", "She left,now,,,0", "She ran,off, ,away,2"]
     file = tmp_path / "t.csv"
     file.write_text("\n".join(["text,a,b,c,label", *lines]) + "\n", "utf-8")

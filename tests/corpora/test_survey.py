@@ -320,3 +320,31 @@ def test_choices_that_have_other_names_are_asked_for(tmp_path: Path):
         _rows(file, answers="choice")
     found = survey("rows", [file], labelled=True, choices=["first end", "second end"])
     assert found.source["answers"] == "choice"
+
+
+def _survey_of(path: Path, **columns: list[str]) -> Survey:
+    lines = [",".join(row) for row in zip(TEXTS, *columns.values(), strict=True)]
+    return _rows(_write(path / "t.csv", [",".join(["comment", *columns]), *lines]))
+
+
+def test_columns_named_as_choices_are_read_as_such_only_if_they_are_choices(tmp_path: Path):
+    numbers = range(len(TEXTS))
+    words = [[f"{word} number {n}" for n in numbers] for word in ("first", "second")]
+    kinds, flags = [LABELS[n % 3] for n in numbers], [str(n % 2) for n in numbers]
+    others = [str(n // 2 % 2) for n in numbers]
+    # Flags that are often the same are no choices, whatever the label is.
+    found = _survey_of(tmp_path, option_a=flags, option_b=others, sentiment=others)
+    assert found.source["fields"]["label"] == "sentiment"
+    assert "choices" not in found.source["fields"]
+    # Nothing tells the right one: the comment is read, not both choices as a pair.
+    for label in (kinds, [str(n % 2 + 1) for n in numbers]):
+        found = _survey_of(tmp_path, option_a=words[0], option_b=words[1], answer=label)
+        assert "choices" not in found.source["fields"]
+        assert found.source["fields"]["text"] == "comment"
+        assert "text_pair" not in found.source["fields"]
+        assert any("are named as choices are" in assumed for assumed in found.assumed)
+    # Two columns may be what is asked for.
+    with pytest.raises(
+        ContractViolation, match=r"'urgent' may tell .* or 'class' may be the label"
+    ):
+        _survey_of(tmp_path, option_a=words[0], option_b=words[1], urgent=flags, **{"class": kinds})

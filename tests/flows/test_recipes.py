@@ -50,8 +50,15 @@ def test_examples_with_pictures_are_shown_with_the_boxes_of_their_regions(
         drawn = sorted(folder.iterdir())
         assert [file.name for file in drawn] == [f"{i:02d}.png" for i in range(1, examples + 1)]
         assert all(file.read_bytes().startswith(b"\x89PNG") for file in drawn)
-    blind = somebody.types("show", "papers/bert", "--smoke", "general", "--pictures", str(tmp_path))
+    for taken in (tmp_path / "general", tmp_path / "general" / "01.png"):
+        again = somebody.types("show", "papers/bert", "general", "--pictures", str(taken))
+        assert again.code == 2
+        assert "--pictures: expected a new or an empty folder" in again.err
+    blind = somebody.types(
+        "show", "papers/bert", "--smoke", "general", "--pictures", str(tmp_path / "no")
+    )
     assert blind.code != 0
+    assert not (tmp_path / "no").exists()
 
 
 def taught() -> list[dict]:

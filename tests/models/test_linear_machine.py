@@ -166,3 +166,16 @@ def test_of_a_label_that_all_rows_have_or_none_only_that_is_known():
     assert not machine.kernel[:, 1:].any()
     np.testing.assert_allclose(machine.bias[1:], [np.log(61), -np.log(61)], rtol=1e-5)
     assert np.isfinite(machine.unseen).all()
+
+
+def test_a_label_of_one_text_is_not_given_away_by_the_machine_that_has_not_seen_it():
+    counts, answers = rows(100, 3)
+    sets = np.eye(3, dtype=int)[answers]
+    sets[:, 2] = np.arange(100) == 7  # no row of its fold's machine has it
+    unseen = learned(counts, sets, 3, range(100)).unseen[:, 2]
+    assert unseen[7] <= np.median(unseen)
+    # Its factor is at the limit; the offset fits that one.
+    assert (1 / (1 + np.exp(-unseen.astype(np.float64)))).sum() == pytest.approx(1, abs=1e-3)
+    answers[7] = 3
+    unseen = learned(counts, answers, 4, range(100)).unseen
+    assert unseen[7, 3] <= np.median(unseen[:, 3])

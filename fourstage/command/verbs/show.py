@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fourstage.command.options import add_recipe
 from fourstage.command.output import print_line
+from fourstage.errors import RecipeError
 from fourstage.terminal import libraries_speak_to, new_log
 
 HELP = "print ten examples of a stage, as its objectives make them"
@@ -20,7 +21,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--pictures",
         metavar="FOLDER",
         type=Path,
-        help="write the examples' pictures there, with the boxes of their regions drawn",
+        help="write the examples' pictures to a new or empty folder, with their regions drawn",
     )
 
 
@@ -28,10 +29,13 @@ def handle(options: Namespace) -> int:
     """Print examples, separated by blank lines."""
     from tasks.planning.plan import plan_recipe
 
+    to: Path | None = options.pictures
+    if to is not None and to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise RecipeError(f"--pictures: expected a new or an empty folder, got {to}")
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
     with libraries_speak_to(new_log("show")):
         from tasks.planning.show_examples import show_examples
 
-        found = list(show_examples(plan, options.stage, options.pictures))
+        found = list(show_examples(plan, options.stage, to))
     print_line("\n\n".join(found))
     return 0

@@ -56,6 +56,12 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             {},
             r"stages\[0\].corpora: expected regions of 39 .* detected, whose regions have 2048",
         ),
+        (
+            {"captions": 1.0, "text": 1.0},
+            {"image_text_match": {}, "masked_lm": {}},
+            {},
+            r"objectives.image_text_match: it chooses a picture for each text, but text has none",
+        ),
         ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
         ({"text": 1.0}, {"image_text_match": {}}, {"family": "bert"}, "needs regions"),
     ],
@@ -91,3 +97,12 @@ def test_objectives_of_uniter_take_turns_and_alignment_goes_with_the_match():
         "region_regression": 1,
         "region_class": 1,
     }
+
+
+def test_losses_of_lxmerts_regions_weigh_as_much_as_the_authors():
+    general = small_of("papers/lxmert").stages[0]
+    for name in ("region_regression", "region_class"):
+        # Theirs: 1 / 0.15 times the mean over all regions, 0 where none is hidden. Ours: the mean
+        # over those that are hidden.
+        rate = general.objectives[name]["rate"]
+        assert general.weights[name] == pytest.approx(rate / 0.15)

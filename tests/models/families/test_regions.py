@@ -11,7 +11,9 @@ import pytest
 from models import catalogue
 from models.families.bert import Bert
 from models.layers.attention import bias_from_padding
+from models.protocols import Context
 from models.weights import load_weights, named_weights
+from tests.models.memory_corpus import PlainTokenizer
 
 RNG = np.random.default_rng(6)
 SIZE = {"vocabulary_size": 30, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20}
@@ -46,10 +48,18 @@ def value(tensor: Any) -> np.ndarray:
 
 
 def made(family: str) -> tuple[Any, dict[str, np.ndarray]]:
-    """A network all of whose weights are drawn, gains and biases too, and its weights."""
+    """A network all of whose weights are drawn, gains and biases too, and its weights.
+
+    Gains are near 1 and biases near 0: with others positions are all but equal after four blocks,
+    so that nothing could be told apart.
+    """
     network = catalogue.find("families", family)(**SIZE | MORE[family])
     drawn = {
-        name: RNG.normal(0, 0.5, variable.shape).astype(np.float32)
+        name: RNG.normal(
+            1.0 if name.endswith("gamma") else 0.0,
+            0.1 if name.endswith(("gamma", "beta", "bias")) else 0.3,
+            variable.shape,
+        ).astype(np.float32)
         for name, variable in named_weights(network).items()
     }
     load_weights(network, drawn)
@@ -196,6 +206,44 @@ def test_without_regions_it_is_bert_with_the_texts_weights(family):
     for given in (TEXT, masked):
         outputs = network(given)
         for key in ("sequence_output", *(["pooled_output"] if family != "vilbert" else [])):
-            assert np.abs(value(outputs[key]) - value(expected[key])).max() < 1e-6, key
+            right = value(expected[key])
+            assert np.abs(value(outputs[key]) - right).max() < 1e-6 * np.abs(right).max(), key
     alone = value(network(BATCH)["sequence_output"])[2]
     assert np.abs(alone - value(expected["sequence_output"])[2]).max() < 1e-5
+
+
+ALL = MORE | {"lxmert": {"num_region_layers": 1, "num_cross_layers": 1}, "visualbert": {}}
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_what_stands_in_place_of_regions_that_are_not_there_changes_nothing(family, monkeypatch):
+    monkeypatch.setitem(MORE, family, ALL[family])
+    network, _ = made(family)
+    one = BATCH | {"region_mask": np.array([[1, 1, 1, 1], [1, 0, 0, 0], [0, 0, 0, 0]], np.int32)}
+    there = one["region_mask"] > 0
+    one["region_weights"] = (one["masked_regions"] * there).astype(np.float32)
+    one["region_labels"] = np.abs(BATCH["region_features"])
+    one["image_text_match_labels"] = np.array([1, 1, 1], np.int32)
+    other = dict(one)
+    for key in ("region_features", "region_boxes", "region_labels"):
+        other[key] = np.where(there[..., None], one[key], np.float32(7.0))
+    other["masked_regions"] = np.where(there, one["masked_regions"], 1).astype(np.int32)
+    context = Context(PlainTokenizer(30), 7)
+    objectives = {"region_class": {"groups": (3, 2)}, "region_regression": {}}
+    scorers = {
+        name: catalogue.find("objectives", name)(context, **settings).attach(network)
+        for name, settings in (objectives | {"word_region_alignment": {}}).items()
+    }
+    first, second = network(one), network(other)
+    real = BATCH["padding_mask"] > 0
+    differs = value(first["sequence_output"])[0].std(axis=0).max()
+    assert differs > 0.1, "else the test could not fail"
+    for key, places in {"sequence_output": real, "region_output": there}.items():
+        assert np.array_equal(value(first[key])[places], value(second[key])[places]), key
+    assert np.array_equal(value(first["pooled_output"]), value(second["pooled_output"]))
+    for name, scorer in scorers.items():
+        (total, weight), (same, _) = (
+            scorer(batch, outputs)[0]["loss"] for batch, outputs in ((one, first), (other, second))
+        )
+        assert float(total) == float(same) > 0
+        assert float(weight) == (2 if name == "word_region_alignment" else there[0].sum() - 1)

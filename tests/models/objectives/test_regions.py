@@ -247,6 +247,15 @@ def test_the_plan_is_ipots_and_padding_is_no_part_of_it():
     assert float((found * square).sum()) == pytest.approx(best, abs=1e-3)
 
 
+def test_all_tokens_go_to_the_only_region_and_nowhere_if_there_is_none():
+    cost = RNG.uniform(0, 2, (2, 5, 4)).astype(np.float32)
+    first = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], np.float32)
+    second = np.array([[0, 0, 1, 0], [0, 0, 0, 0]], np.float32)
+    expected = np.zeros((2, 5, 4))
+    expected[0, :3, 2] = 1 / 3
+    assert np.abs(value(transport(cost, first, second, 0.5, 50)) - expected).max() < 1e-6
+
+
 def test_only_rows_with_their_own_picture_are_aligned():
     network = catalogue.find("families", "unicoder_vl")(vocabulary_size=100, **TINY)
     scorer = catalogue.find("objectives", "word_region_alignment")(CONTEXT).attach(network)
