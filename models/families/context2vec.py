@@ -17,7 +17,7 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.embedding import TextEmbedding
+from models.layers.embedding import word_table
 from models.layers.recurrent import BACKWARD, FORWARD, LSTM, RecurrentBlock
 from models.layers.summary import MEAN
 from models.protocols import Capability
@@ -73,16 +73,7 @@ class Context2Vec(keras.Model):
         self._arguments = asdict(config)
         self.hidden_dim = 2 * config.state_dim
         self.embeddings, self.backward_embeddings = (
-            TextEmbedding(
-                vocabulary_size=config.vocabulary_size,
-                hidden_dim=config.embedding_dim,
-                max_sequence_length=None,
-                num_segments=0,
-                dropout=config.dropout,
-                layer_norm_epsilon=None,
-                stddev=0.1,
-                name=side,
-            )
+            word_table(config.vocabulary_size, config.embedding_dim, config.dropout, side)
             for side in ("embeddings", "backward_embeddings")
         )
         self.forward_blocks, self.backward_blocks = (

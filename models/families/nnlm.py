@@ -21,7 +21,7 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.layers.embedding import TextEmbedding
+from models.layers.embedding import word_table
 from models.layers.projection import projection
 from models.layers.summary import LAST
 from models.protocols import Capability
@@ -99,15 +99,7 @@ class Nnlm(keras.Model):
         self.context_length = config.order - 1
         self.context_dim = self.context_length * config.embedding_dim
         self.hidden_dim = config.intermediate_dim + (self.context_dim if config.direct else 0)
-        self.embeddings = TextEmbedding(
-            vocabulary_size=config.vocabulary_size,
-            hidden_dim=config.embedding_dim,
-            max_sequence_length=None,
-            num_segments=0,
-            dropout=config.dropout,
-            layer_norm_epsilon=None,
-            stddev=0.1,
-        )
+        self.embeddings = word_table(config.vocabulary_size, config.embedding_dim, config.dropout)
         self.hidden = projection(config.intermediate_dim, name="hidden", dtype=dtype, stddev=None)
         self.dropout_layer = keras.layers.Dropout(config.dropout, name="dropout", dtype="float32")
         self.output_table: Any = None

@@ -18,7 +18,7 @@ import keras
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.layers.embedding import TextEmbedding
+from models.layers.embedding import word_table
 from models.layers.recurrent import FORWARD, RecurrentBlock
 from models.layers.summary import LAST
 from models.protocols import Capability
@@ -110,15 +110,7 @@ class Recurrent(keras.Model):
             )
         self._arguments = asdict(config)
         self.hidden_dim = config.hidden_dim
-        self.embeddings = TextEmbedding(
-            vocabulary_size=config.vocabulary_size,
-            hidden_dim=config.embedding_dim,
-            max_sequence_length=None,
-            num_segments=0,
-            dropout=config.dropout,
-            layer_norm_epsilon=None,
-            stddev=0.1,
-        )
+        self.embeddings = word_table(config.vocabulary_size, config.embedding_dim, config.dropout)
         self.blocks = [
             RecurrentBlock(
                 cell=config.cell,

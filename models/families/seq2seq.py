@@ -24,7 +24,7 @@ import keras
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.layers.embedding import TextEmbedding
+from models.layers.embedding import word_table
 from models.layers.encoder_decoder import target_of
 from models.layers.recurrent import BOTH, RecurrentBlock
 from models.layers.recurrent_decoder import BAHDANAU, NONE, Memory, RecurrentDecoder
@@ -220,22 +220,10 @@ class Seq2Seq(keras.Model):
         layer_dim = config.hidden_dim * (2 if config.direction == BOTH else 1)
         num_memories = 2 if config.multi_layer_attention else 1
         self.memory_dim = num_memories * layer_dim
-
-        def table(name: str) -> TextEmbedding:
-            return TextEmbedding(
-                vocabulary_size=config.vocabulary_size,
-                hidden_dim=config.embedding_dim,
-                max_sequence_length=None,
-                num_segments=0,
-                dropout=config.dropout,
-                layer_norm_epsilon=None,
-                stddev=0.1,
-                name=name,
-            )
-
-        self.embeddings = table("embeddings")
-        own = config.target_table
-        self.target_embeddings = table("target_embeddings") if own else self.embeddings
+        words = config.vocabulary_size, config.embedding_dim, config.dropout
+        self.embeddings = self.target_embeddings = word_table(*words)
+        if config.target_table:
+            self.target_embeddings = word_table(*words, name="target_embeddings")
         self.blocks = [
             RecurrentBlock(
                 cell=config.cell,

@@ -16,12 +16,10 @@ Parameters with the published vocabulary of 30,522 and the pooler: base 111,062,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from models.layers.regions import RegionEmbedding, Regions
-from models.layers.single_stream import SingleStream
-from models.layers.transformer import TransformerConfig
+from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.protocols import Capability
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "regions")
@@ -43,19 +41,6 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Config(TransformerConfig):
-    """What it has beside every encoder's arguments.
-
-    Attributes:
-        region_dim: E, numbers of a region.
-        num_segments: Number of segment ids.
-    """
-
-    region_dim: int
-    num_segments: int = 2
-
-
 class UnicoderVL(SingleStream):
     """The network of Li et al. with its pooler (`SingleStream`); heads bring their own variables.
 
@@ -63,7 +48,7 @@ class UnicoderVL(SingleStream):
         Li et al. 2020, arXiv 1908.06066, 3.1.
     """
 
-    config_class = _Config
+    config_class = SingleStreamConfig
     provides = frozenset(Capability(name) for name in PROVIDES)
 
     def make_more(self, config: Any) -> None:

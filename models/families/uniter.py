@@ -18,7 +18,6 @@ large 337,256,448.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -26,8 +25,7 @@ import keras
 from models import features as keys
 from models.layers.embedding import row_of
 from models.layers.regions import RegionEmbedding, Regions
-from models.layers.single_stream import SingleStream
-from models.layers.transformer import TransformerConfig
+from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
@@ -59,19 +57,6 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Config(TransformerConfig):
-    """What it has beside every encoder's arguments.
-
-    Attributes:
-        region_dim: E, numbers of a region.
-        num_segments: Number of segment ids, from 2; regions have segment 1.
-    """
-
-    region_dim: int
-    num_segments: int = 2
-
-
 class Uniter(SingleStream):
     """The network of Chen et al. with its pooler (`SingleStream`); heads bring their own variables.
 
@@ -79,7 +64,7 @@ class Uniter(SingleStream):
         Chen et al. 2020, arXiv 1909.11740, 3.1, and the authors' code.
     """
 
-    config_class = _Config
+    config_class = SingleStreamConfig
     provides = frozenset(Capability(name) for name in PROVIDES)
 
     def make_more(self, config: Any) -> None:

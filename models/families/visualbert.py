@@ -17,7 +17,6 @@ Parameters with the published vocabulary of 30,522 and the pooler: base 111,450,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -25,8 +24,7 @@ import keras
 from models.layers.embedding import row_of
 from models.layers.projection import projection
 from models.layers.regions import Regions
-from models.layers.single_stream import SingleStream
-from models.layers.transformer import TransformerConfig
+from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
@@ -51,19 +49,6 @@ SIZES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Config(TransformerConfig):
-    """What it has beside every encoder's arguments.
-
-    Attributes:
-        region_dim: E, numbers of a region.
-        num_segments: Number of segment ids.
-    """
-
-    region_dim: int
-    num_segments: int = 2
-
-
 class Visualbert(SingleStream):
     """The network of Li et al. with its pooler (`SingleStream`); heads bring their own variables.
 
@@ -71,7 +56,7 @@ class Visualbert(SingleStream):
         Li et al. 2019, arXiv 1908.03557, 3.
     """
 
-    config_class = _Config
+    config_class = SingleStreamConfig
     provides = frozenset(Capability(name) for name in PROVIDES)
 
     def make_more(self, config: Any) -> None:

@@ -31,8 +31,7 @@ from models.layers.embedding import row_of
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection
 from models.layers.regions import Regions, with_whole
-from models.layers.single_stream import SingleStream
-from models.layers.transformer import TransformerConfig
+from models.layers.single_stream import SingleStream, SingleStreamConfig
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
@@ -68,17 +67,15 @@ REGION, HIDDEN, END, ALONE = range(4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Config(TransformerConfig):
-    """What it has beside every encoder's arguments.
+class _Config(SingleStreamConfig):
+    """What it has beside such networks' arguments, or sets otherwise.
 
     Attributes:
-        region_dim: E, numbers of a region.
         max_sequence_length: Longest text in tokens; there are two positions more.
         num_segments: Number of segment ids, of which regions have the last.
         box_waves: W, waves of each of a box's four numbers, which are 8·W numbers.
     """
 
-    region_dim: int
     max_sequence_length: int = 510
     num_segments: int = 3
     box_waves: int = 256

@@ -13,6 +13,22 @@ from models.layers.sinusoids import Sinusoids
 ops: Any = keras.ops
 
 
+def word_table(
+    vocabulary_size: int, embedding_dim: int, dropout: float, name: str = "embeddings"
+) -> TextEmbedding:
+    """Token vectors alone, as networks before the Transformer read them; arguments as below."""
+    return TextEmbedding(
+        vocabulary_size=vocabulary_size,
+        hidden_dim=embedding_dim,
+        max_sequence_length=None,
+        num_segments=0,
+        dropout=dropout,
+        layer_norm_epsilon=None,
+        stddev=0.1,
+        name=name,
+    )
+
+
 class TextEmbedding(keras.layers.Layer):
     """Sum of token, position, segment and task embeddings, with a norm and dropout.
 

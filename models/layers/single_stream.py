@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -10,10 +11,23 @@ import keras
 from models import features as keys
 from models.layers.attention import bias_from_padding
 from models.layers.regions import Regions, regions_of
-from models.layers.transformer import TextTransformer
+from models.layers.transformer import TextTransformer, TransformerConfig
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
+
+
+@dataclass(frozen=True, kw_only=True)
+class SingleStreamConfig(TransformerConfig):
+    """What such a network has beside every encoder's arguments.
+
+    Attributes:
+        region_dim: E, numbers of a region.
+        num_segments: Number of segment ids, from 2 where regions have segment 1 (UNITER).
+    """
+
+    region_dim: int
+    num_segments: int = 2
 
 
 class SingleStream(TextTransformer):

@@ -178,6 +178,14 @@ def test_each_kind_of_answer_has_its_head_metrics_and_gate(
     assert set(resolved.require) == {metric}
 
 
+def test_the_margin_is_that_of_the_dev_rows_that_training_rows_become(tmp_path, monkeypatch):
+    for name in ("train", "test"):
+        rows = "".join(f"{text} {n} {name},{n % 2}\n" for n in range(10) for text in _TEXTS)
+        (tmp_path / f"{name}.csv").write_text("text,label\n" + rows)
+    resolved = _resolved(_new(tmp_path / "mine", "--rows", str(tmp_path / "*.csv")), monkeypatch)
+    assert resolved.require["accuracy"]["not_below_champion_by"]["margin"] == 0.13
+
+
 def test_the_heads_of_first_recipes_answer_what_they_are_listed_under():
     for kind, (head, _) in HEADS.items():
         assert answers_name(head) == kind

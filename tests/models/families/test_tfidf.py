@@ -11,7 +11,7 @@ from models.evaluation.predict import predict
 from models.heads.sequence_classification import SequenceClassification
 from models.protocols import Context
 from models.training.gradient import train
-from models.training.stage import Budget
+from models.training.stage import Budget, Phase
 from models.weights import named_weights
 from tests.models.training.memory import Rows, finetuning, tokenizer
 from tests.models.training.test_wide import DEV, counting_alone, macro_f1
@@ -21,12 +21,17 @@ TFIDF = {"family": "tfidf", "network": {}, "budget": Budget("steps", 3)}
 
 def test_a_stage_of_it_answers_as_counting_does(tmp_path):
     rows = {"train": Rows(100, 1), "dev": DEV}
-    outcome = train(finetuning(**TFIDF, rows=rows, head_settings={"wide": True}), tmp_path)
+    job = finetuning(**TFIDF, rows=rows, head_settings={"wide": True}, phases=[Phase(16)])
+    outcome = train(job, tmp_path)
     found = predict(tmp_path, tokenizer(), DEV)
     assert macro_f1([each.text for each in found]) >= macro_f1(counting_alone())
     # Updates move the bias of both labels (and a kernel that reads zeros).
     assert outcome.trained_weights == 2 + 2
     assert np.isfinite([each.probability for each in found]).all()
+    # Counting reads whole rows; what a network would not have read is said.
+    lengths = 2 + rows["train"].lengths
+    cut = {"count": np.count_nonzero(lengths > 16), "longest": lengths.max()}
+    assert outcome.metrics["cut"] == {"row": cut}
 
 
 def test_it_has_no_weights_and_gives_every_row_the_same():

@@ -10,9 +10,9 @@ from tasks.reports.narration import tell_step
 from tasks.store.artifacts import Artifact
 
 
-def _line(capsys, name: str, **facts: object) -> str:
+def _line(capsys, name: str, notes: dict | None = None, **facts: object) -> str:
     kind = name.split()[0]
-    tell_step(Artifact(kind, "", Path(), {}, facts, "", name, {}, {}, {}, ""), "made", 0.1)
+    tell_step(Artifact(kind, "", Path(), {}, facts, "", name, notes or {}, {}, {}, ""), "made", 0.1)
     return capsys.readouterr().err
 
 
@@ -29,3 +29,16 @@ def test_a_corpus_says_at_once_that_nothing_can_be_measured_on_it(capsys, heldou
     counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}}
     counts["splits"] = {"train": 9 - heldout, "heldout": heldout}
     assert ("can't be measured" in _line(capsys, "corpus notes", counts=counts)) == (not heldout)
+
+
+def test_mended_answers_and_truncated_rows_are_counted(capsys):
+    counts = {"read": 9, "kept": 8, "quarantined": {"no label": 1}, "removed": {}}
+    assert "mended" not in _line(capsys, "dataset notes", counts=counts)
+    counts["mended"] = {"answer moved": {"count": 3, "first_ids": ["a"]}}
+    line = _line(capsys, "dataset notes", counts=counts)
+    assert "8 of 9 rows kept (1 no label); mended: 3 answer moved" in line
+    notes = {"tokens_per_second": 9.0, "metrics": {}}
+    assert "truncated" not in _line(capsys, "stage finetune", notes, steps=5)
+    notes["metrics"] = {"cut": {"row": {"count": 1200, "longest": 340}}}
+    line = _line(capsys, "stage finetune", notes, steps=5)
+    assert "1,200 training rows truncated (the longest has 340 tokens)" in line
