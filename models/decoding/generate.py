@@ -64,8 +64,10 @@ def generate(
         kept: First tokens of a prompt that are never cut, such as [CLS].
 
     Raises:
-        ValueError: A prompt is empty, or too long and not to be cut. None has been read.
+        ValueError: A prompt is empty, or too long and not to be cut, or as for `check_room`. None
+            has been read.
     """
+    check_room(reader, settings)
     cut = [_fitting(n, list(prompt), reader, settings, kept) for n, prompt in enumerate(prompts)]
     order = sorted(range(len(cut)), key=lambda i: len(cut[i]))
     found: dict[int, Generated] = {}
@@ -75,6 +77,26 @@ def generate(
         _run(reader, [cut[n] for n in numbers], searches, pad_id, list(never))
         found |= {n: search.best for n, search in zip(numbers, searches, strict=True)}
     return [found[n] for n in range(len(cut))]
+
+
+def check_room(reader: Reader, settings: Generation) -> None:
+    """Refuse settings with which nothing can be written, whatever the prompt.
+
+    Raises:
+        ValueError: More new tokens than the network can write, or no room beside them.
+    """
+    new = settings.max_new_tokens
+    most = reader.longest - len(reader.begin) + 1
+    if reader.begin and new > most:
+        raise ValueError(
+            f"max_new_tokens: expected at most {most}, the tokens that the network can write,"
+            f" got {new}"
+        )
+    if not reader.begin and new > reader.longest:
+        raise ValueError(
+            f"max_new_tokens: {new} leave no room for a prompt: the network reads {reader.longest}"
+            f" tokens; set at most {reader.longest}"
+        )
 
 
 def _search(
@@ -97,19 +119,8 @@ def _fitting(
     longest, new, apart = reader.longest, settings.max_new_tokens, bool(reader.begin)
     # The last new token is never read.
     room = longest if apart else longest - new + 1
-    most = longest - len(reader.begin) + 1
     if not prompt:
         raise ValueError(f"prompt {number}: it is empty; give it a token at least, such as [CLS]")
-    if apart and new > most:
-        raise ValueError(
-            f"max_new_tokens: expected at most {most}, the tokens that the network can write,"
-            f" got {new}"
-        )
-    if room < 1:
-        raise ValueError(
-            f"max_new_tokens: {new} leave no room for a prompt: the network reads {longest} tokens;"
-            f" set at most {longest}"
-        )
     if len(prompt) > room and settings.too_long == "error":
         wanted = "" if apart else f", and {new} new ones are wanted"
         lower = "" if apart else ", lower max_new_tokens,"

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.decoding.generate import generate
+from models.decoding.cached import CachedReader
+from models.decoding.generate import check_room, generate
 from models.decoding.reader import Reading, cached_reader
 from models.decoding.search import Generated
 from models.decoding.settings import Generation
@@ -85,8 +86,12 @@ def write(
         ContractViolation: A text is not what is expected, or too long.
     """
     settings = asdict(prompting.defaults) | dict(given)
+    reader = cached_reader(prompting.reading)
+    reader.longest = longest
     try:
-        Generation(**settings)
+        generation = Generation(**settings)
+        if not prompting.exactly:
+            check_room(reader, generation)
     except ValueError as error:
         raise RecipeError(f"generate: {error}") from None
     if fixed := prompting.exactly and {"max_new_tokens", "min_new_tokens"} & set(given):
@@ -106,7 +111,7 @@ def write(
         except ValueError as error:
             raise ContractViolation(f"generate: prompt {number}: {error}") from None
     try:
-        found = _found(prompting, tokenizer, longest, prompts, settings)
+        found = _found(prompting, tokenizer, reader, prompts, settings)
     except ValueError as error:
         raise ContractViolation(f"generate: {error}") from None
     return [
@@ -118,13 +123,11 @@ def write(
 def _found(
     prompting: Prompting,
     tokenizer: Tokenizer,
-    longest: int,
+    reader: CachedReader,
     prompts: Sequence[Ids],
     settings: Mapping[str, Any],
 ) -> list[Generated]:
     """What is written to each prompt; those of which as much is written go together."""
-    reader = cached_reader(prompting.reading)
-    reader.longest = longest
     count = prompting.exactly or (lambda _: settings["max_new_tokens"])
     by_length: dict[int, list[int]] = {}
     for number, prompt in enumerate(prompts):

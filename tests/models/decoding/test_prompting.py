@@ -113,6 +113,10 @@ def test_what_cannot_be_asked_is_refused():
         write(prompting("masked_seq2seq"), TOKENIZER, LENGTH, ["[MASK]"], {"max_new_tokens": 3})
     with pytest.raises(RecipeError, match=r"too_long: cut_left could cut a \[MASK\] off"):
         write(prompting("masked_seq2seq"), TOKENIZER, LENGTH, ["[MASK]"], {"too_long": "cut_left"})
+    with pytest.raises(RecipeError, match="generate: max_new_tokens: 99 leave no room"):
+        write(prompting("causal_lm"), TOKENIZER, LENGTH, ["7"], {"max_new_tokens": 99})
+    with pytest.raises(RecipeError, match="generate: max_new_tokens: expected at most"):
+        write(prompting("text_infilling"), TOKENIZER, LENGTH, ["[MASK]"], {"max_new_tokens": 99})
     with pytest.raises(RecipeError, match="sequence_to_sequence: 0, so that the network has not"):
         prompting("unified_lm", sequence_to_sequence=0)
     of, objective, scorer = made("masked_seq2seq", family="seq2seq")
