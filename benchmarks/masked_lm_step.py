@@ -32,6 +32,7 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
     make_private()
     from fourstage.recipe.defaults import STAGES
     from models import features as keys
+    from models.compilation import jit_compile
     from models.families.bert import SIZES, Bert
     from models.objectives.masked_lm import MaskedLM
     from models.protocols import Context
@@ -39,7 +40,6 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
     from models.training.optimizer import make_optimizer
     from models.training.precision import policy
     from models.training.stage_model import StageModel
-    from models.training.traced_model import jit_compile
 
     keras.utils.set_random_seed(0)
     words = [f"w{i}" for i in range(VOCABULARY - len(SPECIAL_TOKENS))]

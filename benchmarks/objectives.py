@@ -106,12 +106,12 @@ def steps(number: int = 12) -> dict[str, float]:
 
     make_private()
     from fourstage.recipe.defaults import STAGES
+    from models.compilation import jit_compile
     from models.families.electra import Electra
     from models.inputs.batches import batches
     from models.training.assembly import build_objectives
     from models.training.optimizer import make_optimizer
     from models.training.stage_model import StageModel
-    from models.training.traced_model import jit_compile
 
     corpus, fixed = Corpus(), context()
     size = {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024}

@@ -8,18 +8,25 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError, listed
 from models import features as keys
+from models.compilation import jit_compile
 from models.protocols import Batch, Capability, Context, Index, TokenisedRows, Tokenizer
 
 _SHOWN = 20  # ids of rows in a message
 
 
 def row_lengths(sequence_length: int) -> tuple[int, ...]:
-    """The lengths to which batches of rows are padded: quarters of the sequence length.
+    """The lengths to which batches of rows are padded, in order; the last is the sequence length.
 
-    There are few of them because a backend may compile the step once per length.
+    Multiples of 8 up to 64, of 16 up to 128, of 32 up to 256, and so on. Where XLA compiles the
+    whole step, once for each length, the quarters of the sequence length only.
     """
-    quarters = {min(-(-sequence_length * part // 32) * 8, sequence_length) for part in (1, 2, 3)}
-    return tuple(sorted(quarters | {sequence_length}))
+    if jit_compile():
+        lengths = [-(-sequence_length * part // 32) * 8 for part in (1, 2, 3)]
+    else:
+        lengths = [8]
+        while lengths[-1] < sequence_length:
+            lengths.append(lengths[-1] + max(8, (1 << lengths[-1].bit_length()) // 8))
+    return tuple(sorted({min(length, sequence_length) for length in (*lengths, sequence_length)}))
 
 
 def row_index(rows: TokenisedRows, sequence_length: int) -> Index:

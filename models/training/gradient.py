@@ -29,6 +29,7 @@ from fourstage.space import taken
 from fourstage.terminal import say
 from models import catalogue
 from models import features as keys
+from models.compilation import jit_compile
 from models.inputs.batches import batches
 from models.inputs.randomness import grain_seed
 from models.inputs.rows import mark_ids
@@ -57,7 +58,6 @@ from models.training.selection import make_selection
 from models.training.stage import Phase
 from models.training.stage_model import LossWeights, Means, StageModel, memory_of, total_loss
 from models.training.starts import start_parts
-from models.training.traced_model import jit_compile
 from models.training.trained_stage import load_before, tasks_before, write_settings, write_weights
 from models.weights import named_weights
 

@@ -10,18 +10,7 @@ import keras
 import numpy as np
 
 from models import features as keys
-
-
-def jit_compile() -> Any:
-    """Value for ``compile(jit_compile=…)``: no XLA for TensorFlow on CPU, else Keras's choice.
-
-    On CPU, oneDNN's kernels are faster than XLA's. On JAX, ``False`` would mean eager execution.
-    """
-    if keras.backend.backend() != "tensorflow":
-        return "auto"
-    import tensorflow as tf
-
-    return "auto" if tf.config.list_physical_devices("GPU") else False
+from models.compilation import jit_compile
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fourstage.errors import ContractViolation
+from models.inputs import rows as rows_module
 from models.inputs.rows import framed_rows, labels_of, length_plan, mark_ids, row_index, row_lengths
 from models.protocols import Context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
@@ -94,6 +95,14 @@ def test_a_split_without_rows_is_refused():
 
 
 def test_few_lengths_the_longest_among_them():
+    assert row_lengths(128) == (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128)
+    assert row_lengths(200)[-4:] == (128, 160, 192, 200)
+    assert row_lengths(12) == (8, 12)
+    assert row_lengths(5) == (5,)
+
+
+def test_fewer_lengths_where_whole_steps_are_compiled(monkeypatch):
+    monkeypatch.setattr(rows_module, "jit_compile", lambda: "auto")
     assert row_lengths(128) == (32, 64, 96, 128)
     assert row_lengths(12) == (8, 12)
     assert row_lengths(5) == (5,)
