@@ -5,6 +5,7 @@ The reasons are in the recipe's own comments, the measurements behind them in do
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,9 +28,11 @@ VOCABULARY_OF_CHARACTERS = 8000  # at most half of it are single characters
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
 OVERHEAD = 60.0  # fixed seconds of a run
 TRAINING_SHARE = 0.75  # of the other seconds; the rest goes to data, measurements and evaluation
+LEAST_ADAPTED = 200_000  # tokens of its own text that a pre-trained network should read, or none
 LEAST_GENERAL = 1_000_000  # tokens that such a network needs to learn which tokens co-occur
 MOST_PASSES = 20  # over a text; new masks make later passes useful
 DOMAIN_SHARE, TASK_SHARE, FINETUNE_SHARE = 0.6, 0.1, 0.3  # at most; of pre-training, and of all
+MOST_EPOCHS = 10  # of fine-tuning a pre-trained network
 UPDATES = 800  # approximate updates of fine-tuning, if there are enough rows
 CHINESE = """\
 # - Each Chinese character is a token, so the vocabulary is larger; at most half of it are single
@@ -49,6 +52,10 @@ class Shape:
         general: Peak learning rate of the first stage.
         finetune: Peak learning rate of fine-tuning.
         longest: Most tokens of a window.
+        family: Its family.
+        vocabulary: Pieces of its tokenizer.
+        objective: What its first trained stage learns, with settings.
+        init: Where its weights come from; None: they are trained.
     """
 
     network: Mapping[str, float]
@@ -56,6 +63,10 @@ class Shape:
     general: float
     finetune: float
     longest: int
+    family: str = "bert"
+    vocabulary: int = VOCABULARY
+    objective: str = "masked_lm: {rate: 0.3}"
+    init: str | None = None
 
 
 SMALL = Shape(
@@ -107,7 +118,12 @@ class Budgets:
 
 
 def budgets(
-    text: Survey | None, rows: Survey | None, general: str | None, minutes: float, home: Path
+    text: Survey | None,
+    rows: Survey | None,
+    general: str | None,
+    minutes: float,
+    home: Path,
+    start: Shape | None = None,
 ) -> Budgets:
     """Divide the minutes among the stages.
 
@@ -117,49 +133,40 @@ def budgets(
         general: Name of a source of general text, if one is available.
         minutes: Minutes of the whole run.
         home: The home whose earlier stages tell the speed of this machine.
+        start: The pre-trained network to start from, if any.
     """
     seconds = max(60.0, TRAINING_SHARE * (60 * minutes - OVERHEAD))
-    shape, (speed, measured) = LARGER, _speed(LARGER, home)
-    if seconds * speed < LARGER_FROM:
+    shape = start or LARGER
+    speed, measured = _speed(shape, home)
+    if not start and seconds * speed < LARGER_FROM:
         shape, (speed, measured) = SMALL, _speed(SMALL, home)
     total = seconds * speed
     train_rows, row_tokens = _train(rows)
-    epochs = 0
+    epochs = wanted = 0
     if rows:
-        wanted = min(20, max(3, round(UPDATES * 16 / train_rows)))
-        epochs = max(1, min(wanted, round(FINETUNE_SHARE * total / row_tokens)))
-    left = max(total - epochs * row_tokens, 0.2 * total)
-    tokens: dict[str, float] = {}
-    corpora: dict[str, Mapping[str, float]] = {}
-    if rows:
-        share = TASK_SHARE if general or text else 1.0
-        tokens["task"] = min(share * left, MOST_PASSES * row_tokens)
-        corpora["task"] = {}
-    if text and general:
-        beyond = left - LEAST_GENERAL - tokens.get("task", 0.0)
-        share = max(DOMAIN_SHARE / 2 * left, min(DOMAIN_SHARE * left, beyond))
-        tokens["domain"] = min(share, MOST_PASSES * text.tokens / 0.9)
-        corpora["domain"] = {"my_text": 0.9, general: 0.1}
-    if general or text:
-        tokens["general"] = left - sum(tokens.values())
-        corpora["general"] = {general or "my_text": 1.0}
-    if text and not general:
-        tokens["general"] = min(tokens["general"], MOST_PASSES * text.tokens)
+        most, share = (MOST_EPOCHS, 1.0) if start else (20, FINETUNE_SHARE)
+        wanted = min(most, max(3, round(UPDATES * 16 / train_rows)))
+        epochs = max(1, min(wanted, round(share * total / row_tokens)))
+    left = max(total - epochs * row_tokens, 0.0 if start else 0.2 * total)
+    divide = _after_pretrained if start else _from_nothing
+    tokens, corpora = divide(left, text, general, row_tokens if rows else 0.0)
     kinds = [kind for kind in ("general", "domain", "task") if kind in corpora]
     rounded = {kind: _round(tokens[kind]) for kind in kinds}
-    told = [
-        f"network: {shape.name}, {speed:,.0f} tokens/s"
-        f" ({'measured in this home' if measured else 'an estimate for two cores'}); in"
-        f" {minutes:g} minutes it reads about {_round(sum(rounded.values())):,} tokens before the"
-        " labels"
-    ]
-    if rounded[kinds[0]] < LEAST_GENERAL:
+    source = "measured in this home" if measured else "an estimate for two cores"
+    does = f"reads about {_round(sum(rounded.values())):,} tokens before the labels"
+    if not kinds:
+        least = wanted * row_tokens + LEAST_ADAPTED
+        needed = math.ceil((least / speed / TRAINING_SHARE + OVERHEAD) / 60)
+        does = f"learns the labels only; --minutes {needed} lets it read text of their kind first"
+    fast = f"{speed:,.0f} tokens/s ({source})"
+    told = [f"network: {shape.name}, {fast}; in {minutes:g} minutes it {does}"]
+    if not start and rounded[kinds[0]] < LEAST_GENERAL:
         needed = math.ceil(minutes * LEAST_GENERAL / max(rounded[kinds[0]], 1))
         why = (
             f"such a network needs {LEAST_GENERAL:,} to learn from; --minutes {needed} is enough"
             if kinds[0] == "general" and (general or _enough(text))
             else "there is no more text; add some with --corpus, or start from a trained network"
-            " (`init:`)"
+            " (--init)"
         )
         told.append(f"stage {kinds[0]} reads {rounded[kinds[0]]:,} tokens: {why}")
     return Budgets(
@@ -177,13 +184,61 @@ def budgets(
     )
 
 
+def _from_nothing(
+    left: float, text: Survey | None, general: str | None, row_tokens: float
+) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+    """Tokens and corpora of the stages before the labels, of a network that has read nothing.
+
+    Args:
+        left: Tokens that there is time for.
+        text: The corpus, if any.
+        general: Name of a source of general text, if one is available.
+        row_tokens: Tokens of the training rows, 0 without rows.
+    """
+    tokens: dict[str, float] = {}
+    corpora: dict[str, Mapping[str, float]] = {}
+    if row_tokens:
+        share = TASK_SHARE if general or text else 1.0
+        tokens["task"] = min(share * left, MOST_PASSES * row_tokens)
+        corpora["task"] = {}
+    if text and general:
+        beyond = left - LEAST_GENERAL - tokens.get("task", 0.0)
+        share = max(DOMAIN_SHARE / 2 * left, min(DOMAIN_SHARE * left, beyond))
+        tokens["domain"] = min(share, MOST_PASSES * text.tokens / 0.9)
+        corpora["domain"] = {"my_text": 0.9, general: 0.1}
+    if general or text:
+        tokens["general"] = left - sum(tokens.values())
+        corpora["general"] = {general or "my_text": 1.0}
+    if text and not general:
+        tokens["general"] = min(tokens["general"], MOST_PASSES * text.tokens)
+    return tokens, corpora
+
+
+def _after_pretrained(
+    left: float, text: Survey | None, general: str | None, row_tokens: float
+) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+    """As `_from_nothing`, of a pre-trained network: your text and the rows', if there is time."""
+    tokens: dict[str, float] = {}
+    corpora: dict[str, Mapping[str, float]] = {}
+    if row_tokens and left < LEAST_ADAPTED:
+        return tokens, corpora
+    if row_tokens:
+        tokens["task"] = min((TASK_SHARE if text else 1.0) * left, MOST_PASSES * row_tokens)
+        corpora["task"] = {}
+    if text:
+        tokens["domain"] = min(left - tokens.get("task", 0.0), MOST_PASSES * text.tokens / 0.9)
+        corpora["domain"] = {"my_text": 0.9, general: 0.1} if general else {"my_text": 1.0}
+    return tokens, corpora
+
+
 def first_recipe(planned: Budgets, language: str) -> str:
     """The recipe as YAML, with its reasons in comments."""
-    kinds = list(planned.corpora)
+    shape, kinds = planned.shape, list(planned.corpora)
     stages = [_stage(planned, kind, kind == kinds[0]) for kind in kinds]
-    general = next((n for n in planned.corpora.get("general", {}) if n != "my_text"), None)
-    measured = general or ""
-    parts = [_head(planned, language), *stages]
+    read = [name for shares in planned.corpora.values() for name in shares]
+    measured = next((name for name in read if name != "my_text"), "")
+    head = _head_of_pretrained(planned) if shape.init else _head(planned, language)
+    parts = [head, *stages]
     if planned.epochs:
         parts.append(_finetune(planned))
     after = "then it stops; the same command continues"
@@ -222,7 +277,24 @@ seed: 17
 stages:"""
 
 
-def _stage(planned: Budgets, kind: str, first: bool) -> str:
+def _head_of_pretrained(planned: Budgets) -> str:
+    shape = planned.shape
+    return f"""\
+# A first recipe for about {planned.minutes:g} minutes on two processor cores. A network that was
+# trained elsewhere reads your text and learns your labels. The rates are usual for its width
+# (Devlin et al. 2019, arXiv 1810.04805, A.3; Turc et al. 2019, arXiv 1908.08962). A stage before
+# the labels that could not read {LEAST_ADAPTED:,} tokens is left out; `fourstage new` with more
+# minutes writes it. Why they help: Gururangan et al. 2020 (arXiv 2004.10964).
+name: first
+family: {shape.family}
+seed: 17
+stages:
+  # Taken as it is, with its tokenizer.
+  - {{stage: general, init: {json.dumps(shape.init, ensure_ascii=False)}}}"""
+
+
+def _stage(planned: Budgets, kind: str, begins: bool) -> str:
+    first = begins and not planned.shape.init
     rate = planned.shape.general / (1 if first else {"domain": 2, "task": 4}[kind])
     shares = planned.corpora[kind]
     about = {
@@ -235,8 +307,8 @@ def _stage(planned: Budgets, kind: str, first: bool) -> str:
         lines.append(f"    corpora: {{{', '.join(f'{name}: {x}' for name, x in shares.items())}}}")
     if kind == "task" and first:
         lines.append("    corpora: {my_rows: 1.0}")
-    if first:
-        lines.append("    objectives: {masked_lm: {rate: 0.3}}")
+    if begins:
+        lines.append(f"    objectives: {{{planned.shape.objective}}}")
     lines += _windows(planned, kind, first)
     lines.append(f"    budget: {{tokens: {planned.tokens[kind]}}}")
     lines.append(f"    optimizer: {{adamw: {{peak_learning_rate: {_rate(rate)}, beta_2: 0.98}}}}")
@@ -292,7 +364,8 @@ def _speed(shape: Shape, home: Path) -> tuple[float, bool]:
     from tasks.planning.forecast import tokens_per_second
     from tasks.store.artifacts import Store
 
-    return tokens_per_second("bert", shape.network, VOCABULARY, list(Store(home).entries("stage")))
+    stages = list(Store(home).entries("stage"))
+    return tokens_per_second(shape.family, shape.network, shape.vocabulary, stages)
 
 
 def _train(rows: Survey | None) -> tuple[float, float]:

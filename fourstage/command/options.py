@@ -33,6 +33,15 @@ def add_recipe(parser: ArgumentParser, count: str | None = None) -> None:
     )
 
 
+def add_init(parser: ArgumentParser) -> None:
+    """``--init ADDRESS``, a pre-trained network."""
+    parser.add_argument(
+        "--init",
+        metavar="ADDRESS",
+        help="a pre-trained network to start from: folder:PATH, or hf:OWNER/NAME@COMMIT",
+    )
+
+
 def add_json(parser: _ActionsContainer) -> None:
     """``--json``."""
     parser.add_argument(

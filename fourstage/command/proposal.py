@@ -18,7 +18,8 @@ from corpora.survey import Survey, survey
 from data_contracts.sources import load_source, parse_source
 from data_contracts.suite import BUILT_IN
 from fourstage.command.example_data import example_files
-from fourstage.command.first_recipe import budgets, first_recipe
+from fourstage.command.first_recipe import Shape, budgets, first_recipe
+from fourstage.command.pretrained_shape import pretrained_shape
 from fourstage.errors import ContractViolation, listed
 from fourstage.settings import home, search_folders
 
@@ -55,6 +56,7 @@ def propose(
     answers: str | None = None,
     choices: Sequence[str] = (),
     language: str | None = None,
+    init: str | None = None,
 ) -> Proposal:
     """Propose a project for some files.
 
@@ -68,11 +70,14 @@ def propose(
         answers: Kind of answer of the rows.
         choices: The columns of the rows' choices, or one that holds a list of them.
         language: Language of both.
+        init: Address of a pre-trained network to start from (`pretrained_shape`).
 
     Raises:
         ContractViolation: The files cannot be used.
+        RecipeError: The pre-trained network can't be used.
         UnknownNameError: A column does not exist.
     """
+    start = pretrained_shape(init) if init else None
     found: dict[str, Survey] = {}
     if rows:
         asked: dict[str, Any] = {"text": text, "pair": pair, "label": label}
@@ -84,7 +89,7 @@ def propose(
         found[TEXT] = survey(
             TEXT, _patterns(corpus), labelled=False, text=column, language=language
         )
-    return _proposal(found, minutes or MINUTES, {})
+    return _proposal(found, minutes or MINUTES, {}, start=start)
 
 
 def propose_example() -> Proposal:
@@ -110,7 +115,11 @@ def propose_example() -> Proposal:
 
 
 def _proposal(
-    found: Mapping[str, Survey], minutes: float, about: Mapping[str, str], root: str = ""
+    found: Mapping[str, Survey],
+    minutes: float,
+    about: Mapping[str, str],
+    root: str = "",
+    start: Shape | None = None,
 ) -> Proposal:
     language = next(iter(found.values())).source["language"]
     general = _general(language)
@@ -123,15 +132,15 @@ def _proposal(
             contract, files[f"suites/{name}.json"] = name, text
             told.append(_why_contract(name, one))
         files[f"sources/{name}.yaml"] = _source_yaml(one, about.get(name, ""), contract, root)
-    if general:
+    if general and not start:
         told.append(f"general text: {general} ({load_source(general).description})")
-    else:
+    elif not start:
         first = "reads your corpus" if TEXT in found else "is left out"
         also = "; `fourstage list sources` shows what can be fetched" if language in GENERAL else ""
         told.append(
             f"general text: none in {language!r} on this machine, so stage general {first}{also}"
         )
-    planned = budgets(found.get(TEXT), found.get(ROWS), general, minutes, home())
+    planned = budgets(found.get(TEXT), found.get(ROWS), general, minutes, home(), start)
     files["recipes/first.yaml"] = first_recipe(planned, language)
     return Proposal(files, (*told, *planned.told))
 

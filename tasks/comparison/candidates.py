@@ -94,14 +94,15 @@ def _usual(
     before = pretraining_stages(whole)
     started = any(stage.init for stage in whole.stages)
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
-    if before and not started:
-        left_out = tuple(f"stages.{stage.name}=" for stage in before)
-        found[LABELS_ONLY] = ("the same network, trained on the labels alone", left_out)
-    if len(before) > 1 or (started and before):
+    left_out = tuple(f"stages.{stage.name}=" for stage in before)
+    if before:
+        network = "the network as it came" if started else "the same network"
+        found[LABELS_ONLY] = (f"{network}, trained on the labels alone", left_out)
+    if len(before) > 1:
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
-    found |= _counting(whole, folders, tuple(f"stages.{stage.name}=" for stage in before))
+    found |= _counting(whole, folders, left_out)
     one_network = not any(stage.starts_network for stage in whole.stages[1:])
     if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
@@ -128,7 +129,8 @@ def _counting(
     wide = [f"{place}=true"]
     if finetune.select is None:  # of which the weights before the first update are one choice
         wide.append(f"stages.{finetune.name}.select.metric={whole.metrics[0]}")
-    alone = (*left_out, "family=tfidf", "size=tiny", *wide)
+    imported = tuple(f"stages.{stage.name}=" for stage in whole.stages if stage.init)
+    alone = (*imported, *left_out, "family=tfidf", "size=tiny", *wide)
     found = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
         return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}

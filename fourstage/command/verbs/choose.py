@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.command.embedded_prefect import prefect_ready
-from fourstage.command.options import add_json, add_recipe, minutes
+from fourstage.command.options import add_init, add_json, add_recipe, minutes
 from fourstage.command.output import (
     only_this_on_standard_output,
     print_line,
@@ -32,6 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--corpus", nargs="+", default=[], metavar="FILE", help="text of the rows' kind"
     )
+    add_init(parser)
     parser.add_argument(
         "--project",
         type=Path,
@@ -67,6 +68,8 @@ def handle(options: Namespace) -> int:
         _enter_project(options)
     elif options.recipe is None:
         raise RecipeError("choose: name a recipe, or give --rows FILE [--corpus FILE]")
+    elif options.init:
+        raise RecipeError("choose: --init goes with --rows; a recipe names its own network")
     given = options.recipe, options.overrides, options.smoke
     candidates_of(*given, options.candidate, options.without)
     require_servers()
@@ -101,7 +104,7 @@ def _enter_project(options: Namespace) -> None:
         print_text(f"{folder}: goes on with this project; its recipe and sources stay as they are")
     else:
         check_empty(folder)
-        proposal = propose(options.corpus, options.rows, minutes=options.minutes)
+        proposal = propose(options.corpus, options.rows, minutes=options.minutes, init=options.init)
         make_project(folder, proposal.files)
         for told in proposal.told:
             print_text(told)

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from corpora.answer_shapes import KINDS
-from fourstage.command.options import minutes
+from fourstage.command.options import add_init, minutes
 from fourstage.command.output import print_line, print_text
 from fourstage.errors import RecipeError
 
@@ -43,6 +43,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="the columns of each row's choices, or one that holds a list of them",
     )
     parser.add_argument("--language", metavar="CODE", help="language of the text, such as en or zh")
+    add_init(parser)
 
 
 def handle(options: Namespace) -> int:
@@ -51,7 +52,7 @@ def handle(options: Namespace) -> int:
     from fourstage.command.proposal import propose, propose_example
 
     check_empty(options.folder)
-    words = ("minutes", "text", "pair", "label", "answers", "choices", "language")
+    words = ("minutes", "text", "pair", "label", "answers", "choices", "language", "init")
     given = {name: value for name in words if (value := getattr(options, name)) is not None}
     if options.corpus or options.rows:
         proposal = propose(options.corpus, options.rows, **given)

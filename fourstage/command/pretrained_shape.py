@@ -1,0 +1,82 @@
+"""The network that a first recipe starts from: its shape, and the rates that suit its width."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fourstage.command.first_recipe import Shape
+from fourstage.errors import RecipeError, located
+from models import catalogue
+
+if TYPE_CHECKING:
+    from models.interchange.huggingface import PretrainedNetwork
+
+# (largest width, peak learning rate of a stage that reads text, of fine-tuning): BERT's and those
+# of its smaller sizes (Devlin et al. 2019, arXiv 1810.04805, A.3; Turc et al. 2019, arXiv
+# 1908.08962, 4.2), rounded down to what batches of 16 rows can take.
+RATES = ((256, 1.0e-3, 3.0e-4), (512, 4.0e-4, 1.0e-4), (1 << 20, 1.0e-4, 3.0e-5))
+LONGEST = 256  # tokens of a window on two cores
+
+
+def pretrained_shape(address: str) -> Shape:
+    """The shape of a network that was trained elsewhere.
+
+    Args:
+        address: ``hf:owner/name@commit`` or ``folder:path``.
+
+    Raises:
+        RecipeError: There is no such network, it can't be read, or nothing here trains it on text.
+        ContractViolation: One of its files is malformed.
+        EnvironmentFault: The hub can't be reached, and the files have not been downloaded before.
+    """
+    from models.interchange.pretrained_network import read_start
+    from models.interchange.published import FOLDER, published_folder
+
+    if address.startswith("models:/"):
+        raise RecipeError(
+            f"--init: expected hf:owner/name@commit or folder:path, got {address[:80]}; name a"
+            " registered version in the recipe: {stage: general, init: models:/NAME@champion}"
+        )
+    with located("--init"):
+        folder = published_folder(address)
+        found = read_start(folder, weights=False)
+    if address.startswith(FOLDER):  # found from wherever the recipe lies
+        address = f"{FOLDER}{Path(folder).resolve()}"
+    objective = _objective(found)
+    settings = dict(found.settings)
+    vocabulary, width = settings.pop("vocabulary_size"), settings["hidden_dim"]
+    general, finetune = next(rates[1:] for rates in RATES if width <= rates[0])
+    return Shape(
+        settings,
+        name=f"{found.family} of width {width}, from {address}",
+        general=general,
+        finetune=finetune,
+        longest=min(LONGEST, settings.get("max_sequence_length") or LONGEST),
+        family=found.family,
+        vocabulary=vocabulary,
+        objective=f"{objective}: {{}}",
+        init=address,
+    )
+
+
+def _objective(found: PretrainedNetwork) -> str:
+    """The objective that came with the network, or the one of networks that provide as much.
+
+    Raises:
+        RecipeError: It is no Transformer that reads or writes text.
+    """
+    usual = {
+        "two_streams": "permutation_lm",
+        "encoder_decoder": "span_denoising" if found.tokenizer.sentinel_ids else "text_infilling",
+        "bidirectional": "masked_lm",
+        "causal": "causal_lm",
+    }
+    provided = catalogue.literals("families", found.family)["PROVIDES"]
+    able = [name for capability, name in usual.items() if capability in provided]
+    if not able:
+        raise RecipeError(
+            f"--init: expected a Transformer that reads text, got a {found.family}; write the"
+            " recipe by hand (docs/concepts.md)"
+        )
+    return next((name for name in able if name in found.heads), able[0])

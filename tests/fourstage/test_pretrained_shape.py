@@ -1,0 +1,92 @@
+"""`new --init`: a recipe that starts from a network that was trained elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fourstage.command import main
+from fourstage.command.first_recipe import LEAST_ADAPTED
+from models.catalogue import find
+from models.interchange.huggingface import save_network
+from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
+from tasks.comparison.candidates import candidates_of
+from tests.corpora.made_up import documents
+from tests.fourstage.test_project import _new, _resolved, _rows_file, _texts
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+TOKENIZER = WordPiece((*SPECIAL_TOKENS, *LETTERS, *(f"##{letter}" for letter in LETTERS)), True)
+SIZE = {"num_layers": 1, "num_heads": 2, "intermediate_dim": 32, "max_sequence_length": 48}
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOURSTAGE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("FOURSTAGE_DATA", raising=False)
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> str:
+    """A small BERT with its tokenizer, as Hugging Face writes it."""
+    made = find("families", "bert")(
+        **SIZE, hidden_dim=16, vocabulary_size=TOKENIZER.vocabulary_size
+    )
+    save_network(made, tmp_path / "bert", tokenizer=TOKENIZER)
+    return f"folder:{tmp_path / 'bert'}"
+
+
+def test_the_network_reads_the_text_and_learns_the_labels(network, tmp_path, monkeypatch, capsys):
+    rows = _rows_file(tmp_path, documents(300, seed=3))
+    texts = _texts(tmp_path, documents(30))
+    given = ("--rows", rows, "--corpus", texts, "--init", network)
+    resolved = _resolved(_new(tmp_path / "mine", *given), monkeypatch)
+    assert "network: bert of width 16" in capsys.readouterr().out
+    general, domain, task, finetune = resolved.stages
+    assert (general.init, general.budget.amount) == (network, 0)
+    assert domain.corpora["my_text"] >= 0.9
+    assert tuple(domain.objectives) == ("masked_lm",)
+    assert tuple(task.objectives) == ("masked_lm",)
+    assert finetune.phases[0].sequence_length == 48  # what the network can read
+    assert resolved.tokenizer.vocabulary_size == TOKENIZER.vocabulary_size
+
+    tried = {each.name: each.overrides for each in candidates_of("first")}
+    parts = ["as-written", "labels-only", "no-domain", "no-task", "counting", "no-wide"]
+    assert list(tried) == parts
+    assert "stages.general=" in tried["counting"]
+    assert "stages.general=" not in tried["labels-only"]
+
+
+def test_without_time_it_learns_the_labels_only(network, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("fourstage.command.first_recipe._speed", lambda *_: (200.0, False))
+    rows = _rows_file(tmp_path, documents(300, seed=3))
+    resolved = _resolved(
+        _new(tmp_path / "mine", "--rows", rows, "--minutes", "5", "--init", network), monkeypatch
+    )
+    assert [stage.kind for stage in resolved.stages] == ["general", "finetune"]
+    told = capsys.readouterr().out
+    assert "in 5 minutes it learns the labels only; --minutes" in told
+    needed = told.split("only; --minutes ")[1].split()[0]
+    longer = _new(tmp_path / "more", "--rows", rows, "--minutes", needed, "--init", network)
+    task = _resolved(longer, monkeypatch).stages[1]
+    assert (task.kind, task.budget.amount >= LEAST_ADAPTED) == ("task", True)
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("folder:nowhere", "--init: folder:nowhere: there is no such folder"),
+        ("bert-base-uncased", "--init: 'bert-base-uncased': expected hf:owner/name@commit"),
+        ("models:/mine@champion", "name a registered version in the recipe"),
+    ],
+)
+def test_an_address_that_leads_nowhere_makes_no_folder(address, said, tmp_path, capsys):
+    rows = _rows_file(tmp_path, documents(60))
+    assert main(["new", str(tmp_path / "mine"), "--rows", rows, "--init", address]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "mine").exists()
+
+
+def test_a_choice_of_a_recipe_takes_no_network(network, capsys):
+    assert main(["choose", "quickstart", "--init", network]) == 2
+    assert "--init goes with --rows" in capsys.readouterr().err
