@@ -250,3 +250,15 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
 def test_new_says_what_to_type_next(tmp_path, capsys):
     _new(tmp_path / "mine")
     assert "fourstage run first" in capsys.readouterr().out
+
+
+def test_a_choice_of_files_keeps_standard_output_for_its_one_object(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = _rows_file(tmp_path, documents(100))
+    asked = ("choose", "--rows", rows, "--json", "--without", "nobody")  # refused after that
+    for made in ("about", "goes on with this project"):
+        monkeypatch.chdir(tmp_path)
+        assert main(list(asked)) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert made in told.err

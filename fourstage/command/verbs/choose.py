@@ -14,6 +14,7 @@ from fourstage.command.output import (
     print_line,
     print_table,
     print_text,
+    tell,
 )
 from fourstage.command.required_servers import require_servers
 from fourstage.errors import GateRefused, RecipeError
@@ -98,16 +99,17 @@ def _enter_project(options: Namespace) -> None:
     from fourstage.command.proposal import propose
 
     folder: Path = options.project
+    say = tell if options.json else print_text
     if options.recipe is not None:
         raise RecipeError("choose: give a recipe or --rows, not both")
     if (folder / MARKER).is_file():
-        print_text(f"{folder}: goes on with this project; its recipe and sources stay as they are")
+        say(f"{folder}: goes on with this project; its recipe and sources stay as they are")
     else:
         check_empty(folder)
         proposal = propose(options.corpus, options.rows, minutes=options.minutes, init=options.init)
         make_project(folder, proposal.files)
         for told in proposal.told:
-            print_text(told)
+            say(told)
     os.chdir(folder)
     options.recipe = "first"
 
