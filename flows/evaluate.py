@@ -13,6 +13,7 @@ from tasks.run.pages import (
     show_few_shot,
     show_links,
     show_probes,
+    show_word_in_context,
     show_word_relations,
 )
 from tasks.run.recipe_run import RecipeRun, join_or_open
@@ -29,7 +30,8 @@ def evaluate(
     """Score the fine-tuned model next to the cheap baseline, by slice, with latency and size.
 
     If the recipe has probes, the network before fine-tuning is scored on them, too, as it is on
-    rows that it answers from examples in its prompt, and on triples whose ends it ranks.
+    rows that it answers from examples in its prompt, on triples whose ends it ranks, and on words
+    by their vectors.
 
     Args:
         recipe: Name or path of a recipe.
@@ -51,6 +53,8 @@ def evaluate(
             show_links(run)
         if run.make_all("word_relations"):
             show_word_relations(run)
+        if run.make_all("word_in_context"):
+            show_word_in_context(run)
         if not run.make_all("package", "evaluation"):
             return {}
         show_evaluation(run)

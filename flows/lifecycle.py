@@ -23,6 +23,7 @@ from tasks.run.registration import register_model
 from tasks.run.summary import show_summary
 from tasks.store.history import remember
 from tasks.store.step_names import stage_step
+from tasks.store.steps import BEFORE_LABELS
 
 
 @flow(name="lifecycle", flow_run_name=named("lifecycle", "recipe"))
@@ -64,7 +65,7 @@ def lifecycle(
         if finetuned and run.plan.recipe.model:
             if run.status[stage_step(finetuned.name)] == "made":
                 get_ready()
-        if run.plan.of_kind("evaluation", "probe", "few_shot", "links", "word_relations"):
+        if run.plan.of_kind("evaluation", *BEFORE_LABELS):
             before = _after(before, evaluate, **given)
         if run.plan.recipe.model is not None:
             version = register_model(handed(run), wait_for=[before])

@@ -26,6 +26,7 @@ from fourstage.recipe.schema import STAGE_KINDS, Recipe
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.support import check_supported
+from fourstage.recipe.word_in_context import resolve_word_in_context
 from fourstage.recipe.word_relations import resolve_word_relations
 from fourstage.settings import search_folders
 from models import catalogue
@@ -91,6 +92,7 @@ class _Resolution:
         few_shot = resolve_few_shot(self.ledger, stages, start.heads if start else ())
         links = resolve_links(self.ledger, stages)
         word_relations = resolve_word_relations(self.ledger, stages, tokenizer.scheme)
+        word_in_context = resolve_word_in_context(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         self._pictures(stages)
@@ -120,6 +122,7 @@ class _Resolution:
             few_shot=few_shot,
             links=links,
             word_relations=word_relations,
+            word_in_context=word_in_context,
             search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,
@@ -326,7 +329,9 @@ class _Resolution:
         self, finetune: ResolvedStage | None
     ) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
         said = self.ledger.recipe.evaluate
-        scored = said is not None and (said.probes or said.few_shot or said.links)
+        scored = said is not None and (
+            said.probes or said.few_shot or said.links or said.word_in_context
+        )
         needs_labels = ["metrics", "slices", *([] if scored else ["split"])]
         for key in needs_labels if said and finetune is None else ():
             if getattr(said, key) is not None:

@@ -139,6 +139,7 @@ class ResolvedRecipe:
         links: Datasets of triples whose heads and tails the pre-trained network ranks.
         word_relations: Sources of similarities and analogies that the pre-trained network's word
             vectors are held against.
+        word_in_context: Datasets of a word in two sentences, for the cosines of each layer.
         search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
@@ -185,6 +186,7 @@ class ResolvedRecipe:
     few_shot: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     links: tuple[str, ...] = ()
     word_relations: tuple[str, ...] = ()
+    word_in_context: tuple[str, ...] = ()
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -212,7 +214,8 @@ class ResolvedRecipe:
         names: list[str] = list(self.tokenizer.learn_from)
         for stage in self.stages:
             names += [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
-        names += [*self.probes, *self.few_shot, *self.forgetting_on, *self.decontaminate]
+        names += [*self.probes, *self.few_shot, *self.word_in_context]
+        names += [*self.forgetting_on, *self.decontaminate]
         return tuple(dict.fromkeys(names))
 
     def origin(self, path: str) -> str:
@@ -279,6 +282,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         ),
         **({"links": list(resolved.links)} if resolved.links else {}),
         **({"word_relations": list(resolved.word_relations)} if resolved.word_relations else {}),
+        **({"word_in_context": list(resolved.word_in_context)} if resolved.word_in_context else {}),
     }
     if search := resolved.search:
         recipe["search"] = {

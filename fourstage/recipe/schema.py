@@ -534,6 +534,9 @@ class Evaluate(Part):
     word_relations: Annotated[Texts, Field(min_length=1)] | None = None
     """Sources of word pairs with a similarity, or of analogies, that word vectors are held against
     after pre-training: ``[wordsim353, simlex999, google_analogies]``."""
+    word_in_context: Annotated[Texts, Field(min_length=1)] | None = None
+    """Datasets of a word in two sentences; after pre-training, the cosine of its vectors says
+    whether it means the same, by a threshold for each layer."""
 
 
 class Search(Part):
@@ -665,6 +668,7 @@ class Recipe(Part):
         names += (self.evaluate and self.evaluate.few_shot) or ()
         names += (self.evaluate and self.evaluate.links) or ()
         names += (self.evaluate and self.evaluate.word_relations) or ()
+        names += (self.evaluate and self.evaluate.word_in_context) or ()
         for stage in self.stages:
             names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
         return tuple(dict.fromkeys(names))

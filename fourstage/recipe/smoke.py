@@ -80,7 +80,8 @@ def shrink(
         # All non-embedded datasets map to the same one; the metric of the first counts.
         embedded = {n if n in EMBEDDED else LABELS: m for n, m in reversed(probes.items())}
         small["evaluate"]["probes"] = embedded
-    small.get("evaluate", {}).pop("word_relations", None)  # no such file is embedded
+    for key in ("word_relations", "word_in_context"):  # no such file is embedded
+        small.get("evaluate", {}).pop(key, None)
     if small.get("evaluate", {}).get("links"):
         small["evaluate"]["links"] = [TRIPLES]
     if asked := small.get("evaluate", {}).get("few_shot"):

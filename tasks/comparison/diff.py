@@ -17,7 +17,7 @@ from tasks.store.ancestry import Ancestry, gather
 from tasks.store.artifacts import Artifact, Store
 from tasks.store.model_facts import facts_of
 from tasks.store.provenance import git_state
-from tasks.store.steps import Bound, Change, changes, look_ahead
+from tasks.store.steps import BEFORE_LABELS, Bound, Change, changes, look_ahead
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.run_metrics import figures
 from tasks.tracking.stage_models import stages_of
@@ -33,6 +33,7 @@ OWN = (
     "few_shot ",
     "links ",
     "word_relations ",
+    "word_in_context ",
 )  # steps with settings of the recipe
 DECIDING = (
     "contract",
@@ -41,10 +42,7 @@ DECIDING = (
     "rows",
     "stage",
     "evaluation",
-    "probe",
-    "few_shot",
-    "links",
-    "word_relations",
+    *BEFORE_LABELS,
 )
 COUNTS = ("read", "kept", "quarantined", "removed")
 VERSION = re.compile(r"models:/.+|[^/@]+@[^/@]+|[^/@]+/[1-9]\d*")

@@ -26,6 +26,7 @@ from tasks.store.step_names import (
     probe_step,
     stage_step,
     tokens_step,
+    word_in_context_step,
     word_relations_step,
 )
 from tasks.store.steps import Step
@@ -152,6 +153,8 @@ class Layout:
                 self._links(self.recipe.pretrained, name)
             for name in self.recipe.word_relations:
                 self._word_relations(self.recipe.pretrained, name)
+            for name in self.recipe.word_in_context:
+                self._word_in_context(self.recipe.pretrained, name)
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps
@@ -176,7 +179,8 @@ class Layout:
         if finetune is not None and trained_on:
             overlap = finetune.overlap
         else:
-            asked = (self.recipe.probes, self.recipe.few_shot, self.recipe.links)
+            recipe = self.recipe
+            asked = (recipe.probes, recipe.few_shot, recipe.links, recipe.word_in_context)
             scored = any(name in each for each in asked)
             overlap = "drop_from_train" if scored else "report"
         settings = {**self._source(name), "overlap": overlap}
@@ -184,6 +188,7 @@ class Layout:
         allowed = overlap == "report"
         classes = (
             name in self.recipe.probes
+            or name in self.recipe.word_in_context
             or self.recipe.few_shot.get(name, {}).get("answers") == "label"
             or (trained_on and self._kind_of_answer() == "label")
         )
@@ -520,6 +525,39 @@ class Layout:
             {"stage": stage_step(stage.name), "tokenizer": "tokenizer"},
             parts=(self._scheme(),),
             given={"snapshot": self.snapshots[name]},
+        )
+
+    def _word_in_context(self, stage: ResolvedStage, name: str) -> None:
+        """Add the test of the pre-trained network's layers on a word in two sentences."""
+        from models.evaluation.marked_words import DIFFERENT, SAME
+
+        source = self.sources[name]
+        named = set(source.label_names.values()) or {SAME, DIFFERENT}
+        if len(source.markings) != 2 or named != {SAME, DIFFERENT}:
+            raise RecipeError(
+                "evaluate.word_in_context: expected a source with two markings, before a word and"
+                f" after it, and the labels {SAME} and {DIFFERENT} (its label_names); {name} has"
+                f" {len(source.markings)} markings and the labels {', '.join(sorted(named))}"
+            )
+        split = self.recipe.evaluation_split
+        self._add(
+            word_in_context_step(name),
+            "word_in_context",
+            {
+                "split": split,
+                # Dev rows choose; if they are what is scored, train rows do.
+                "chosen_on": "dev" if split == "test" else "train",
+                "markings": list(source.markings),
+                **arithmetic("float32"),
+            },
+            {
+                "stage": stage_step(stage.name),
+                "tokenizer": "tokenizer",
+                "dataset": dataset_step(name),
+                "contract": contract_step(name),
+            },
+            parts=self._parts(stage),
+            given={"folders": self.folders},
         )
 
     def _answers_named(self, name: str) -> Path:

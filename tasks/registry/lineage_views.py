@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tasks.registry.lineage import Hop, Trace
 from tasks.store.ancestry import Manifest
+from tasks.store.steps import BEFORE_LABELS
 
 SHAPES = {  # Mermaid: delimiters of a node's label
     "corpus": ("[(", ")]"),
@@ -106,8 +107,7 @@ def picture(trace: Trace) -> bytes:
 
 
 def _drawn(trace: Trace) -> list[Hop]:
-    scores = ("measurement", "evaluation", "probe", "few_shot", "links", "word_relations")
-    left_out = ("contract", *scores)
+    left_out = ("contract", "measurement", "evaluation", *BEFORE_LABELS)
     return [hop for hop in trace.hops if hop.manifest.kind not in left_out]
 
 

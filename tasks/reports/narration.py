@@ -19,6 +19,7 @@ from tasks.reports.few_shot_table import asked, curve, seen_before
 from tasks.reports.links import link_line
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
+from tasks.reports.word_in_context import contexts_line
 from tasks.reports.word_relations import relations_line
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import Artifact
@@ -42,6 +43,7 @@ DOING = {
     "few_shot": "answering from prompts",
     "links": "ranking heads and tails",
     "word_relations": "comparing words",
+    "word_in_context": "comparing words in sentences",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -165,6 +167,8 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
         )
     for source, facts in summary["word_relations"].items():
         console.print(f"{source}: {relations_line(facts)}", highlight=False, markup=False)
+    for dataset, facts in summary["word_in_context"].items():
+        console.print(f"{dataset}: {contexts_line(facts)}", highlight=False, markup=False)
     gate, model = summary["gate"], summary["model"]
     if gate and model:
         version = f"{model['name']} version {model['version']}"
@@ -263,6 +267,8 @@ def _result(artifact: Artifact) -> str:
             return link_line(facts)
         case "word_relations":
             return relations_line(facts)
+        case "word_in_context":
+            return contexts_line(facts)
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

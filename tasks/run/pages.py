@@ -13,6 +13,7 @@ from tasks.reports.few_shot_table import few_shot_card
 from tasks.reports.links import LINK_SCORES, link_cells
 from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
+from tasks.reports.word_in_context import contexts_card
 from tasks.reports.word_relations import relations_line
 from tasks.run.recipe_run import RecipeRun, as_yaml
 from tasks.store.step_names import subject_of
@@ -145,3 +146,11 @@ def show_word_relations(run: RecipeRun) -> None:
     if sections:
         parts.append(markdown_table(("source", "analogies", "answered right"), sections))
     run.post("word-relations", "\n\n".join(parts), about)
+
+
+def show_word_in_context(run: RecipeRun) -> None:
+    """Post how well each layer's vectors say whether a word means the same in two sentences."""
+    steps = run.plan.of_kind("word_in_context")
+    cards = [contexts_card(subject_of(s.name), run.made[s.name].facts) for s in steps]
+    about = "Whether a word means the same in two sentences, by its vectors"
+    run.post("word-in-context", "\n\n".join([f"## {about}", *cards]), about)

@@ -61,6 +61,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "few_shot": _facts_of(run, "few_shot"),
         "links": _facts_of(run, "links"),
         "word_relations": _facts_of(run, "word_relations"),
+        "word_in_context": _facts_of(run, "word_in_context"),
         "contracts": {
             name: artifact.facts["verdict"]
             for name, artifact in run.made.items()

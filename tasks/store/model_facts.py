@@ -12,6 +12,7 @@ from typing import Any
 from tasks.store.ancestry import Ancestry, Manifest, gather, join
 from tasks.store.artifacts import Store
 from tasks.store.step_names import tokens_step
+from tasks.store.steps import BEFORE_LABELS
 
 START = "start of "  # before the part, the role of a stage that it starts from
 
@@ -29,6 +30,7 @@ class ModelFacts:
         few_shot: The network's answers to each dataset from its prompt, before fine-tuning.
         links: The ranks that it gives to heads and tails of each dataset, before fine-tuning.
         word_relations: Tests of its word vectors on similarities and analogies.
+        word_in_context: Tests of its layers on a word in two sentences.
     """
 
     ancestry: Ancestry
@@ -39,6 +41,7 @@ class ModelFacts:
     few_shot: tuple[Manifest, ...] = ()
     links: tuple[Manifest, ...] = ()
     word_relations: tuple[Manifest, ...] = ()
+    word_in_context: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:
@@ -154,6 +157,5 @@ def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")
     evaluation = evaluations[-1] if evaluations else None
-    kinds = ("probe", "few_shot", "links", "word_relations")
-    before = (tuple(ancestry.of_kind(kind)) for kind in kinds)
+    before = (tuple(ancestry.of_kind(kind)) for kind in BEFORE_LABELS)
     return ModelFacts(ancestry, tuple(stages), measurements, evaluation, *before)

@@ -63,6 +63,11 @@ def word_relations_step(source: str) -> str:
     return f"word_relations {source}"
 
 
+def word_in_context_step(source: str) -> str:
+    """The test of the pre-trained network's layers on a word in two sentences."""
+    return f"word_in_context {source}"
+
+
 def fold_step(step: str, number: int, folds: int) -> str:
     """Tokenised rows whose dev rows are one of several parts of the training rows."""
     return f"{step} fold {number} of {folds}"

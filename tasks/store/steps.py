@@ -42,8 +42,11 @@ VERSIONS = {
     "few_shot": (*TENSOR, "pyarrow"),
     "links": (*TENSOR, "pyarrow", "scipy"),
     "word_relations": ("scipy", *NUMERIC),
+    "word_in_context": (*TENSOR, "pyarrow"),
     "package": TENSOR,
 }
+# Kinds that say what the pre-trained network knows.
+BEFORE_LABELS = ("probe", "few_shot", "links", "word_relations", "word_in_context")
 LOADING = "models.saved_tokenizer"  # loads a step's input tokenizer
 TOKENISING = (
     "tasks.steps.tokenize_corpus",
@@ -111,6 +114,14 @@ CODE = {
         "tasks.steps.relate_words",
         "tasks.steps.tokens",
         "models.evaluation.word_relations",
+        LOADING,
+    ),
+    "word_in_context": (
+        "tasks.steps.compare_contexts",
+        "tasks.steps.tokens",
+        "tasks.store.kept",
+        "tasks.store.predictions",
+        "models.evaluation.word_in_context",
         LOADING,
     ),
     "package": ("tasks.steps.package_model", "models.interchange.saved_model"),

@@ -11,6 +11,7 @@ from tasks.store.ancestry import gather, join
 from tasks.store.artifacts import Artifact, store
 from tasks.store.model_facts import ModelFacts, facts_of
 from tasks.store.predictions import PREDICTIONS
+from tasks.store.steps import BEFORE_LABELS
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.dataset_inputs import dataset_input
 from tasks.tracking.run_descriptions import lifecycle_note
@@ -80,8 +81,7 @@ def record_results(
 def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
     """Facts of the last measured stage, with its evaluation if there is one."""
     measured = [artifact for artifact in made.values() if artifact.kind == "measurement"]
-    kinds = ("probe", "few_shot", "links", "word_relations")
-    before = [artifact for artifact in made.values() if artifact.kind in kinds]
+    before = [artifact for artifact in made.values() if artifact.kind in BEFORE_LABELS]
     last = [made["evaluation"]] if "evaluation" in made else measured[-1:]
     if not last:
         return None
@@ -92,14 +92,16 @@ def _known(made: Mapping[str, Artifact]) -> ModelFacts | None:
 
 
 def _log_curves(tracking: Tracking, run_id: str, facts: ModelFacts) -> None:
-    """Scores over the number of examples, a picture for each dataset."""
+    """What the pre-trained network knows, a picture for each test that has one."""
     from tasks.reports.few_shot_table import few_shot_plot
+    from tasks.reports.word_in_context import layers_plot
 
+    drawn = [(asked.name, few_shot_plot(asked.facts)) for asked in facts.few_shot]
+    drawn += [(test.name, layers_plot(test.facts)) for test in facts.word_in_context]
     with tempfile.TemporaryDirectory() as temporary:
-        for asked in facts.few_shot:
-            name = f"{asked.name.replace(' ', '_')}.png"
-            (Path(temporary) / name).write_bytes(few_shot_plot(asked.facts))
-        if facts.few_shot:
+        for name, picture in drawn:
+            (Path(temporary) / f"{name.replace(' ', '_')}.png").write_bytes(picture)
+        if drawn:
             tracking.client.log_artifacts(run_id, temporary, PLACE)
 
 

@@ -100,6 +100,12 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
     for test in facts.word_relations:
         for metric, value in test.facts["metrics"].items():
             yield Figure(f"word_relations/{subject_of(test.name)}/{metric}", value)
+    for test in facts.word_in_context:
+        place, text = f"word_in_context/{subject_of(test.name)}", facts.dataset_of(test)
+        yield Figure(f"{place}/accuracy", test.facts["metrics"]["accuracy"], text=text)
+        yield Figure(f"{place}/constant", test.facts["constant"], text=text)
+        for number, layer in enumerate(test.facts["layers"]):
+            yield Figure(f"{place}/accuracy_by_layer", layer["accuracy"], number, text)
     for corpus, rise in found.get("forgetting", {}).items():
         yield Figure(f"forgetting/{corpus}", rise)
     for percentile, milliseconds in found.get("latency_ms", {}).items():

@@ -1,0 +1,40 @@
+"""Datasets of a word in two sentences, for networks that have vectors of words in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fourstage.recipe.ledger import Ledger
+from fourstage.recipe.resolved import ResolvedStage, of_last_network
+from models import catalogue
+
+
+def resolve_word_in_context(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
+    """Names of the datasets, each once.
+
+    Args:
+        ledger: Collects faults.
+        stages: The recipe's.
+    """
+    evaluate = ledger.recipe.evaluate
+    asked = (evaluate and evaluate.word_in_context) or ()
+    for i, name in enumerate(asked):
+        place = f"evaluate.word_in_context[{i}]"
+        ledger.source(place, name, labelled=True)
+        ledger.answers(place, name, "label", "a word in context")
+        ledger.pairs(place, name, "a word in context")
+    if asked:
+        check_vectors(ledger, "evaluate.word_in_context", stages)
+    return tuple(dict.fromkeys(asked))
+
+
+def check_vectors(ledger: Ledger, place: str, stages: Sequence[ResolvedStage]) -> None:
+    """Refuse a recipe without a stage of pre-training whose network gives a token a vector."""
+    before = [stage for stage in of_last_network(stages) if stage.kind != "finetune"]
+    if not before:
+        ledger.fault(place, "there is no pre-trained network to look at; add a stage general")
+        return
+    family = before[-1].family
+    literals = catalogue.literals("families", family, ledger.folders)
+    if literals.get("TRAINS") or literals.get("COUNTS"):
+        ledger.fault(place, f"family {family!r} counts and has no vectors; bert, elmo, gpt2 have")

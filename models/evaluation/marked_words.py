@@ -1,0 +1,80 @@
+"""Words between markers in sentences, and whether two of them mean the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fourstage.errors import ContractViolation
+
+SAME, DIFFERENT = "same", "different"
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A word in a text.
+
+    Attributes:
+        text: The text.
+        start: The word's first character.
+        end: The character after its last.
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+def marked(text: str, markings: Sequence[str]) -> Occurrence | None:
+    """The word between two markers, in the text without them; None unless there is one.
+
+    Args:
+        text: A text such as ``to << play >> chess``.
+        markings: The marker before a word, and that after it; blanks inside them are markers' own.
+    """
+    before, after = map(re.escape, markings)
+    found = list(re.finditer(rf"{before}\s*(.+?)\s*{after}", text, re.DOTALL))
+    if len(found) != 1:
+        return None
+    (match,) = found
+    word = match[1]
+    whole = text[: match.start()] + word + text[match.end() :]
+    return Occurrence(whole, match.start(), match.start() + len(word))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A word in two sentences, and whether it means the same."""
+
+    id: str
+    first: Occurrence
+    second: Occurrence
+    same: bool
+
+
+def pairs_of(
+    rows: Iterable[tuple[str, Sequence[str], str]], markings: Sequence[str]
+) -> tuple[list[Pair], int]:
+    """Rows as pairs, and how many are left out: without an answer or one marked word a sentence.
+
+    Args:
+        rows: Id, two sentences and answer of each.
+        markings: The markers around a word.
+
+    Raises:
+        ContractViolation: No row is left.
+    """
+    found, skipped = [], 0
+    for name, texts, answer in rows:
+        first, second = (marked(text, markings) for text in texts)
+        if first is None or second is None or answer not in (SAME, DIFFERENT):
+            skipped += 1
+        else:
+            found.append(Pair(name, first, second, answer == SAME))
+    if not found:
+        raise ContractViolation(
+            f"word_in_context: expected rows answered {SAME} or {DIFFERENT}, with one word between"
+            f" {' and '.join(markings)} in each sentence; got none among {skipped:,} rows"
+        )
+    return found, skipped
