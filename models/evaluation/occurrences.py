@@ -84,29 +84,33 @@ def occurrence_vectors(
     """
     if not occurrences:
         raise ContractViolation("expected words in texts, got none")
-    places = _places(occurrences, context)
-    order = sorted(range(len(places)), key=lambda i: len(places[i][0]))
-    found: list[Any] = [None] * len(places)
+    placed = places(occurrences, context)
+    order = sorted(range(len(placed)), key=lambda i: len(placed[i][0]))
+    found: list[Any] = [None] * len(placed)
     for first in range(0, len(order), BATCH_SIZE):
         some = order[first : first + BATCH_SIZE]
-        states = layers.read([places[i][0] for i in some], context)
+        states = layers.read([placed[i][0] for i in some], context)
         for row, i in enumerate(some):
-            _, start, end = places[i]
+            _, start, end = placed[i]
             found[i] = states[row, :, 1 + start : 1 + end].mean(axis=1)  # after [CLS]
     return np.stack(found)
 
 
-def _places(
+def places(
     occurrences: Sequence[Occurrence], context: Context
 ) -> list[tuple[np.ndarray, int, int]]:
-    """Token ids of each text, its word's first token, and the token after its last."""
+    """Token ids of each text, its word's first token, and the token after its last.
+
+    The text before a word, the word and what follows are tokenised apart, so that a token is never
+    half a word's.
+    """
     parts: list[str] = []
     for each in occurrences:
         # A blank belongs to the word after it, as tokenizers have it that keep blanks.
         blank = len(each.text[: each.start].rstrip())
         parts += [each.text[:blank], each.text[blank : each.end], each.text[each.end :]]
     encoded = context.tokenizer.encode(parts)
-    places = []
+    found = []
     for number in range(len(occurrences)):
         before, word, after = encoded[3 * number : 3 * number + 3]
         if not len(word):
@@ -118,8 +122,8 @@ def _places(
         ids = np.concatenate([before, word, after])
         start, end = len(before), min(len(before) + len(word), len(before) + room)
         cut = max(min((start + end - room) // 2, len(ids) - room), 0)
-        places.append((ids[cut : cut + room], start - cut, end - cut))
-    return places
+        found.append((ids[cut : cut + room], start - cut, end - cut))
+    return found
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
