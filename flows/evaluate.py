@@ -12,6 +12,7 @@ from tasks.run.pages import (
     show_evaluation,
     show_few_shot,
     show_links,
+    show_polysemy,
     show_probes,
     show_word_in_context,
     show_word_relations,
@@ -55,6 +56,8 @@ def evaluate(
             show_word_relations(run)
         if run.make_all("word_in_context"):
             show_word_in_context(run)
+        if run.make_all("polysemy"):
+            show_polysemy(run)
         if not run.make_all("package", "evaluation"):
             return {}
         show_evaluation(run)

@@ -26,7 +26,7 @@ from fourstage.recipe.schema import STAGE_KINDS, Recipe
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.support import check_supported
-from fourstage.recipe.word_in_context import resolve_word_in_context
+from fourstage.recipe.word_in_context import resolve_polysemy, resolve_word_in_context
 from fourstage.recipe.word_relations import resolve_word_relations
 from fourstage.settings import search_folders
 from models import catalogue
@@ -93,6 +93,7 @@ class _Resolution:
         links = resolve_links(self.ledger, stages)
         word_relations = resolve_word_relations(self.ledger, stages, tokenizer.scheme)
         word_in_context = resolve_word_in_context(self.ledger, stages)
+        polysemy = resolve_polysemy(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         self._pictures(stages)
@@ -123,6 +124,7 @@ class _Resolution:
             links=links,
             word_relations=word_relations,
             word_in_context=word_in_context,
+            polysemy=polysemy,
             search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,

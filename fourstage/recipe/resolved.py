@@ -140,6 +140,7 @@ class ResolvedRecipe:
         word_relations: Sources of similarities and analogies that the pre-trained network's word
             vectors are held against.
         word_in_context: Datasets of a word in two sentences, for the cosines of each layer.
+        polysemy: By word and sense, sentences with the word.
         search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
@@ -187,6 +188,7 @@ class ResolvedRecipe:
     links: tuple[str, ...] = ()
     word_relations: tuple[str, ...] = ()
     word_in_context: tuple[str, ...] = ()
+    polysemy: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -283,6 +285,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         **({"links": list(resolved.links)} if resolved.links else {}),
         **({"word_relations": list(resolved.word_relations)} if resolved.word_relations else {}),
         **({"word_in_context": list(resolved.word_in_context)} if resolved.word_in_context else {}),
+        **({"polysemy": _senses(resolved)} if resolved.polysemy else {}),
     }
     if search := resolved.search:
         recipe["search"] = {
@@ -306,6 +309,13 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         if resolved.approve:
             recipe["promote"]["approve"] = resolved.approve
     return recipe
+
+
+def _senses(resolved: ResolvedRecipe) -> dict[str, dict[str, list[str]]]:
+    return {
+        word: {sense: list(texts) for sense, texts in senses.items()}
+        for word, senses in resolved.polysemy.items()
+    }
 
 
 def _as_stage(stage: ResolvedStage) -> dict[str, Any]:

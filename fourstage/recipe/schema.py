@@ -511,6 +511,10 @@ class FewShot(Part):
     default 13."""
 
 
+# Sentences by sense, from which cosines within a sense and between senses can be taken.
+Senses = Annotated[dict[str, Annotated[Texts, Field(min_length=2)]], Field(min_length=2)]
+
+
 class Evaluate(Part):
     """What is measured on the last stage and along the way."""
 
@@ -537,6 +541,9 @@ class Evaluate(Part):
     word_in_context: Annotated[Texts, Field(min_length=1)] | None = None
     """Datasets of a word in two sentences; after pre-training, the cosine of its vectors says
     whether it means the same, by a threshold for each layer."""
+    polysemy: Annotated[dict[str, Senses], Field(min_length=1)] | None = None
+    """Words with sentences by sense, ``{apple: {fruit: [Apples are red., …], company: […]}}``;
+    after pre-training, how far the word's vectors are apart within a sense and between senses."""
 
 
 class Search(Part):

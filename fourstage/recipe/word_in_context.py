@@ -1,12 +1,13 @@
-"""Datasets of a word in two sentences, for networks that have vectors of words in sentences."""
+"""Words in sentences, for networks that have vectors of them there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.resolved import ResolvedStage, of_last_network
 from models import catalogue
+from models.evaluation.marked_words import word_in
 
 
 def resolve_word_in_context(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
@@ -26,6 +27,30 @@ def resolve_word_in_context(ledger: Ledger, stages: Sequence[ResolvedStage]) -> 
     if asked:
         check_vectors(ledger, "evaluate.word_in_context", stages)
     return tuple(dict.fromkeys(asked))
+
+
+def resolve_polysemy(
+    ledger: Ledger, stages: Sequence[ResolvedStage]
+) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """Sentences by word and sense, each with its word.
+
+    Args:
+        ledger: Collects faults.
+        stages: The recipe's.
+    """
+    evaluate = ledger.recipe.evaluate
+    asked = (evaluate and evaluate.polysemy) or {}
+    for word, senses in asked.items():
+        for sense, texts in senses.items():
+            for number, text in enumerate(texts):
+                if not word.strip() or word_in(text, word) is None:
+                    ledger.fault(
+                        f"evaluate.polysemy.{word}.{sense}[{number}]",
+                        "expected a sentence with the word as it is written here, in any case",
+                    )
+    if asked:
+        check_vectors(ledger, "evaluate.polysemy", stages)
+    return asked
 
 
 def check_vectors(ledger: Ledger, place: str, stages: Sequence[ResolvedStage]) -> None:

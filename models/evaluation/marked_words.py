@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,24 @@ def marked(text: str, markings: Sequence[str]) -> Occurrence | None:
     word = match[1]
     whole = text[: match.start()] + word + text[match.end() :]
     return Occurrence(whole, match.start(), match.start() + len(word))
+
+
+def word_in(text: str, word: str) -> Occurrence | None:
+    """The first place of a word in a text, whatever its case; None if it is not there.
+
+    It is a whole word there, ``play`` is not in ``player``; of Chinese, any characters are.
+    """
+    for match in re.finditer(re.escape(word), text, re.IGNORECASE):
+        start, end = match.span()
+        sides = (text[start - 1 : start], word[:1]), (word[-1:], text[end : end + 1])
+        if not any(_joined(left) and _joined(right) for left, right in sides):
+            return Occurrence(text, start, end)
+    return None
+
+
+def _joined(character: str) -> bool:
+    """Whether a character is part of a word with those beside it: a letter, but no wide one."""
+    return character.isalnum() and unicodedata.east_asian_width(character) not in ("W", "F")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ OWN = (
     "links ",
     "word_relations ",
     "word_in_context ",
+    "polysemy",
 )  # steps with settings of the recipe
 DECIDING = (
     "contract",

@@ -155,6 +155,8 @@ class Layout:
                 self._word_relations(self.recipe.pretrained, name)
             for name in self.recipe.word_in_context:
                 self._word_in_context(self.recipe.pretrained, name)
+            if self.recipe.polysemy:
+                self._polysemy(self.recipe.pretrained)
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps
@@ -556,6 +558,20 @@ class Layout:
                 "dataset": dataset_step(name),
                 "contract": contract_step(name),
             },
+            parts=self._parts(stage),
+            given={"folders": self.folders},
+        )
+
+    def _polysemy(self, stage: ResolvedStage) -> None:
+        """Add how far the pre-trained network's layers tell the senses of words apart."""
+        self._add(
+            "polysemy",
+            "polysemy",
+            {
+                "words": {w: dict(senses) for w, senses in self.recipe.polysemy.items()},
+                **arithmetic("float32"),
+            },
+            {"stage": stage_step(stage.name), "tokenizer": "tokenizer"},
             parts=self._parts(stage),
             given={"folders": self.folders},
         )

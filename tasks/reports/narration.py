@@ -17,6 +17,7 @@ from models.evaluation.rivals import names
 from tasks.reports.cards import left_out
 from tasks.reports.few_shot_table import asked, curve, seen_before
 from tasks.reports.links import link_line
+from tasks.reports.polysemy import senses_line
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
 from tasks.reports.word_in_context import contexts_line
@@ -44,6 +45,7 @@ DOING = {
     "links": "ranking heads and tails",
     "word_relations": "comparing words",
     "word_in_context": "comparing words in sentences",
+    "polysemy": "comparing senses of words",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -169,6 +171,8 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
         console.print(f"{source}: {relations_line(facts)}", highlight=False, markup=False)
     for dataset, facts in summary["word_in_context"].items():
         console.print(f"{dataset}: {contexts_line(facts)}", highlight=False, markup=False)
+    for word, facts in summary["polysemy"].items():
+        console.print(f"{word}: {senses_line(facts)}", highlight=False, markup=False)
     gate, model = summary["gate"], summary["model"]
     if gate and model:
         version = f"{model['name']} version {model['version']}"
@@ -269,6 +273,8 @@ def _result(artifact: Artifact) -> str:
             return relations_line(facts)
         case "word_in_context":
             return contexts_line(facts)
+        case "polysemy":
+            return f"{len(facts['words']):,} words"
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

@@ -6,20 +6,17 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tasks.reports.fonts import drawable, families
 from tasks.reports.plots import figure, png
 
 MOST_DRAWN = 20  # labels in a readable confusion matrix
 MOST_CURVES = 8  # labels with distinguishable curves
 MOST_LISTED = 1000  # labels in a table
-LONGEST_NAME = 24  # characters of a label in a picture
 OTHERS = "others"
-# Names of common fonts with Chinese characters.
-CHINESE = ("Noto Sans CJK", "Source Han Sans", "WenQuanYi", "Microsoft YaHei", "SimHei", "PingFang")
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,7 @@ def confusion_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> 
     from models.answers.label import confusion
 
     drawn_labels = scores[: MOST_DRAWN - 1] if len(scores) > MOST_DRAWN else scores
-    names = [_drawable(score.name, n) for n, score in enumerate(drawn_labels, 1)]
+    names = [drawable(score.name, f"label {n}") for n, score in enumerate(drawn_labels, 1)]
     if len(drawn_labels) < len(scores):
         names.append(OTHERS)
     place = {answers.names.index(score.name): i for i, score in enumerate(drawn_labels)}
@@ -133,7 +130,7 @@ def confusion_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> 
                 colour = "white" if shares[row, column] > 0.5 else "black"
                 told = f"{counts[row, column]:,}"
                 axes.text(column, row, told, ha="center", va="center", color=colour, fontsize=7)
-    font = {"family": _families(), "size": 8}
+    font = {"family": families(), "size": 8}
     axes.set_xticks(range(size), names, rotation=90, fontdict=font)
     axes.set_yticks(range(size), names, fontdict=font)
     axes.set_xlabel("predicted")
@@ -158,7 +155,7 @@ def precision_recall_plot(answers: ClassifierAnswers, scores: Sequence[LabelScor
             answers.probability[its],
             right[its],
             score.rows,
-            label=_drawable(score.name, number),
+            label=drawable(score.name, f"label {number}"),
             linewidth=1,
         )
     _curve(
@@ -176,7 +173,7 @@ def precision_recall_plot(answers: ClassifierAnswers, scores: Sequence[LabelScor
     axes.set_ylabel("precision: share of answers that are right")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(
-        prop={"family": _families(), "size": 8},
+        prop={"family": families(), "size": 8},
         frameon=False,
         loc="center left",
         bbox_to_anchor=(1.0, 0.5),
@@ -194,31 +191,3 @@ def _curve(axes: Any, probability: np.ndarray, right: np.ndarray, rows: int, **l
     found = np.cumsum(right[order])[ends]
     marker = "." if len(ends) < 30 else ""
     axes.plot(found / rows, found / (ends + 1), marker=marker, **look)
-
-
-def _drawable(name: str, number: int) -> str:
-    """A label's name for a plot; its number in the table if no font has its characters."""
-    short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-    short = " ".join(short.split()).replace("$", r"\$")  # not a formula
-    return short if all(_known(character) for character in short) else f"label {number}"
-
-
-@cache
-def _families() -> tuple[str, ...]:
-    """Matplotlib's default font, then a system font with Chinese characters, if there is one."""
-    from matplotlib.font_manager import fontManager
-
-    there = sorted({font.name for font in fontManager.ttflist})
-    chinese = [name for known in CHINESE for name in there if name.startswith(known)]
-    return ("DejaVu Sans", *chinese[:1])
-
-
-@cache
-def _known(character: str) -> bool:
-    """Whether one of the fonts has a character."""
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    return any(
-        ord(character) in get_font(findfont(FontProperties(family=family))).get_charmap()
-        for family in _families()
-    )

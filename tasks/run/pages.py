@@ -11,6 +11,7 @@ from tasks.registry.gate import baseline_ahead
 from tasks.reports.cards import contract_card, left_out
 from tasks.reports.few_shot_table import few_shot_card
 from tasks.reports.links import LINK_SCORES, link_cells
+from tasks.reports.polysemy import senses_card
 from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
 from tasks.reports.word_in_context import contexts_card
@@ -154,3 +155,11 @@ def show_word_in_context(run: RecipeRun) -> None:
     cards = [contexts_card(subject_of(s.name), run.made[s.name].facts) for s in steps]
     about = "Whether a word means the same in two sentences, by its vectors"
     run.post("word-in-context", "\n\n".join([f"## {about}", *cards]), about)
+
+
+def show_polysemy(run: RecipeRun) -> None:
+    """Post how far the layers of the pre-trained network tell the senses of words apart."""
+    found = run.made["polysemy"].facts["words"]
+    cards = [senses_card(word, facts) for word, facts in found.items()]
+    about = "Words in several senses, by their vectors"
+    run.post("polysemy", "\n\n".join([f"## {about}", *cards]), about)

@@ -40,6 +40,7 @@ from tasks.steps.prepare_corpus import prepare_corpus, prepare_dataset
 from tasks.steps.probe_network import probe_network
 from tasks.steps.rank_links import rank_links
 from tasks.steps.relate_words import relate_words
+from tasks.steps.tell_senses import tell_senses
 from tasks.steps.tokenize_corpus import tokenize_corpus, tokenize_dataset
 from tasks.steps.train_stage import train_stage
 from tasks.steps.train_tokenizer import train_tokenizer
@@ -71,6 +72,7 @@ TASKS: Mapping[str, Task] = {
     "links": rank_links,
     "word_relations": relate_words,
     "word_in_context": compare_contexts,
+    "polysemy": tell_senses,
     "package": package_model,
 }
 

@@ -31,6 +31,7 @@ class ModelFacts:
         links: The ranks that it gives to heads and tails of each dataset, before fine-tuning.
         word_relations: Tests of its word vectors on similarities and analogies.
         word_in_context: Tests of its layers on a word in two sentences.
+        polysemy: How far its layers tell the senses of words apart.
     """
 
     ancestry: Ancestry
@@ -42,6 +43,7 @@ class ModelFacts:
     links: tuple[Manifest, ...] = ()
     word_relations: tuple[Manifest, ...] = ()
     word_in_context: tuple[Manifest, ...] = ()
+    polysemy: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:

@@ -43,10 +43,11 @@ VERSIONS = {
     "links": (*TENSOR, "pyarrow", "scipy"),
     "word_relations": ("scipy", *NUMERIC),
     "word_in_context": (*TENSOR, "pyarrow"),
+    "polysemy": (*TENSOR, "scikit-learn"),
     "package": TENSOR,
 }
 # Kinds that say what the pre-trained network knows.
-BEFORE_LABELS = ("probe", "few_shot", "links", "word_relations", "word_in_context")
+BEFORE_LABELS = ("probe", "few_shot", "links", "word_relations", "word_in_context", "polysemy")
 LOADING = "models.saved_tokenizer"  # loads a step's input tokenizer
 TOKENISING = (
     "tasks.steps.tokenize_corpus",
@@ -122,6 +123,12 @@ CODE = {
         "tasks.store.kept",
         "tasks.store.predictions",
         "models.evaluation.word_in_context",
+        LOADING,
+    ),
+    "polysemy": (
+        "tasks.steps.tell_senses",
+        "tasks.steps.tokens",
+        "models.evaluation.polysemy",
         LOADING,
     ),
     "package": ("tasks.steps.package_model", "models.interchange.saved_model"),

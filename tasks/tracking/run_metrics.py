@@ -106,6 +106,13 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
         yield Figure(f"{place}/constant", test.facts["constant"], text=text)
         for number, layer in enumerate(test.facts["layers"]):
             yield Figure(f"{place}/accuracy_by_layer", layer["accuracy"], number, text)
+    for test in facts.polysemy:
+        for word, found in test.facts["words"].items():
+            for number, layer in enumerate(found["layers"]):
+                for name in ("within", "between"):
+                    yield Figure(f"polysemy/{word}/{name}", layer[name], number)
+                share = layer["same_sense"] / len(found["senses"])
+                yield Figure(f"polysemy/{word}/same_sense", share, number)
     for corpus, rise in found.get("forgetting", {}).items():
         yield Figure(f"forgetting/{corpus}", rise)
     for percentile, milliseconds in found.get("latency_ms", {}).items():

@@ -29,6 +29,7 @@ SCHEMA = Recipe.model_json_schema()
 SOURCES = {
     **dict.fromkeys(("text", "other"), SourceFacts(labelled=False)),
     **dict.fromkeys(("rows", "more"), SourceFacts(labelled=True)),
+    "both": SourceFacts(labelled=True, pairs=True),
 }
 ADAMW = {
     "peak_learning_rate": 1e-3,
@@ -188,6 +189,15 @@ READ = {
     "whole": WHOLE,
     "whole words": {**UNLABELLED, "tokenizer": {"scheme": "word", "minimum_count": 3}},
     "frozen": {**UNLABELLED, "stages": [PLAIN, FROZEN]},
+    "words in sentences": {
+        **UNLABELLED,
+        "evaluate": {
+            "word_in_context": ["both"],
+            "polysemy": {
+                "ox": {"animal": ["An ox", "One ox", "No ox"], "fool": ["Ox!", "Ox?", "ox"]}
+            },
+        },
+    },
     "answers from a prompt": {
         **IN_CONTEXT,
         "evaluate": {

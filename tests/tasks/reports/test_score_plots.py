@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tasks.reports import score_plots
+from tasks.reports.fonts import LONGEST_NAME
 from tasks.reports.score_plots import (
     MOST_DRAWN,
     MOST_LISTED,
@@ -96,7 +97,7 @@ def test_names_are_drawn_or_numbered(drawn: list[Figure]):
     scores = label_scores(answers)
     confusion_plot(answers, scores)
     names = [tick.get_text() for tick in drawn[0].axes[0].get_yticklabels()]
-    assert max(map(len, names)) <= score_plots.LONGEST_NAME + 2
+    assert max(map(len, names)) <= LONGEST_NAME + 2
     number = 1 + [score.name for score in scores].index("\U000f0000")
     assert f"label {number}" in names
     assert r"cost \$5\$" in names
