@@ -16,7 +16,7 @@ from fourstage.errors import RecipeError, UnknownNameError
 # Each is a file in `verbs/`; they are listed in this order.
 VERBS = (
     "run plan show explain compare choose list new fetch convert report"
-    " trace impact diff generate predict nearest evaluate promote rollback up doctor gc"
+    " trace impact diff generate embed predict nearest evaluate promote rollback up doctor gc"
 ).split()
 EPILOG = """\
 exit codes: 0 done, 1 environment (disk, server, deadline), 2 wrong usage or recipe,

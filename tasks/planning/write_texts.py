@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
+from fourstage.errors import RecipeError
+from tasks.planning.made_stage import made_stage
 from tasks.store.step_names import stage_step
 
 if TYPE_CHECKING:
@@ -34,30 +35,12 @@ def write_texts(
         EnvironmentFault: The stage is not trained yet.
         ContractViolation: A text is not what the stage can take.
     """
-    from fourstage.settings import home
     from models.decoding.prompting import write
     from models.training.trained_stage import load_stage
-    from tasks.steps.tokens import load_tokenizer
-    from tasks.store.artifacts import Artifact, Store
-    from tasks.store.steps import look_ahead
 
-    stages = {stage.name for stage in plan.recipe.stages}
-    if stage_name not in stages:
-        raise UnknownNameError("generate", stage_name, f"a stage of {plan.recipe.name}", stages)
-    made = {
-        each.step.name: each.found
-        for each in look_ahead(list(plan.steps.values()), Store(home()))
-        if isinstance(each.found, Artifact)
-    }
-    name = stage_step(stage_name)
-    if name not in made:
-        raise EnvironmentFault(
-            f"generate: {name} not made yet; `fourstage run` with the same recipe and options"
-            " makes it"
-        )
-    folder, folders = made[name].folder, plan.folders
-    part = _writes(folder, name, folders)
-    tokenizer = load_tokenizer(made["tokenizer"])
+    folder, tokenizer = made_stage(plan, stage_name, "generate")
+    folders = plan.folders
+    part = _writes(folder, stage_step(stage_name), folders)
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
     objective = stage.objective(part, folders)
     prompting = objective.prompting(stage.network, stage.scorer(part, objective))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import yaml
+from pyarrow import parquet
 
 from tests.flows.person import Listener
 
@@ -52,6 +53,18 @@ def test_a_network_learns_to_write_and_continues_texts(someone: Listener):
     assert [each["text"] for each in first] == ["The function", "It returns"]
     assert all(each["log_probability"] < 0 for each in first)
     assert all(each["whole"] == each["text"] + each["written"] for each in first)
+
+    lines = ['{"id": "a", "text": "It returns"}', '{"id": "b", "text": ""}']
+    (someone.person.folder / "texts.jsonl").write_text("\n".join(lines), "utf-8")
+    asked_for = ("--input", "texts.jsonl", "--column", "text", "--output", "layers.parquet")
+    embeds = ("embed", "writes.yaml", "--smoke", "general", *asked_for)
+    embedded = someone.types(*embeds, "--json")
+    assert embedded.code == 0, embedded.told()
+    assert embedded.json["texts"] == 2
+    rows = parquet.read_table(someone.person.folder / "layers.parquet").to_pylist()
+    assert [row["id"] for row in rows] == ["a"] * len(rows[::2]) + ["b"] * len(rows[::2])
+    assert "".join(rows[0]["tokens"]).replace(" ", "") == "Itreturns"
+    assert "is there already" in someone.types(*embeds).err
 
     answered = someone.types(
         "generate", "writes.yaml", "--smoke", "finetune", "It returns", "--json"
