@@ -9,6 +9,7 @@ from typing import Any
 from data_contracts.verdict import printable
 from fourstage.errors import listed
 from models.stage_format import HISTORY, NETWORK
+from tasks.reports.layer_mix import mix_table
 from tasks.reports.tables import markdown_table, number
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import NOTES, Artifact
@@ -23,7 +24,7 @@ def stage_card(
     after: Mapping[str, float] | None = None,
     labelled: Mapping[str, Any] | None = None,
 ) -> str:
-    """Card of a stage: key, cost, change in held-out loss, loss plot.
+    """Card of a stage: key, cost, change in held-out loss, learned mix of layers, loss plot.
 
     Args:
         artifact: The stage.
@@ -64,6 +65,8 @@ def stage_card(
             for corpus, value in sorted(after.items())
         ]
         parts.append(markdown_table(("held-out loss", "before", "after", "change"), rows))
+    if mixed := mix_table(artifact.folder):
+        parts.append(mixed)
     if picture := _loss_picture(artifact):
         parts.append(f"![Loss over steps]({picture})")
     if shown := _links(links):

@@ -16,6 +16,7 @@ from fourstage.text_width import padded, width, wrapped
 from models.evaluation.rivals import names
 from tasks.reports.cards import left_out
 from tasks.reports.few_shot_table import asked, curve, seen_before
+from tasks.reports.layer_mix import mix_line
 from tasks.reports.links import link_line
 from tasks.reports.polysemy import senses_line
 from tasks.reports.search_table import found, widen
@@ -244,6 +245,8 @@ def _result(artifact: Artifact) -> str:
             for what, cut in notes["metrics"].get("cut", {}).items():
                 cut_ones = f"{cut['count']:,} {'training rows' if what == 'row' else 'targets'}"
                 said += f", {cut_ones} truncated (the longest has {cut['longest']:,} tokens)"
+            if mixed := mix_line(artifact.folder):
+                said += f"; {mixed}"
             return f"{said} ({_turns(facts['turns'])})" if facts.get("turns") else said
         case "measurement":
             losses, errors = facts["heldout_loss"], facts["heldout_error"]
