@@ -15,6 +15,7 @@ from tasks.run.pages import (
     show_polysemy,
     show_probes,
     show_word_in_context,
+    show_word_map,
     show_word_relations,
 )
 from tasks.run.recipe_run import RecipeRun, join_or_open
@@ -58,6 +59,8 @@ def evaluate(
             show_word_in_context(run)
         if run.make_all("polysemy"):
             show_polysemy(run)
+        if run.make_all("word_map"):
+            show_word_map(run)
         if not run.make_all("package", "evaluation"):
             return {}
         show_evaluation(run)

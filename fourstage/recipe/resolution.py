@@ -27,7 +27,7 @@ from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
 from fourstage.recipe.support import check_supported
 from fourstage.recipe.word_in_context import resolve_polysemy, resolve_word_in_context
-from fourstage.recipe.word_relations import resolve_word_relations
+from fourstage.recipe.word_relations import resolve_word_map, resolve_word_relations
 from fourstage.settings import search_folders
 from models import catalogue
 from models.answers.label import Label
@@ -94,6 +94,7 @@ class _Resolution:
         word_relations = resolve_word_relations(self.ledger, stages, tokenizer.scheme)
         word_in_context = resolve_word_in_context(self.ledger, stages)
         polysemy = resolve_polysemy(self.ledger, stages)
+        word_map = resolve_word_map(self.ledger, stages, tokenizer.scheme)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         self._pictures(stages)
@@ -125,6 +126,7 @@ class _Resolution:
             word_relations=word_relations,
             word_in_context=word_in_context,
             polysemy=polysemy,
+            word_map=word_map,
             search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,

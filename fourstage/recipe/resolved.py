@@ -141,6 +141,7 @@ class ResolvedRecipe:
             vectors are held against.
         word_in_context: Datasets of a word in two sentences, for the cosines of each layer.
         polysemy: By word and sense, sentences with the word.
+        word_map: Words whose vectors are drawn.
         search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
@@ -189,6 +190,7 @@ class ResolvedRecipe:
     word_relations: tuple[str, ...] = ()
     word_in_context: tuple[str, ...] = ()
     polysemy: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    word_map: tuple[str, ...] = ()
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -286,6 +288,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         **({"word_relations": list(resolved.word_relations)} if resolved.word_relations else {}),
         **({"word_in_context": list(resolved.word_in_context)} if resolved.word_in_context else {}),
         **({"polysemy": _senses(resolved)} if resolved.polysemy else {}),
+        **({"word_map": list(resolved.word_map)} if resolved.word_map else {}),
     }
     if search := resolved.search:
         recipe["search"] = {

@@ -544,6 +544,8 @@ class Evaluate(Part):
     polysemy: Annotated[dict[str, Senses], Field(min_length=1)] | None = None
     """Words with sentences by sense, ``{apple: {fruit: [Apples are red., …], company: […]}}``;
     after pre-training, how far the word's vectors are apart within a sense and between senses."""
+    word_map: Annotated[Texts, Field(min_length=1, max_length=200)] | None = None
+    """Words whose vectors are drawn in the plane after pre-training, with their neighbours."""
 
 
 class Search(Part):

@@ -1,4 +1,4 @@
-"""Sources of similarities and analogies that word vectors are held against."""
+"""What a table of word vectors is asked: similarities, analogies, and words to draw."""
 
 from __future__ import annotations
 
@@ -23,22 +23,39 @@ def resolve_word_relations(
     asked = (evaluate and evaluate.word_relations) or ()
     for i, name in enumerate(asked):
         ledger.source(f"evaluate.word_relations[{i}]", name, labelled=False)
+    if asked:
+        _check_words(ledger, "evaluate.word_relations", stages, scheme)
+    return tuple(dict.fromkeys(asked))
+
+
+def resolve_word_map(
+    ledger: Ledger, stages: Sequence[ResolvedStage], scheme: str
+) -> tuple[str, ...]:
+    """Words to draw, each once; the arguments are those of `resolve_word_relations`."""
+    evaluate = ledger.recipe.evaluate
+    asked = (evaluate and evaluate.word_map) or ()
+    if asked:
+        _check_words(ledger, "evaluate.word_map", stages, scheme)
+    return tuple(dict.fromkeys(asked))
+
+
+def _check_words(ledger: Ledger, place: str, stages: Sequence[ResolvedStage], scheme: str) -> None:
+    """Refuse a network without one vector a word, and a tokenizer whose tokens are no words."""
     before = [stage for stage in of_last_network(stages) if stage.kind != "finetune"]
-    if asked and not (before and "static" in catalogue.provided(before[-1].family, ledger.folders)):
+    if not (before and "static" in catalogue.provided(before[-1].family, ledger.folders)):
         able = [
             name
             for name in catalogue.names("families", ledger.folders)
             if "static" in catalogue.provided(name, ledger.folders)
         ]
         ledger.fault(
-            "evaluate.word_relations",
+            place,
             "expected a stage of pre-training whose network has one vector a word: family"
             f" {' or '.join(able)}",
         )
-    if asked and not catalogue.literals("tokenizers", scheme, ledger.folders).get("WHOLE_WORDS"):
+    if not catalogue.literals("tokenizers", scheme, ledger.folders).get("WHOLE_WORDS"):
         ledger.fault(
-            "evaluate.word_relations",
+            place,
             f"{scheme} writes a word otherwise at its place in a text, so that no token is the word"
             " of a list; use scheme word",
         )
-    return tuple(dict.fromkeys(asked))

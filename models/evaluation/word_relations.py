@@ -56,7 +56,7 @@ def similarity(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> Relat
     """
     from scipy.stats import spearmanr
 
-    unit = _unit(vectors)
+    unit = unit_vectors(vectors)
     scores, cosines, skipped = [], [], 0
     for where, line in _lines(path):
         parts = line.split("\t")
@@ -64,7 +64,7 @@ def similarity(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> Relat
             first, second, score = parts[0], parts[1], float(parts[2])
         except (IndexError, ValueError) as error:
             raise ContractViolation(f"{where}: expected word, word and score by tabs") from error
-        found = _known((first, second), ids)
+        found = known((first, second), ids)
         if found is None:
             skipped += 1
             continue
@@ -87,7 +87,7 @@ def analogies(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> dict[s
     Raises:
         ContractViolation: A line is not four words.
     """
-    unit = _unit(vectors)
+    unit = unit_vectors(vectors)
     answers = np.unique(list(ids.values()))
     asked: dict[str, list[tuple[int, ...]]] = {}
     skipped: dict[str, int] = {}
@@ -99,7 +99,7 @@ def analogies(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> dict[s
         words = line.split()
         if len(words) != 4:
             raise ContractViolation(f"{where}: expected four words, got {len(words)}")
-        found = _known(words, ids)
+        found = known(words, ids)
         asked.setdefault(section, [])
         if found is None:
             skipped[section] = skipped.get(section, 0) + 1
@@ -126,9 +126,19 @@ def stage_relations(
         tokenizer: The recipe's tokenizer; special tokens are no words.
         path: The file.
     """
+    return relations(path, *words_of_stage(folder, tokenizer))
+
+
+def words_of_stage(folder: Path, tokenizer: Tokenizer) -> tuple[dict[str, int], np.ndarray]:
+    """The words of a finished stage of a family with one vector a word: rows by word, and (V, D).
+
+    Args:
+        folder: The stage's folder.
+        tokenizer: The recipe's tokenizer; special tokens are no words.
+    """
     pieces = enumerate(tokenizer.served()["pieces"])
     ids = {piece: number for number, piece in pieces if number not in tokenizer.special_ids}
-    return relations(path, ids, load_file(folder / NETWORK)[TABLE])
+    return ids, load_file(folder / NETWORK)[TABLE]
 
 
 def relations(
@@ -168,13 +178,14 @@ def _right(questions: np.ndarray, unit: np.ndarray, answers: np.ndarray) -> int:
     return int((answers[scores.argmax(axis=1)] == wanted).sum())
 
 
-def _known(words: Iterable[str], ids: Mapping[str, int]) -> tuple[int, ...] | None:
+def known(words: Iterable[str], ids: Mapping[str, int]) -> tuple[int, ...] | None:
     """The rows of words, as written or in lower case; None if one has none."""
     found = [ids.get(word, ids.get(word.lower())) for word in words]
     return None if None in found else tuple(i for i in found if i is not None)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def unit_vectors(vectors: np.ndarray) -> np.ndarray:
+    """Vectors of length 1, (V, D); those of length 0 stay as they are."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 

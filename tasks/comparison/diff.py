@@ -35,6 +35,7 @@ OWN = (
     "word_relations ",
     "word_in_context ",
     "polysemy",
+    "word_map",
 )  # steps with settings of the recipe
 DECIDING = (
     "contract",

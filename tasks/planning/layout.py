@@ -157,6 +157,14 @@ class Layout:
                 self._word_in_context(self.recipe.pretrained, name)
             if self.recipe.polysemy:
                 self._polysemy(self.recipe.pretrained)
+            if self.recipe.word_map:
+                self._add(
+                    "word_map",
+                    "word_map",
+                    {"words": list(self.recipe.word_map)},
+                    {"stage": stage_step(self.recipe.pretrained.name), "tokenizer": "tokenizer"},
+                    parts=(self._scheme(),),
+                )
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps

@@ -22,6 +22,7 @@ from tasks.reports.polysemy import senses_line
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
 from tasks.reports.word_in_context import contexts_line
+from tasks.reports.word_map import map_line
 from tasks.reports.word_relations import relations_line
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import Artifact
@@ -47,6 +48,7 @@ DOING = {
     "word_relations": "comparing words",
     "word_in_context": "comparing words in sentences",
     "polysemy": "comparing senses of words",
+    "word_map": "drawing words",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -278,6 +280,8 @@ def _result(artifact: Artifact) -> str:
             return contexts_line(facts)
         case "polysemy":
             return f"{len(facts['words']):,} words"
+        case "word_map":
+            return map_line(facts)
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

@@ -15,6 +15,7 @@ from tasks.reports.polysemy import senses_card
 from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
 from tasks.reports.word_in_context import contexts_card
+from tasks.reports.word_map import map_card
 from tasks.reports.word_relations import relations_line
 from tasks.run.recipe_run import RecipeRun, as_yaml
 from tasks.store.step_names import subject_of
@@ -163,3 +164,10 @@ def show_polysemy(run: RecipeRun) -> None:
     cards = [senses_card(word, facts) for word, facts in found.items()]
     about = "Words in several senses, by their vectors"
     run.post("polysemy", "\n\n".join([f"## {about}", *cards]), about)
+
+
+def show_word_map(run: RecipeRun) -> None:
+    """Post chosen words in the plane, and their neighbours."""
+    about = "Words in the plane, by the vectors of the pre-trained network"
+    card = map_card(run.made["word_map"].facts)
+    run.post("word-map", f"## {about}\n\n{card}", about)

@@ -32,6 +32,7 @@ class ModelFacts:
         word_relations: Tests of its word vectors on similarities and analogies.
         word_in_context: Tests of its layers on a word in two sentences.
         polysemy: How far its layers tell the senses of words apart.
+        word_map: Places of chosen words in the plane.
     """
 
     ancestry: Ancestry
@@ -44,6 +45,7 @@ class ModelFacts:
     word_relations: tuple[Manifest, ...] = ()
     word_in_context: tuple[Manifest, ...] = ()
     polysemy: tuple[Manifest, ...] = ()
+    word_map: tuple[Manifest, ...] = ()
 
     @property
     def family(self) -> str:

@@ -44,10 +44,19 @@ VERSIONS = {
     "word_relations": ("scipy", *NUMERIC),
     "word_in_context": (*TENSOR, "pyarrow"),
     "polysemy": (*TENSOR, "scikit-learn"),
+    "word_map": ("scikit-learn", *NUMERIC),
     "package": TENSOR,
 }
 # Kinds that say what the pre-trained network knows.
-BEFORE_LABELS = ("probe", "few_shot", "links", "word_relations", "word_in_context", "polysemy")
+BEFORE_LABELS = (
+    "probe",
+    "few_shot",
+    "links",
+    "word_relations",
+    "word_in_context",
+    "polysemy",
+    "word_map",
+)
 LOADING = "models.saved_tokenizer"  # loads a step's input tokenizer
 TOKENISING = (
     "tasks.steps.tokenize_corpus",
@@ -129,6 +138,12 @@ CODE = {
         "tasks.steps.tell_senses",
         "tasks.steps.tokens",
         "models.evaluation.polysemy",
+        LOADING,
+    ),
+    "word_map": (
+        "tasks.steps.map_words",
+        "tasks.steps.tokens",
+        "models.evaluation.word_map",
         LOADING,
     ),
     "package": ("tasks.steps.package_model", "models.interchange.saved_model"),

@@ -96,12 +96,14 @@ def _log_curves(tracking: Tracking, run_id: str, facts: ModelFacts) -> None:
     from tasks.reports.few_shot_table import few_shot_plot
     from tasks.reports.polysemy import senses_plot
     from tasks.reports.word_in_context import layers_plot
+    from tasks.reports.word_map import map_plot
 
     drawn = [(asked.name, few_shot_plot(asked.facts)) for asked in facts.few_shot]
     drawn += [(test.name, layers_plot(test.facts)) for test in facts.word_in_context]
     for test in facts.polysemy:
         words = test.facts["words"].items()
         drawn += [(f"polysemy {number}", senses_plot(*w)) for number, w in enumerate(words, 1)]
+    drawn += [(test.name, map_plot(test.facts)) for test in facts.word_map]
     with tempfile.TemporaryDirectory() as temporary:
         for name, picture in drawn:
             (Path(temporary) / f"{name.replace(' ', '_')}.png").write_bytes(picture)

@@ -228,7 +228,7 @@ READ = {
         **UNLABELLED,
         "family": "word2vec",
         "stages": [{**PLAIN, "objectives": {"cbow": {"window": 3}}}],
-        "evaluate": {"word_relations": ["text", "other"]},
+        "evaluate": {"word_relations": ["text", "other"], "word_map": ["ox", "ass"]},
     },
     "a table of another network": {**UNLABELLED, "stages": [PLAIN, STARTED]},
     "no labels, several seeds": {

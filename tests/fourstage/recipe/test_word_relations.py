@@ -22,7 +22,7 @@ SAID = {
     "family": "word2vec",
     "size": "tiny",
     "stages": [{"stage": "general", "corpora": {"text": 1.0}, "objectives": {"skip_gram": {}}}],
-    "evaluate": {"word_relations": ["pairs", "pairs"]},
+    "evaluate": {"word_relations": ["pairs", "pairs"], "word_map": ["king", "苹果", "king"]},
 }
 
 
@@ -34,17 +34,22 @@ def test_each_source_is_asked_once_and_is_no_text_of_the_recipe():
     found = resolved()
     assert found.word_relations == ("pairs",)
     assert found.sources == ("text",)
-    assert as_recipe(found)["evaluate"]["word_relations"] == ["pairs"]
+    asked = as_recipe(found)["evaluate"]
+    assert (asked["word_relations"], asked["word_map"]) == (["pairs"], ["king", "苹果"])
 
 
 def test_the_smoke_version_asks_nothing_that_is_not_embedded():
-    assert "word_relations" not in shrink(SAID)["evaluate"]
+    assert shrink(SAID)["evaluate"] == {"word_map": ["king", "苹果", "king"]}
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"evaluate": {"word_relations": ["pears"]}}, "did you mean 'pairs'"),
+        (
+            {"tokenizer": {"scheme": "unigram"}, "evaluate": {"word_map": ["king"]}},
+            "evaluate.word_map: unigram writes a word otherwise",
+        ),
         *(
             ({"tokenizer": {"scheme": scheme}}, f"word_relations: {scheme} writes a word otherwise")
             for scheme in ("byte_bpe", "unigram", "word_bpe")

@@ -1,8 +1,9 @@
-"""What is said and drawn of words in sentences."""
+"""What is said and drawn of words and of words in sentences."""
 
 from __future__ import annotations
 
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from PIL import Image
 
 from tasks.reports.polysemy import senses_card, senses_line, senses_plot
 from tasks.reports.word_in_context import contexts_card, contexts_line, layers_plot
+from tasks.reports.word_map import map_card, map_line, map_plot
 
 LAYERS = [
     {"layer": "0", "threshold": 0.91, "chosen": 0.52, "accuracy": 0.51},
@@ -66,12 +68,30 @@ def test_the_first_and_the_last_layer_are_said_and_each_nearest_is_named():
     assert "| fruit 1 | fruit 2 | fruit 2 |" in card
 
 
-@pytest.mark.parametrize("draw", [lambda f: layers_plot(f), lambda f: senses_plot("apple", f)])
-def test_pictures_are_the_same_each_time_and_show_the_numbers(draw):
-    facts, other = (JUDGED, JUDGED | {"layers": LAYERS[::-1]})
-    if "apple" in draw.__code__.co_consts:
-        facts, other = (SENSES, SENSES | {"layers": SENSES["layers"][::-1]})
+MAP = {
+    "words": ["king", "苹果"],
+    "points": [[0.5, 0.0], [-0.5, 0.1]],
+    "nearest": {"king": [["queen", 0.71]], "苹果": [["梨", 0.6]]},
+    "unknown": ["zzz"],
+}
+
+
+def test_words_are_numbered_beside_their_neighbours_and_those_left_out_are_counted():
+    assert map_line(MAP) == "2 of 3 words; the others have no vector"
+    assert "| 2 | 苹果 | 梨 0.60 |" in map_card(MAP)
+
+
+@pytest.mark.parametrize(
+    ("draw", "facts", "key"),
+    [
+        (layers_plot, JUDGED, "layers"),
+        (partial(senses_plot, "apple"), SENSES, "layers"),
+        (map_plot, MAP, "points"),
+    ],
+)
+def test_pictures_are_the_same_each_time_and_show_the_numbers(draw, facts, key):
     picture = draw(facts)
-    assert picture == draw(facts) != draw(other)
+    other = draw(facts | {key: facts[key][::-1]})
+    assert picture == draw(facts) != other
     pixels = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB"))
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 5

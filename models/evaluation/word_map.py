@@ -1,0 +1,57 @@
+"""Chosen words of a table of vectors: their nearest neighbours, and their places in the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.evaluation.plane import plane
+from models.evaluation.word_relations import known, unit_vectors
+
+NEIGHBOURS = 5
+
+
+@dataclass(frozen=True)
+class WordMap:
+    """Chosen words.
+
+    Attributes:
+        words: Those that have a vector.
+        points: (words, 2) principal components of their vectors of length 1.
+        nearest: By word, the words with the highest cosines, and these.
+        unknown: Words without a vector.
+    """
+
+    words: tuple[str, ...]
+    points: np.ndarray
+    nearest: dict[str, list[tuple[str, float]]]
+    unknown: tuple[str, ...]
+
+
+def word_map(words: Sequence[str], ids: Mapping[str, int], vectors: np.ndarray) -> WordMap:
+    """Neighbours among all words, and a map of the chosen ones.
+
+    Args:
+        words: Looked up as written, then in lower case.
+        ids: {word: its row}; only these rows are neighbours.
+        vectors: (V, D).
+    """
+    unit = unit_vectors(vectors)
+    rows = np.array(list(ids.values()))
+    names = list(ids)
+    found: dict[str, int] = {}
+    for word in words:
+        row = known([word], ids)
+        if row is not None:
+            found[word] = row[0]
+    nearest = {}
+    for word, row in found.items():
+        cosines = unit[rows] @ unit[row]
+        cosines[rows == row] = -np.inf
+        best = np.argsort(-cosines, kind="stable")[: min(NEIGHBOURS, len(rows) - 1)]
+        nearest[word] = [(names[i], float(cosines[i])) for i in best]
+    chosen = unit[list(found.values())]
+    points = plane(chosen) if len(found) > 1 else np.zeros((len(found), 2))
+    return WordMap(tuple(found), points, nearest, tuple(w for w in words if w not in found))
