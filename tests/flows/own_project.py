@@ -21,6 +21,15 @@ FIELDS = {"id": "id", "text": "text"}
 SIZE = {"num_layers": 1, "hidden_dim": 32, "num_heads": 2, "intermediate_dim": 64}
 
 
+# Two senses of a word of theirs.
+SENSES = {
+    "baba": {
+        "weather": ["Baba rain cloud.", "A storm, baba and rain.", "Cloud baba storm."],
+        "kitchen": ["The baba in the oven.", "Spoon, baba, kettle.", "Kettle baba spoon."],
+    }
+}
+
+
 def words() -> list[str]:
     """144 words of two syllables."""
     return [first + second for first in SYLLABLES for second in SYLLABLES]
@@ -135,6 +144,26 @@ class Project:
         files = {split: f"data/{name}-{split}.jsonl" for split in splits}
         self.source(name, files=files, fields={**FIELDS, "label": "label"})
         for split, rows in splits.items():
+            self.lines(f"{name}-{split}.jsonl", rows)
+
+    def contexts(self, name: str) -> None:
+        """Write rows of a word in two sentences, and their source."""
+        places = [text for senses in SENSES["baba"].values() for text in senses]
+        marked = [text.replace("baba", "<< baba >>") for text in places if "baba" in text]
+        pairs = [(i, j) for i in range(len(marked)) for j in range(i)]
+        files = {split: f"data/{name}-{split}.jsonl" for split in ("dev", "test")}
+        fields = {**FIELDS, "text_pair": "pair", "label": "label"}
+        self.source(name, files=files, fields=fields, markings=["<<", ">>"])
+        for split, some in (("dev", pairs[::2]), ("test", pairs[1::2])):
+            rows = [
+                {
+                    "id": f"{i}-{j}",
+                    "text": marked[i],
+                    "pair": marked[j],
+                    "label": "same" if (i < 2) == (j < 2) else "different",
+                }
+                for i, j in some
+            ]
             self.lines(f"{name}-{split}.jsonl", rows)
 
     def lines(self, name: str, records: Iterable[Mapping[str, Any]], mode: str = "w") -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.own_project import Project, recipe
+from tests.flows.own_project import SENSES, Project, recipe, stages
 from tests.flows.person import Listener, Person
 
 pytestmark = pytest.mark.slow
@@ -57,3 +57,29 @@ def test_vectors_are_scored_beside_what_they_skip(
         "word_relations/pairs/spearman": found["pairs"]["metrics"]["spearman"],
         "word_relations/analogies/accuracy": found["analogies"]["metrics"]["accuracy"],
     }
+
+
+def test_words_in_sentences_are_told_apart_by_layers_with_pictures(
+    person: Callable[..., Person], listener_of: Callable[[Person], Listener], tmp_path: Path
+):
+    project = Project(tmp_path / "own")
+    project.contexts("contexts")
+    (general, *_) = stages(general={"budget": {"steps": 3}})
+    evaluate = {"word_in_context": ["contexts"], "polysemy": SENSES}
+    project.recipe(recipe("senses", stages=[general], evaluate=evaluate, promote=None))
+    somebody = person(project.folder)
+    answer = listener_of(somebody).types("run", "senses", "--json")
+    assert answer.code == 0, answer.told()
+    judged = answer.json["word_in_context"]["contexts"]
+    assert (judged["split"], judged["chosen_on"], judged["skipped"]) == ("test", "dev", 0)
+    by_layer = {layer["layer"]: layer["accuracy"] for layer in judged["layers"]}
+    assert judged["metrics"]["accuracy"] == by_layer[judged["layer"]]
+    found = answer.json["polysemy"]["baba"]
+    assert found["senses"] == ["weather"] * 3 + ["kitchen"] * 3
+    assert [layer["layer"] for layer in found["layers"]] == list(by_layer)
+    with closing(sqlite3.connect(somebody.home / "mlflow.db")) as database:
+        logged = dict(database.execute("select key, value from latest_metrics"))
+    assert logged["word_in_context/contexts/accuracy"] == judged["metrics"]["accuracy"]
+    assert logged["polysemy/baba/within"] == found["layers"][-1]["within"]
+    pictures = {file.name for file in somebody.home.rglob("evaluation/*.png")}
+    assert {"word_in_context_contexts.png", "polysemy_1.png"} <= pictures

@@ -194,7 +194,7 @@ READ = {
         "evaluate": {
             "word_in_context": ["both"],
             "polysemy": {
-                "ox": {"animal": ["An ox", "One ox", "No ox"], "fool": ["Ox!", "Ox?", "ox"]}
+                "ox": {"same": ["An ox", "One ox", "No ox"], "different": ["Ox!", "Ox?", "ox"]}
             },
         },
     },

@@ -14,7 +14,7 @@ import pytest
 from fourstage.settings import REPOSITORY
 from tasks.store import code, steps
 from tasks.store.code import closure_digest
-from tests.flows.own_project import Project, recipe, stages
+from tests.flows.own_project import SENSES, Project, recipe, stages
 
 START = '''
 """A step."""
@@ -305,6 +305,7 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
     linked = {"stage": "general", **triples, "budget": {"steps": 2}}
     project.source("pairs", files=["data/pairs.tsv"])
     (project.folder / "data" / "pairs.tsv").write_text("baba\tbaden\t1\nbaba\tbako\t2\n")
+    project.contexts("contexts")
     vectors = {**linked, "corpora": {"notes": 1.0}, "objectives": {"skip_gram": {}}}
     paths = [
         project.recipe(
@@ -313,7 +314,12 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
                 family="word2vec",
                 tokenizer={"scheme": "word"},
                 stages=[vectors],
-                evaluate={"word_relations": ["pairs"]},
+                evaluate={
+                    "word_relations": ["pairs"],
+                    "word_in_context": ["contexts"],
+                    "polysemy": SENSES,
+                    "word_map": ["baba", "baden"],
+                },
                 promote=None,
             )
         ),
