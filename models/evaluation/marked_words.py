@@ -71,6 +71,12 @@ class Pair:
     second: Occurrence
     same: bool
 
+    @property
+    def same_form(self) -> bool:
+        """Whether the word is written alike in both, whatever its case."""
+        first, second = (side.text[side.start : side.end] for side in (self.first, self.second))
+        return first.casefold() == second.casefold()
+
 
 def pairs_of(
     rows: Iterable[tuple[str, Sequence[str], str]], markings: Sequence[str]

@@ -50,12 +50,15 @@ class Judged:
         layers: In order.
         best: Number of the layer that is best on the rows by which thresholds were chosen.
         constant: Accuracy of the answer that is more frequent on those rows, 0-1.
+        form: Accuracy of asking whether the word is written alike, or of the constant if that is
+            better on those rows, 0-1.
         cosines: (pairs, layers) of the judged pairs.
     """
 
     layers: tuple[LayerAccuracy, ...]
     best: int
     constant: float
+    form: float
     cosines: np.ndarray
 
 
@@ -87,39 +90,42 @@ def word_in_context(
             found.append(cosines(vectors[::2], vectors[1::2]))
         return np.concatenate(found)
 
-    return judge(
-        layers.names,
-        measured(choosing),
-        np.array([pair.same for pair in choosing]),
-        measured(judged),
-        np.array([pair.same for pair in judged]),
-    )
+    return judge(layers.names, choosing, measured(choosing), judged, measured(judged))
 
 
 def judge(
     names: Sequence[str],
-    choosing: np.ndarray,
-    same: np.ndarray,
-    judged: np.ndarray,
-    truth: np.ndarray,
+    choosing: Sequence[Pair],
+    chosen_by: np.ndarray,
+    judged: Sequence[Pair],
+    found: np.ndarray,
 ) -> Judged:
     """Choose a threshold for each layer and a layer, and judge them.
 
     Args:
         names: Of the layers.
-        choosing: (n, layers) cosines by which is chosen.
-        same: (n,) bool, what is right for them.
-        judged: (m, layers) cosines.
-        truth: (m,) bool, what is right for them.
+        choosing: Pairs by which is chosen.
+        chosen_by: (choosing, layers) their cosines.
+        judged: Other pairs.
+        found: (judged, layers) their cosines.
     """
+    same, truth = (np.array([pair.same for pair in pairs]) for pairs in (choosing, judged))
+    forms, others = (np.array([float(p.same_form) for p in pairs]) for pairs in (choosing, judged))
+
+    def accuracy(threshold: float, values: np.ndarray) -> float:
+        return float(((values >= threshold) == truth).mean())
+
     layers = []
     for number, name in enumerate(names):
-        threshold, chosen = best_threshold(choosing[:, number], same)
-        right = (judged[:, number] >= threshold) == truth
-        layers.append(LayerAccuracy(name, threshold, chosen, float(right.mean())))
-    best = int(np.argmax([layer.chosen for layer in layers]))
-    constant = float((truth == (same.mean() >= 0.5)).mean())
-    return Judged(tuple(layers), best, constant, judged)
+        threshold, chosen = best_threshold(chosen_by[:, number], same)
+        layers.append(LayerAccuracy(name, threshold, chosen, accuracy(threshold, found[:, number])))
+    return Judged(
+        tuple(layers),
+        best=int(np.argmax([layer.chosen for layer in layers])),
+        constant=accuracy(ALWAYS if same.mean() >= 0.5 else NEVER, others),
+        form=accuracy(best_threshold(forms, same)[0], others),
+        cosines=found,
+    )
 
 
 def best_threshold(values: np.ndarray, same: np.ndarray) -> tuple[float, float]:

@@ -8,15 +8,16 @@ from typing import Any
 from tasks.reports.plots import data_address, figure, png
 from tasks.reports.tables import markdown_table
 
-ONE_VECTOR = "one vector a word: only where its forms differ does a cosine say more than a constant"
+ONE_VECTOR = "one vector a word, which can only tell its forms apart"
 
 
 def contexts_line(facts: Mapping[str, Any]) -> str:
-    """The accuracy of the layer that was chosen, and of a constant."""
+    """The accuracy of the layer that was chosen, of a constant, and of how words are written."""
     told = (
         f"accuracy {facts['metrics']['accuracy']:.4f} on {facts['rows']:,} {facts['split']} rows by"
         f" layer {facts['layer']} and a threshold, chosen on {facts['chosen_by']:,}"
-        f" {facts['chosen_on']} rows (constant {facts['constant']:.4f})"
+        f" {facts['chosen_on']} rows (constant {facts['constant']:.4f},"
+        f" whether written alike {facts['form']:.4f})"
     )
     if facts["skipped"]:
         told += f"; {facts['skipped']:,} rows without one marked word a sentence are left out"
@@ -54,7 +55,8 @@ def layers_plot(facts: Mapping[str, Any]) -> bytes:
     ):
         values = [layer[key] for layer in facts["layers"]]
         axes.plot(range(len(names)), values, linestyle=style, marker=".", label=split)
-    axes.axhline(facts["constant"], linestyle="--", color="grey", linewidth=1, label="constant")
+    for key, called, style in (("form", "written alike", "-."), ("constant", "constant", "--")):
+        axes.axhline(facts[key], linestyle=style, color="grey", linewidth=1, label=called)
     axes.set_xticks(range(len(names)), names, rotation=90 if len(names[-1]) > 2 else 0)
     axes.set_xlabel("layer")
     axes.set_ylabel("accuracy")

@@ -59,5 +59,6 @@ def compare_contexts(step: Bound, folder: Path) -> Findings:
             "layers": [asdict(each) for each in found.layers],
             "metrics": {"accuracy": best.accuracy},
             "constant": found.constant,
+            "form": found.form,
         }
     )

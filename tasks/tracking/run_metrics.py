@@ -103,7 +103,8 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
     for test in facts.word_in_context:
         place, text = f"word_in_context/{subject_of(test.name)}", facts.dataset_of(test)
         yield Figure(f"{place}/accuracy", test.facts["metrics"]["accuracy"], text=text)
-        yield Figure(f"{place}/constant", test.facts["constant"], text=text)
+        for name in ("constant", "form"):
+            yield Figure(f"{place}/{name}", test.facts[name], text=text)
         for number, layer in enumerate(test.facts["layers"]):
             yield Figure(f"{place}/accuracy_by_layer", layer["accuracy"], number, text)
     for test in facts.polysemy:

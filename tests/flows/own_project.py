@@ -151,10 +151,11 @@ class Project:
         places = [text for senses in SENSES["baba"].values() for text in senses]
         marked = [text.replace("baba", "<< baba >>") for text in places if "baba" in text]
         pairs = [(i, j) for i in range(len(marked)) for j in range(i)]
-        files = {split: f"data/{name}-{split}.jsonl" for split in ("dev", "test")}
+        parts = {"train": pairs[:4], "dev": pairs[4::2], "test": pairs[5::2]}
+        files = {split: f"data/{name}-{split}.jsonl" for split in parts}
         fields = {**FIELDS, "text_pair": "pair", "label": "label"}
         self.source(name, files=files, fields=fields, markings=["<<", ">>"])
-        for split, some in (("dev", pairs[::2]), ("test", pairs[1::2])):
+        for split, some in parts.items():
             rows = [
                 {
                     "id": f"{i}-{j}",

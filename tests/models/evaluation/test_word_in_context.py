@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fourstage.errors import ContractViolation
-from models.evaluation.marked_words import Occurrence, marked, pairs_of
+from models.evaluation.marked_words import Occurrence, Pair, marked, pairs_of
 from models.evaluation.occurrences import AllLayers, cosines, occurrence_vectors, places
 from models.evaluation.word_in_context import best_threshold, judge
 from models.inputs.rows import framed
@@ -24,6 +24,10 @@ WORDS = WordPiece(
 )
 
 
+def pair(first: str, second: str, same: bool) -> Pair:
+    return Pair("", Occurrence(first, 0, len(first)), Occurrence(second, 0, len(second)), same)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_threshold_is_the_best_of_a_search_through_all(seed):
     rng = np.random.default_rng(seed)
@@ -35,15 +39,16 @@ def test_the_threshold_is_the_best_of_a_search_through_all(seed):
 
 
 def test_the_judged_rows_choose_nothing():
-    choosing = np.array([[0.1, 0.9], [0.2, 0.1], [0.8, 0.8]])
-    same = np.array([True, False, True])
-    judged = np.array([[0.9, 0.1], [0.1, 0.9]])
-    found = judge(["0", "1"], choosing, same, judged, np.array([True, False]))
+    choosing = [pair("Play", "play", True), pair("play", "plays", False), pair("a", "a", True)]
+    judged = [pair("play", "plays", True), pair("plays", "play", False)]
+    cosines_of = np.array([[0.1, 0.9], [0.2, 0.1], [0.8, 0.8]])
+    found = judge(["0", "1"], choosing, cosines_of, judged, np.array([[0.9, 0.1], [0.1, 0.9]]))
     assert [layer.chosen for layer in found.layers] == [2 / 3, 1.0]
     # The second layer was better on the rows that chose, and is wrong on both judged ones.
     assert (found.best, found.layers[1].accuracy) == (1, 0.0)
     assert found.layers[1].threshold == pytest.approx(0.45)
-    assert found.constant == 0.5
+    # Written alike means the same on all rows that chose, and is right on one of the judged.
+    assert (found.constant, found.form) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ JUDGED = {
     "layers": LAYERS,
     "metrics": {"accuracy": 0.6},
     "constant": 0.5,
+    "form": 0.55,
 }
 
 
@@ -50,7 +51,7 @@ SENSES = {
 def test_the_chosen_layer_is_said_beside_a_constant_and_every_layer_is_in_the_table():
     line = contexts_line(JUDGED)
     assert "accuracy 0.6000 on 1,000 test rows by layer 1" in line
-    assert "chosen on 998 dev rows (constant 0.5000)" in line
+    assert "chosen on 998 dev rows (constant 0.5000, whether written alike 0.5500)" in line
     assert "2 rows without one marked word a sentence are left out" in line
     assert "one vector a word" not in line
     assert "one vector a word" in contexts_line(JUDGED | {"static": True})
