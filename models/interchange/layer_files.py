@@ -1,4 +1,10 @@
-"""Parquet files of the vectors that each layer of a network gives to the tokens of texts."""
+"""Files of the vectors that each layer of a network gives to the tokens of texts.
+
+Parquet has a row for each text and layer: ``id``, ``layer``, ``tokens`` and ``vectors``. HDF5 has a
+data set for each text, (layers, T, D) float32, named by its place among the texts from 0 on, as the
+files of AllenNLP's ELMo, with the attribute ``id``; its tokens are in the group ``tokens`` under
+the same name, the layers' names are the file's attribute ``layers``.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from fourstage.digests import unfinished
 from fourstage.errors import RecipeError
 
-ENDING = ".parquet"
+ENDINGS = (".parquet", ".h5", ".hdf5")
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,44 @@ class ReadText:
     vectors: np.ndarray
 
 
-class LayerFile:
-    """Writes a row for each text and layer: ``id``, ``layer``, ``tokens`` and ``vectors``.
+class LayerFile(Protocol):
+    """Writes texts in order."""
 
-    Args:
-        file: The file.
-        layers: Names of the layers.
-        width: D.
-    """
+    def write(self, texts: Sequence[ReadText]) -> None:
+        """Append texts."""
+        ...
 
+    def close(self) -> None:
+        """Write the end of the file."""
+        ...
+
+
+class _Hdf5:
+    def __init__(self, file: Path, layers: Sequence[str]):
+        import h5py
+
+        self._file = h5py.File(file, "w")
+        self._file.attrs["layers"] = list(layers)
+        self._number = 0
+
+    def write(self, texts: Sequence[ReadText]) -> None:
+        import h5py
+
+        for text in texts:
+            made = self._file.create_dataset(str(self._number), data=text.vectors)
+            made.attrs["id"] = text.id
+            # Not an attribute: those end at 64 KB.
+            tokens = np.array(list(text.tokens), object)
+            self._file.create_dataset(
+                f"tokens/{self._number}", data=tokens, dtype=h5py.string_dtype()
+            )
+            self._number += 1
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Parquet:
     def __init__(self, file: Path, layers: Sequence[str], width: int):
         import pyarrow
         from pyarrow.parquet import ParquetWriter
@@ -57,7 +92,6 @@ class LayerFile:
         self._writer = ParquetWriter(file, self._schema)
 
     def write(self, texts: Sequence[ReadText]) -> None:
-        """Append texts."""
         import pyarrow
 
         names = [(text, i) for text in texts for i in range(len(self._layers))]
@@ -73,7 +107,6 @@ class LayerFile:
         self._writer.write_table(pyarrow.Table.from_arrays(columns, schema=self._schema))
 
     def close(self) -> None:
-        """Write the end of the file."""
         self._writer.close()
 
 
@@ -87,8 +120,8 @@ def check_new(file: Path, replace: bool) -> None:
     Raises:
         RecipeError: It is there, its ending is another, or its folder is missing.
     """
-    if file.suffix.lower() != ENDING:
-        raise RecipeError(f"{file}: expected a name that ends with {ENDING}")
+    if file.suffix.lower() not in ENDINGS:
+        raise RecipeError(f"{file}: expected a name that ends with {', '.join(ENDINGS)}")
     if not file.parent.is_dir():
         raise RecipeError(f"{file}: there is no folder {file.parent}")
     if file.exists() and not (replace and file.is_file()):
@@ -100,13 +133,14 @@ def layer_file(file: Path, layers: Sequence[str], width: int) -> Iterator[LayerF
     """Write a file; it appears under its name when it is complete.
 
     Args:
-        file: Replaced at the end if it is there.
+        file: Its ending is the format; replaced at the end if it is there.
         layers: Names of the layers.
         width: D.
     """
     part = unfinished(file)
     try:
-        writer = LayerFile(part, layers, width)
+        parquet = file.suffix.lower() == ENDINGS[0]
+        writer = _Parquet(part, layers, width) if parquet else _Hdf5(part, layers)
         try:
             yield writer
         finally:

@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="a new file, .parquet: a row for each text and layer with id, layer, tokens, vectors",
+        help="a new file: .parquet has a row for each text and layer, .h5 a data set for each text",
     )
     parser.add_argument("--force", action="store_true", help="replace --output if it is there")
     add_json(parser)

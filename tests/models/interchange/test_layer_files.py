@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from pyarrow import parquet
@@ -35,6 +37,21 @@ def test_each_text_and_layer_is_a_row_with_the_numbers_as_they_are(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["layers.parquet"]
 
 
+def test_hdf5_has_a_data_set_for_each_text(tmp_path: Path):
+    file = tmp_path / "layers.h5"
+    with layer_file(file, ["0", "1"], 4) as writer:
+        writer.write(TEXTS[:2])
+        writer.write(TEXTS[2:])
+    with h5py.File(file) as found:
+        assert found.attrs["layers"].tolist() == ["0", "1"]
+        for number, text in enumerate(TEXTS):
+            kept: Any = found[str(number)]
+            np.testing.assert_array_equal(kept, text.vectors)
+            assert kept.attrs["id"] == text.id
+            tokens: Any = found[f"tokens/{number}"]
+            assert tokens.asstr()[:].tolist() == text.tokens
+
+
 def test_what_is_interrupted_leaves_the_old_file_and_no_other(tmp_path: Path):
     file = tmp_path / "layers.parquet"
     file.write_bytes(b"old")
@@ -55,7 +72,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path):
     check_new(old, replace=True)
     for file, told in (
         (old, "is there already"),
-        (tmp_path / "new.csv", r"ends with \.parquet"),
+        (tmp_path / "new.csv", r"ends with \.parquet, \.h5"),
         (tmp_path / "none" / "new.parquet", "there is no folder"),
     ):
         with pytest.raises(RecipeError, match=told):
