@@ -269,3 +269,25 @@ def test_a_source_that_is_no_test_of_word_vectors_is_refused_before_any_work(pro
     asked["evaluate"] = {"word_relations": ["letters"]}
     with pytest.raises(ContractViolation, match=r"word_relations: letters: .*letters\.jsonl:1: "):
         plan_recipe(str(project.recipe(recipe("related", **asked))))
+
+
+def test_a_word_in_context_needs_marked_words_and_two_labels_of_these_names(project: Project):
+    general, *_ = stages()
+    project.contexts("contexts")
+    project.source(
+        "others",
+        files={"train": "data/contexts-train.jsonl"},
+        fields={"id": "id", "text": "text", "text_pair": "pair", "label": "label"},
+        label_names={"same": "T", "different": "F"},
+        markings=["<<", ">>"],
+    )
+
+    def asked(name: str) -> dict[str, Any]:
+        evaluate = {"word_in_context": [name], "split": "dev"}
+        whole = recipe(f"asks-{name}", stages=[general], evaluate=evaluate, promote=None)
+        return dict(plan_recipe(str(project.recipe(whole))).steps)
+
+    step = asked("contexts")["word_in_context contexts"]
+    assert (step.settings["split"], step.settings["chosen_on"]) == ("dev", "train")
+    with pytest.raises(RecipeError, match="others has 2 markings and the labels F, T"):
+        asked("others")
