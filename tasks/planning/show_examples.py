@@ -171,7 +171,7 @@ def _draw(plan: Plan, source: str, data: Any, shown: Sequence[tuple[int, Batch]]
     to.mkdir(parents=True, exist_ok=True)
     for number, (identity, (_, batch)) in enumerate(zip(wanted, shown, strict=True), start=1):
         boxes = batch[keys.REGION_BOXES][0][batch[keys.REGION_MASK][0] > 0]
-        (to / f"{number:02d}.png").write_bytes(drawn(pictures[names[identity]], boxes))
+        (to / f"{number:02d}.png").write_bytes(drawn(pictures.get(names[identity]), boxes))
 
 
 def _pictured_rows(entries: np.ndarray) -> np.ndarray:
