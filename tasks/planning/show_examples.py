@@ -137,11 +137,11 @@ def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[A
 def _data(tokens: Artifact, tokenizer: Tokenizer, stage: ResolvedStage, plan: Plan) -> Any:
     """Training rows if the stage has a head, otherwise training documents."""
     from corpora.shards import TokenisedRows
-    from tasks.steps.tokens import ROWS, training_text
+    from tasks.steps.tokens import ROWS, documents
 
     if stage.head is not None:
         return TokenisedRows(tokens.path(ROWS), "train")
-    return training_text(tokens, tokenizer, stage.family, plan.folders)
+    return documents(tokens, tokenizer, stage.family, plan.folders)
 
 
 def _draw(plan: Plan, source: str, data: Any, shown: Sequence[tuple[int, Batch]], to: Path) -> None:

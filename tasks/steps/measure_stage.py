@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.steps.durable import durable
-from tasks.steps.tokens import DOCUMENTS, ROWS, a_character, load_tokenizer
+from tasks.steps.tokens import HELDOUT, ROWS, a_character, documents, load_tokenizer
 from tasks.store.artifacts import Findings
 from tasks.store.steps import Bound
 
@@ -20,12 +20,13 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     Before the finetune stage, the task metric is that of a linear probe on frozen features; after
     it, that of the fine-tuned model.
     """
-    from corpora.shards import TokenisedCorpus, TokenisedRows
+    from corpora.shards import TokenisedRows
     from models.catalogue import answers_of
     from models.evaluation.heldout import has_objective, heldout_losses
     from models.evaluation.predict import predict
     from models.evaluation.probe import probe
     from models.evaluation.resampling import scores
+    from models.training.trained_stage import config_of
 
     settings, folders = step.step.settings, step.step.given["folders"]
     stage, tokenizer = step.inputs["stage"], load_tokenizer(step.inputs["tokenizer"])
@@ -36,10 +37,11 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     }
     objective = settings["objective"]
     measurable = bool(objective) and has_objective(stage.folder, objective, folders)
+    family = config_of(stage.folder)["family"]
     heldout = {
-        name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
+        name: documents(artifact, tokenizer, family, folders, HELDOUT)
         for name, artifact in tokens.items()
-        if measurable and artifact.facts["tokens"].get("heldout")
+        if measurable and artifact.facts["tokens"].get(HELDOUT)
     }
     losses: Mapping[str, Mapping[str, float]] = {}
     if heldout:

@@ -1,4 +1,4 @@
-"""Published region features: a table in base64, NumPy archives, Parquet; broken and hostile ones."""
+"""Published region features: a table in base64, NumPy archives, Parquet; hostile ones, too."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_parquet_is_read_flat_and_nested(tmp_path: Path, pictured, nested: bool)
         pictured(tmp_path / "h.parquet", [1])
     text = numbered.set_column(3, "boxes", pyarrow.array(["a", "b", "c"]))
     pyarrow.parquet.write_table(text, tmp_path / "i.parquet")
-    with pytest.raises(ContractViolation, match="column 'boxes': expected .* got string"):
+    with pytest.raises(ContractViolation, match=r"column 'boxes': expected .* got string"):
         pictured(tmp_path / "i.parquet", [1])
 
 

@@ -13,14 +13,17 @@ from corpora.pictures import PreparedRegions
 from corpora.preparation import prepare_dataset
 from corpora.prepared import prepared_rows
 from corpora.regions import regions_of
-from corpora.shards import RowWriter, TokenisedRows
+from corpora.shards import RowWriter, TokenisedRows, TokenWriter
 from corpora.snapshot import take_snapshot
 from models import catalogue
 from models import features as keys
+from models.evaluation.heldout import HeldOut
 from models.inputs.batches import batches
 from models.inputs.captions import Captions
 from models.protocols import Capability
 from models.training.stage_model import StageModel
+from tasks.steps.tokens import HELDOUT, documents
+from tasks.store.artifacts import Input
 from tests.conformance.parts import CONTEXT, Stage, network
 from tests.corpora.conftest import source_of
 from tests.corpora.readers.test_nlvr import archive, at, example
@@ -141,3 +144,29 @@ def test_a_network_that_sees_learns_what_no_text_tells(stage: Stage):
     assert np.isfinite(losses).all()
     assert losses[0] > 0.3
     assert losses[-1] < 0.2 * losses[0]
+
+
+def test_held_out_captions_are_measured_with_their_own_pictures(
+    stage: Stage, rows: TokenisedRows, tmp_path: Path
+):
+    facts = {"labels": ["false", "true"]}
+    outputs = {name: {"path": name} for name in ("rows.arrow", "documents.arrow")}
+    (tmp_path / "rows.arrow").symlink_to(rows.path)
+    with TokenWriter(tmp_path / "documents.arrow") as writer:  # all dev texts are in train, too
+        writer.add_document("a", "train", np.arange(5), np.array([5]), np.ones(5, bool))
+    tokens = Input("tokens", "", tmp_path, outputs, facts)
+    assert not len(documents(tokens, CONTEXT.tokenizer, "bert", (), HELDOUT))
+    captions = documents(tokens, CONTEXT.tokenizer, "lxmert", (), HELDOUT)
+    assert captions.ids == [f"dev{i}" for i in range(COUNT)]
+    masked = catalogue.find("objectives", "masked_lm")(CONTEXT)
+    scorer = masked.attach(stage.network)
+    corpora = {"rows": captions}
+    measured = HeldOut(stage.network, "masked_lm", scorer, corpora, CONTEXT.tokenizer, 16)
+    feed = measured.feeds["rows"]
+    batch = feed.batch(0)
+    for row, (_, number) in enumerate(feed.members(0)):
+        if number >= 0:
+            there = batch[keys.REGION_MASK][row] > 0
+            assert np.array_equal(
+                batch[keys.REGION_FEATURES][row][there], captions.regions(number)[1]
+            )
