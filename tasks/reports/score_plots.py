@@ -115,7 +115,7 @@ def confusion_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> 
     from models.answers.label import confusion
 
     drawn_labels = scores[: MOST_DRAWN - 1] if len(scores) > MOST_DRAWN else scores
-    names = [_drawable(score.name, n) for n, score in enumerate(drawn_labels, 1)]
+    names = [drawable(score.name, n) for n, score in enumerate(drawn_labels, 1)]
     if len(drawn_labels) < len(scores):
         names.append(OTHERS)
     place = {answers.names.index(score.name): i for i, score in enumerate(drawn_labels)}
@@ -133,7 +133,7 @@ def confusion_plot(answers: ClassifierAnswers, scores: Sequence[LabelScore]) -> 
                 colour = "white" if shares[row, column] > 0.5 else "black"
                 told = f"{counts[row, column]:,}"
                 axes.text(column, row, told, ha="center", va="center", color=colour, fontsize=7)
-    font = {"family": _families(), "size": 8}
+    font = {"family": font_families(), "size": 8}
     axes.set_xticks(range(size), names, rotation=90, fontdict=font)
     axes.set_yticks(range(size), names, fontdict=font)
     axes.set_xlabel("predicted")
@@ -158,7 +158,7 @@ def precision_recall_plot(answers: ClassifierAnswers, scores: Sequence[LabelScor
             answers.probability[its],
             right[its],
             score.rows,
-            label=_drawable(score.name, number),
+            label=drawable(score.name, number),
             linewidth=1,
         )
     _curve(
@@ -176,7 +176,7 @@ def precision_recall_plot(answers: ClassifierAnswers, scores: Sequence[LabelScor
     axes.set_ylabel("precision: share of answers that are right")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(
-        prop={"family": _families(), "size": 8},
+        prop={"family": font_families(), "size": 8},
         frameon=False,
         loc="center left",
         bbox_to_anchor=(1.0, 0.5),
@@ -196,15 +196,15 @@ def _curve(axes: Any, probability: np.ndarray, right: np.ndarray, rows: int, **l
     axes.plot(found / rows, found / (ends + 1), marker=marker, **look)
 
 
-def _drawable(name: str, number: int) -> str:
+def drawable(name: str, number: int, kind: str = "label") -> str:
     """A label's name for a plot; its number in the table if no font has its characters."""
     short = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
     short = " ".join(short.split()).replace("$", r"\$")  # not a formula
-    return short if all(_known(character) for character in short) else f"label {number}"
+    return short if all(_known(character) for character in short) else f"{kind} {number}"
 
 
 @cache
-def _families() -> tuple[str, ...]:
+def font_families() -> tuple[str, ...]:
     """Matplotlib's default font, then a system font with Chinese characters, if there is one."""
     from matplotlib.font_manager import fontManager
 
@@ -220,5 +220,5 @@ def _known(character: str) -> bool:
 
     return any(
         ord(character) in get_font(findfont(FontProperties(family=family))).get_charmap()
-        for family in _families()
+        for family in font_families()
     )

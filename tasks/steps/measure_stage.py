@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.steps.durable import durable
 from tasks.steps.tokens import HELDOUT, ROWS, a_character, documents, load_tokenizer
-from tasks.store.artifacts import Findings
+from tasks.store.artifacts import Findings, Input
+from tasks.store.predictions import WORD_REGIONS
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from models.protocols import Tokenizer
 
 
 @durable()
@@ -53,6 +57,8 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             sequence_length=settings["sequence_length"],
             folders=folders,
         )
+    if measurable or settings["stage"] == "finetune":
+        _show_regions(stage.folder, tokenizer, tokens, folder, folders)
     loss = {name: scores["loss"] for name, scores in losses.items()}
     found: dict[str, Any] = {
         "heldout_loss": loss,
@@ -86,3 +92,27 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             found["task_metric"] = {"name": metric, "value": value}
     (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
     return Findings(found)
+
+
+def _show_regions(
+    stage: Path,
+    tokenizer: Tokenizer,
+    tokens: Mapping[str, Input],
+    to: Path,
+    folders: Sequence[Path],
+) -> None:
+    """Write what words of a few dev rows look at, if the network sees and a source has pictures."""
+    from corpora.shards import TokenisedRows
+    from models.catalogue import provided
+    from models.evaluation.word_regions import word_regions
+    from models.training.trained_stage import config_of
+
+    if "regions" not in provided(config_of(stage)["family"], folders):
+        return
+    for _, artifact in sorted(tokens.items()):
+        if "labels" in artifact.facts:
+            rows = TokenisedRows(artifact.path(ROWS), "dev")
+            if rows.most_regions and len(rows):
+                if found := word_regions(stage, tokenizer, rows, folders):
+                    (to / WORD_REGIONS).write_text(json.dumps(found, ensure_ascii=False))
+                return
