@@ -14,7 +14,7 @@ from corpora.pictures import PreparedRegions
 from corpora.preparation import prepare_dataset
 from corpora.prepared import prepared_rows
 from corpora.regions import regions_of
-from corpora.shards import RowWriter, TokenisedRows, TokenWriter
+from corpora.shards import RowWriter, TokenisedRows, TokenWriter, pictures_file
 from corpora.snapshot import take_snapshot
 from models import catalogue
 from models import features as keys
@@ -151,8 +151,9 @@ def test_held_out_captions_are_measured_with_their_own_pictures(
     stage: Stage, rows: TokenisedRows, tmp_path: Path
 ):
     facts = {"labels": ["false", "true"]}
-    outputs = {name: {"path": name} for name in ("rows.arrow", "documents.arrow")}
-    (tmp_path / "rows.arrow").symlink_to(rows.path)
+    outputs = dict.fromkeys(("rows.arrow", "documents.arrow"), "")
+    for file in (rows.path, pictures_file(rows.path)):
+        (tmp_path / file.name.replace("tokens", "rows")).symlink_to(file)
     with TokenWriter(tmp_path / "documents.arrow") as writer:  # all dev texts are in train, too
         writer.add_document("a", "train", np.arange(5), np.array([5]), np.ones(5, bool))
     tokens = Input("tokens", "", tmp_path, outputs, facts)
