@@ -49,7 +49,7 @@ def word_regions(
     if head_file(folder, ALIGNMENT).exists():
         scorer = stage.scorer(ALIGNMENT, stage.objective(ALIGNMENT, folders))
         found["plan"] = scorer(batch, stage.network(batch))[1][PLAN]
-    tables = {name: keras.ops.convert_to_numpy(each) for name, each in found.items()}
+    tables = {name: np.asarray(keras.ops.convert_to_numpy(each)) for name, each in found.items()}
     made = []
     for row in range(len(batch[keys.TOKEN_IDS])):
         words = batch[keys.PADDING_MASK][row] > 0

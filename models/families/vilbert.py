@@ -187,6 +187,7 @@ class Vilbert(TwoStreams):
         *_, (x, regions), _ = self.streams(features)
         across, given = self.cross_blocks[-1], self.regions(features)
         assert given is not None
+        assert across.of_regions is not None
         bias, seen = bias_from_padding(given[2]), across.of_regions.attention
         return attention_weights(across.attention, x, seen, regions, bias)[:, :, 1:]
 
