@@ -81,7 +81,8 @@ def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> Pictures 
     """Write the regions of a source's pictures to a folder; None for a source without pictures.
 
     Raises:
-        ContractViolation: A file cannot be read, or an archive is damaged or hostile.
+        ContractViolation: A file cannot be read, an archive is damaged or hostile, or there is no
+            picture in them.
     """
     if source.pictures is None:
         return None
@@ -115,6 +116,11 @@ def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> Pictures 
                     for end in _ends(name):
                         several = NoRegionsError("a name that several pictures have")
                         known[end] = several if end in known else one
+    if not found["read"]:
+        raise ContractViolation(
+            f"source {source.name}: pictures: the files have no picture; expected"
+            f" {', '.join(SUFFIXES)}, or with region_dim {', '.join(sorted(_READERS))}."
+        )
     return Pictures(known, {**found, "without_regions": dict(sorted(faults.items()))})
 
 
@@ -133,20 +139,16 @@ def _read(
 ) -> Iterator[tuple[str, Regions | NoRegionsError | None]]:
     """The pictures of a file by name: their regions, why there are none, None if no row names one.
 
+    Files that are neither pictures nor, with `is_named`, region features have none.
+
     Raises:
-        ContractViolation: The file cannot be read, or has features and the source no `region_dim`,
-            or the other way round.
+        ContractViolation: The file cannot be read.
     """
     lowered = content.name.lower()
-    read = _READERS.get(PurePath(lowered.removesuffix(".gz").removesuffix(".bz2")).suffix)
-    if is_named is not None and read is not None:
-        yield from read(content, wanted, is_named)
-    elif (read is not None) or (is_named is not None and lowered.endswith(SUFFIXES)):
-        raise ContractViolation(
-            f"{content.where}: region_dim is given for files of region features"
-            f" ({', '.join(sorted(_READERS))}), and not for pictures ({', '.join(SUFFIXES)});"
-            " correct 'pictures' of the source."
-        )
+    if is_named is not None:
+        plain = lowered.removesuffix(".gz").removesuffix(".bz2")
+        if read := _READERS.get(PurePath(plain).suffix):
+            yield from read(content, wanted, is_named)
     elif lowered.endswith(SUFFIXES):
         try:
             yield content.name, _regions(content, wanted.most_regions)

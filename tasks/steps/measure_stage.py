@@ -57,8 +57,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             sequence_length=settings["sequence_length"],
             folders=folders,
         )
-    if measurable or settings["stage"] == "finetune":
-        _show_regions(stage.folder, tokenizer, tokens, folder, folders)
+    _show_regions(stage.folder, tokenizer, tokens, folder, folders)
     loss = {name: scores["loss"] for name, scores in losses.items()}
     found: dict[str, Any] = {
         "heldout_loss": loss,

@@ -18,6 +18,7 @@ import pytest
 from corpora.pictures import PreparedRegions
 from fourstage.errors import ContractViolation, RecipeError
 from tests.corpora.conftest import Prepare, Prepared, source_of
+from tests.corpora.test_regions import drawing, encoded
 
 WIDTH, HEIGHT, DIM = 640, 480, 5
 FIELDS = {"id": "id", "text": "text", "label": "label", "picture": "image"}
@@ -249,10 +250,16 @@ def test_hostile_numpy_archives_are_refused(tmp_path: Path, pictured, features: 
 
 def test_pictures_and_features_are_not_taken_for_each_other(tmp_path: Path, pictured):
     (tmp_path / "f.tsv").write_text(line(1))
-    (tmp_path / "a.png").write_bytes(b"a picture")
+    (tmp_path / "a.png").write_bytes(encoded(drawing(1)))
     for name, given in (("f.tsv", {"region_dim": None}), ("a.png", {})):
-        with pytest.raises(ContractViolation, match=f"{name}: region_dim is given for files of"):
+        with pytest.raises(ContractViolation, match=r"files have no picture; expected \.png"):
             pictured(tmp_path / name, [1], **given)
+    (tmp_path / "both").mkdir()
+    for name in ("f.tsv", "a.png"):
+        (tmp_path / name).rename(tmp_path / "both" / name)
+    check(pictured(tmp_path / "both", [1, "a.png"]), [1])
+    seen = pictured(tmp_path / "both", [1, "a.png"], region_dim=None)
+    assert [row["picture"] for row in seen.table()] == ["both/a.png"]
     fields = {**FIELDS, "picture": "p"}
     for dim in (0, 10**6, "2048"):
         with pytest.raises(RecipeError, match="region_dim"):
