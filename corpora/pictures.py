@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,14 @@ import pyarrow
 from corpora.archives import Content, contents
 from corpora.arrow_files import TableWriter
 from corpora.limits import MAX_PICTURE_BYTES
+from corpora.reading import read_rows
+from corpora.region_readers import npz, parquet, tsv
 from corpora.regions import SUFFIXES, NoRegionsError, Regions, regions_of
 from corpora.snapshot import Snapshot
+from data_contracts.records import Row
+from data_contracts.sources import Pictures as Named
 from data_contracts.sources import Source
+from fourstage.errors import ContractViolation
 
 FILE = "regions.arrow"
 REGIONS = pyarrow.schema(
@@ -28,6 +33,9 @@ REGIONS = pyarrow.schema(
         pyarrow.field("features", pyarrow.list_(pyarrow.float32()), nullable=False),
     ]
 )
+
+
+_READERS = {suffix: each.read for each in (npz, parquet, tsv) for suffix in each.SUFFIXES}
 
 
 @dataclass(frozen=True)
@@ -73,39 +81,46 @@ def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> Pictures 
     """Write the regions of a source's pictures to a folder; None for a source without pictures.
 
     Raises:
-        ContractViolation: A file cannot be read, or an archive is damaged or hostile.
+        ContractViolation: A file cannot be read, an archive is damaged or hostile, or there is no
+            picture in them.
     """
     if source.pictures is None:
         return None
     known: dict[str, KnownPicture | NoRegionsError] = {}
     faults, found = Counter[str](), Counter[str]()
+    is_named = _is_named(source, snapshot) if source.pictures.region_dim else None
     with TableWriter(folder / FILE, REGIONS) as writer:
         for state in snapshot.pictures:
             for content in contents(state):
-                if not content.name.lower().endswith(SUFFIXES):
-                    continue
-                found["read"] += 1
-                one: KnownPicture | NoRegionsError
-                try:
-                    regions = _regions(content, source.pictures.most_regions)
-                except NoRegionsError as error:
-                    one = error
-                    faults[error.reason] += 1
-                else:
-                    found["regions"] += len(regions.boxes)
-                    found["with_more_regions"] += regions.found > len(regions.boxes)
-                    one = KnownPicture(content.name, _digest(regions))
-                    writer.add(
-                        {
-                            "picture": content.name,
-                            "boxes": regions.boxes.ravel(),
-                            "features": regions.features.ravel(),
-                        },
-                        regions.boxes.nbytes + regions.features.nbytes + 64,
-                    )
-                for end in _ends(content.name):
-                    several = NoRegionsError("a name that several pictures have")
-                    known[end] = several if end in known else one
+                for name, regions in _read(content, source.pictures, is_named):
+                    found["read"] += 1
+                    if regions is None:
+                        found["not_named"] += 1
+                        continue
+                    one: KnownPicture | NoRegionsError
+                    if isinstance(regions, NoRegionsError):
+                        one = regions
+                        faults[regions.reason] += 1
+                    else:
+                        found["regions"] += len(regions.boxes)
+                        found["with_more_regions"] += regions.found > len(regions.boxes)
+                        one = KnownPicture(name, _digest(regions))
+                        writer.add(
+                            {
+                                "picture": name,
+                                "boxes": regions.boxes.ravel(),
+                                "features": regions.features.ravel(),
+                            },
+                            regions.boxes.nbytes + regions.features.nbytes + 64,
+                        )
+                    for end in _ends(name):
+                        several = NoRegionsError("a name that several pictures have")
+                        known[end] = several if end in known else one
+    if not found["read"]:
+        raise ContractViolation(
+            f"source {source.name}: pictures: the files have no picture; expected"
+            f" {', '.join(SUFFIXES)}, or with region_dim {', '.join(sorted(_READERS))}."
+        )
     return Pictures(known, {**found, "without_regions": dict(sorted(faults.items()))})
 
 
@@ -117,6 +132,35 @@ def bytes_of(snapshot: Snapshot, names: Collection[str]) -> dict[str, bytes]:
             if content.name in names:
                 found[content.name] = content.stream.read()
     return found
+
+
+def _read(
+    content: Content, wanted: Named, is_named: Callable[[str], bool] | None
+) -> Iterator[tuple[str, Regions | NoRegionsError | None]]:
+    """The pictures of a file by name: their regions, why there are none, None if no row names one.
+
+    Files that are neither pictures nor, with `is_named`, region features have none.
+
+    Raises:
+        ContractViolation: The file cannot be read.
+    """
+    lowered = content.name.lower()
+    if is_named is not None:
+        plain = lowered.removesuffix(".gz").removesuffix(".bz2")
+        if read := _READERS.get(PurePath(plain).suffix):
+            yield from read(content, wanted, is_named)
+    elif lowered.endswith(SUFFIXES):
+        try:
+            yield content.name, _regions(content, wanted.most_regions)
+        except NoRegionsError as error:
+            yield content.name, error
+
+
+def _is_named(source: Source, snapshot: Snapshot) -> Callable[[str], bool]:
+    """Whether a row names a picture: files of features have many more than a source's rows."""
+    rows = (row for _, row in read_rows(source, snapshot) if isinstance(row, Row))
+    names = {row.picture.removeprefix("./") for row in rows if row.picture}
+    return lambda name: not names.isdisjoint(_ends(name))
 
 
 def _regions(content: Content, most: int) -> Regions:
@@ -132,11 +176,10 @@ def _digest(regions: Regions) -> str:
     return hashlib.sha256(regions.boxes.tobytes() + regions.features.tobytes()).hexdigest()[:32]
 
 
-def _ends(name: str) -> Iterator[str]:
-    """A path within its archive or folder, and the ends of it at each slash."""
+def _ends(name: str) -> Collection[str]:
+    """A name, and within its archive or folder the path and the ends of it at each slash."""
     parts = name.rpartition("!")[2].split("/")
-    for start in range(len(parts)):
-        yield "/".join(parts[start:])
+    return dict.fromkeys([name, *("/".join(parts[start:]) for start in range(len(parts)))])
 
 
 class PreparedRegions:

@@ -106,9 +106,10 @@ def _row(source: Source, content: Content, raw: Raw, split: Split | None) -> Row
         group = str(value)
     picture = None
     if fields.picture is not None:
-        picture = raw.values.get(fields.picture)
-        if not isinstance(picture, str) or not picture:
+        value = raw.values.get(fields.picture)
+        if not isinstance(value, str | int) or isinstance(value, bool) or value == "":
             return Rejected(identity, location, f"no name of a picture in {fields.picture!r}")
+        picture = str(value)
     label, kind = answer.text, answer.value_type
     mended = answer.mended
     return Row(identity, text, pair, label, split, location, kind, group, choices, mended, picture)

@@ -105,11 +105,11 @@ def regions_of(data: bytes, most: int = MAX_REGIONS) -> Regions:
     return Regions(boxes, features, len(chosen), width, height)
 
 
-def drawn(data: bytes, boxes: np.ndarray) -> bytes:
+def drawn(data: bytes | None, boxes: np.ndarray) -> bytes:
     """A picture of at most `LONGEST_SIDE`, with boxes drawn, as PNG.
 
     Args:
-        data: The file.
+        data: The file; None for a white square, where there are features alone.
         boxes: (n, 4), left, top, right, bottom, each 0 to 1.
 
     Raises:
@@ -117,7 +117,10 @@ def drawn(data: bytes, boxes: np.ndarray) -> bytes:
     """
     from PIL import Image, ImageDraw
 
-    picture = Image.fromarray(_pixels(data)[0])
+    if data is None:
+        picture = Image.new("RGB", (LONGEST_SIDE, LONGEST_SIDE), "white")
+    else:
+        picture = Image.fromarray(_pixels(data)[0])
     pen = ImageDraw.Draw(picture)
     size = np.array(picture.size * 2)
     for left, top, right, bottom in (boxes * size).round().astype(int).tolist():

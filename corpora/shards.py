@@ -6,9 +6,12 @@ maps it: the arrays of a document are views of the file, valid as long as the re
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import accumulate, pairwise
 from pathlib import Path
+from types import TracebackType
 
 import numpy as np
 import pyarrow
@@ -44,10 +47,16 @@ ROWS = pyarrow.schema(
         # The last text and the tokens of each of its words, if a head reads words.
         pyarrow.field("passage", pyarrow.string(), nullable=True),
         pyarrow.field("word_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
-        # Of the row's picture, (n, 4) and (n, E) row by row; empty without one.
-        pyarrow.field("region_boxes", pyarrow.list_(pyarrow.float32()), nullable=False),
-        pyarrow.field("region_features", pyarrow.list_(pyarrow.float32()), nullable=False),
+        # Place of the row's picture in the file beside it; -1 without one.
+        pyarrow.field("picture", pyarrow.int32(), nullable=False),
         pyarrow.field("answer", pyarrow.string(), nullable=False),
+    ]
+)
+# Each picture once, however many rows ask about it: (n, 4) and (n, E), row by row.
+PICTURES = pyarrow.schema(
+    [
+        pyarrow.field("boxes", pyarrow.list_(pyarrow.float32()), nullable=False),
+        pyarrow.field("features", pyarrow.list_(pyarrow.float32()), nullable=False),
     ]
 )
 
@@ -101,7 +110,7 @@ class TokenWriter(TableWriter):
 
 
 class RowWriter(TableWriter):
-    """Writes tokenised rows.
+    """Writes tokenised rows, and beside them the regions of their pictures, if they have any.
 
     Args:
         path: The file, there once the ``with`` block ends well.
@@ -109,6 +118,17 @@ class RowWriter(TableWriter):
 
     def __init__(self, path: Path):
         super().__init__(Path(path), ROWS)
+        self._pictures = ExitStack()
+        self._places: dict[bytes, int] = {}
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pictures.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
 
     def add_row(
         self,
@@ -138,7 +158,6 @@ class RowWriter(TableWriter):
                 f"expected word lengths that sum to {len(texts[-1])} tokens, got {words.sum()}"
             )
         tokens = np.concatenate(texts).astype(np.int32)
-        boxes, features = regions or (np.zeros((0, 4)), np.zeros((0, 0)))
         self.add(
             {
                 "id": id,
@@ -147,17 +166,24 @@ class RowWriter(TableWriter):
                 "text_lengths": np.array([len(text) for text in texts], np.int32),
                 "passage": passage,
                 "word_lengths": words,
-                "region_boxes": boxes.ravel().astype(np.float32),
-                "region_features": features.ravel().astype(np.float32),
+                "picture": -1 if regions is None else self._place_of(*regions),
                 "answer": answer,
             },
-            4 * len(tokens)
-            + 4 * len(words)
-            + 4 * len(passage or "")
-            + boxes.nbytes
-            + features.nbytes
-            + 64,
+            4 * len(tokens) + 4 * len(words) + 4 * len(passage or "") + 64,
         )
+
+    def _place_of(self, boxes: np.ndarray, features: np.ndarray) -> int:
+        """The place of a picture in its file, which begins with the first one."""
+        boxes, features = (np.ascontiguousarray(x, dtype=np.float32) for x in (boxes, features))
+        look = hashlib.sha256(boxes.tobytes() + features.tobytes()).digest()
+        if look not in self._places:
+            if not self._places:
+                self._file = TableWriter(pictures_file(self.path), PICTURES)
+                self._pictures.enter_context(self._file)
+            self._places[look] = len(self._places)
+            row = {"boxes": boxes.ravel(), "features": features.ravel()}
+            self._file.add(row, boxes.nbytes + features.nbytes)
+        return self._places[look]
 
 
 class _Mapped:
@@ -283,8 +309,10 @@ class TokenisedRows(_Mapped):
     def __init__(self, path: Path | str, split: str | None = None):
         super().__init__(path, split, ROWS)
         self._answers = self._strings("answer")
-        numbers = [np.diff(offsets) for offsets, _ in self._view("region_boxes")]
-        self._most_regions = max((int(some.max(initial=0)) for some in numbers), default=0) // 4
+        pictures = pictures_file(self.path)
+        self._pictures = _Mapped(pictures, None, PICTURES) if pictures.exists() else None
+        numbers = [] if self._pictures is None else self._pictures._lengths("boxes")
+        self._most_regions = int(max(numbers, default=0)) // 4
 
     @property
     def answers(self) -> list[str]:
@@ -321,8 +349,18 @@ class TokenisedRows(_Mapped):
     def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Boxes (n, 4) and features (n, E) float32 of row `i`'s picture; views; n may be 0."""
         i = self._check(i)
-        boxes = self._slice("region_boxes", i).reshape(-1, 4)
-        return boxes, self._slice("region_features", i).reshape(len(boxes), -1 if len(boxes) else 0)
+        place = self._batches[self._batch_of[i]].column("picture")[int(self._row_of[i])].as_py()
+        if place < 0 or self._pictures is None:
+            return np.zeros((0, 4), np.float32), np.zeros((0, 0), np.float32)
+        boxes = self._pictures._slice("boxes", place).reshape(-1, 4)
+        return boxes, self._pictures._slice("features", place).reshape(
+            len(boxes), -1 if len(boxes) else 0
+        )
+
+
+def pictures_file(rows: Path) -> Path:
+    """The file of the pictures of a file of rows."""
+    return rows.with_name(f"{rows.stem}-pictures.arrow")
 
 
 def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:

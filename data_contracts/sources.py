@@ -146,7 +146,7 @@ class Fields(_Strict):
         choices: The columns of the choices, or one that holds a list of them.
         id: The row's id.
         group: Rows with the same value stay on one side of a split.
-        picture: The path of the row's picture among `Source.pictures`, or the end of it.
+        picture: The path or id of the row's picture among `Source.pictures`, or the end of it.
     """
 
     text: str = "text"
@@ -214,12 +214,15 @@ class Pictures(_Strict):
     """The pictures that rows name.
 
     Attributes:
-        files: PNG and JPEG files, folders or archives of them; as `Source.files`.
-        most_regions: Regions that are kept of a picture, the largest first.
+        files: PNG and JPEG files, or files of region features (`corpora.region_readers`), folders
+            or archives of them; as `Source.files`.
+        most_regions: Regions that are kept of a picture: the largest, of features the first.
+        region_dim: Numbers of a region in files of features; None where the files are pictures.
     """
 
     files: tuple[str, ...] = Field(strict=False, min_length=1)
     most_regions: int = Field(default=36, ge=1, le=1000)
+    region_dim: int | None = Field(default=None, ge=1, le=65536)
 
     @model_validator(mode="before")
     @classmethod

@@ -53,6 +53,7 @@ ROW_WEIGHTS = "row_weights"  # (B,) float32, loss weights: 0 for a row that only
 REGION_FEATURES = "region_features"  # (B, O, E) float32, of each region of the row's picture
 REGION_BOXES = "region_boxes"  # (B, O, 4) float32, left, top, right, bottom, each 0 to 1
 REGION_MASK = "region_mask"  # (B, O) int32, 1 = region, 0 = padding
+SEEN = (REGION_FEATURES, REGION_BOXES, REGION_MASK)
 MASKED_REGIONS = "masked_regions"  # (B, O) int32, 1 = an objective hides it: its features are 0
 REGION_LABELS = "region_labels"  # (B, O, E) float32, the features before regions were hidden
 REGION_WEIGHTS = "region_weights"  # (B, O) float32, loss weights: 1 for a region to predict

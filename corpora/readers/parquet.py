@@ -31,12 +31,12 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     import pyarrow
     import pyarrow.parquet
 
-    with _spooled(content) as spool, _whole(content):
+    with spooled(content) as spool, whole(content):
         size = spool.tell()
         file = pyarrow.parquet.ParquetFile(spool)
         schema = file.schema_arrow
         wanted = _wanted(content, source, schema.names)
-        _refuse_bomb(file.metadata, content.where, size)
+        refuse_bomb(file.metadata, content.where, size)
         texts = [name for name in wanted if pyarrow.types.is_string(schema.field(name).type)]
         file = pyarrow.parquet.ParquetFile(spool, read_dictionary=texts)
         line = 0
@@ -56,12 +56,12 @@ def columns(content: Content, source: Source) -> list[str]:
     """
     import pyarrow.parquet
 
-    with _spooled(content) as spool, _whole(content):
+    with spooled(content) as spool, whole(content):
         return list(pyarrow.parquet.ParquetFile(spool).schema_arrow.names)
 
 
 @contextmanager
-def _spooled(content: Content) -> Iterator[IO[bytes]]:
+def spooled(content: Content) -> Iterator[IO[bytes]]:
     """An unnamed temporary copy of a stream: Parquet is read from its end."""
     with tempfile.TemporaryFile() as spool:
         while piece := content.stream.read(MEBIBYTE):
@@ -70,7 +70,7 @@ def _spooled(content: Content) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _whole(content: Content) -> Iterator[None]:
+def whole(content: Content) -> Iterator[None]:
     """Raise errors of Arrow as ours, with the name of the file."""
     import pyarrow
 
@@ -83,7 +83,7 @@ def _whole(content: Content) -> Iterator[None]:
         ) from error
 
 
-def _refuse_bomb(metadata: Any, where: str, size: int) -> None:
+def refuse_bomb(metadata: Any, where: str, size: int) -> None:
     """Compare the uncompressed size that the row groups claim with the size of the file."""
     guard = RatioGuard(where)
     guard.taken = size

@@ -65,7 +65,7 @@ class HeldOut:
         self._name = name
         self._count = max(1, rows // BATCH_SIZE)
         remembers = bool(memory_of(network))
-        context = Context(tokenizer, sequence_length, remembers=remembers)
+        context = Context(tokenizer, sequence_length, network=network.provides, remembers=remembers)
         measured = literals("objectives", name, folders).get("MEASURED", {})
         objective = build_objectives({name: measured}, None, context, folders)[name]
         self.feeds = {

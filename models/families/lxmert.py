@@ -17,9 +17,13 @@ Parameters with the published vocabulary of 30,522 and the pooler: base 207,936,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from models import features as keys
+from models.layers.attention import bias_from_padding
+from models.layers.attention_weights import attention_weights
 from models.layers.bimodal import APART, BimodalBlock
 from models.layers.block import ResidualBlock, TransformerBlock
 from models.layers.regions import RegionEmbedding, Regions
@@ -121,6 +125,13 @@ class Lxmert(TwoStreams):
         """The regions after their own blocks, (B, O, D) float32."""
         features, boxes, _ = regions
         return self.region_encoder(features, boxes, bias=bias, training=training)
+
+    def words_to_regions(self, features: Mapping[str, Any]) -> Any:
+        """Attention of tokens to regions in the last block, a mean over heads, (B, T, O)."""
+        *_, (x, regions), _ = self.streams(features)
+        attention = self.blocks[self.order[-1]].cross_attention
+        bias = bias_from_padding(features[keys.REGION_MASK])
+        return attention_weights(attention, x, attention, regions, bias)
 
 
 class _RegionEncoder(RegionEmbedding):

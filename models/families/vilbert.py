@@ -25,6 +25,8 @@ from typing import Any
 import keras
 
 from models import features as keys
+from models.layers.attention import bias_from_padding
+from models.layers.attention_weights import attention_weights
 from models.layers.bimodal import ACROSS, APART, BimodalBlock, where_seen
 from models.layers.block import ResidualBlock
 from models.layers.projection import projection
@@ -179,6 +181,15 @@ class Vilbert(TwoStreams):
         picture = ops.relu(ops.cast(self.region_pooler(regions[:, 0]), "float32"))
         seen = given[2][:, :1]  # (B, 1), of the whole picture
         return ops.where(seen > 0, text * picture, text)
+
+    def words_to_regions(self, features: Mapping[str, Any]) -> Any:
+        """Attention of tokens to regions in the last pair, a mean over heads, (B, T, O)."""
+        *_, (x, regions), _ = self.streams(features)
+        across, given = self.cross_blocks[-1], self.regions(features)
+        assert given is not None
+        assert across.of_regions is not None
+        bias, seen = bias_from_padding(given[2]), across.of_regions.attention
+        return attention_weights(across.attention, x, seen, regions, bias)[:, :, 1:]
 
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
         """Encode; other keys of `features` are ignored."""

@@ -90,6 +90,7 @@ class VLBert(SingleStream):
 
     config_class = _Config
     provides = frozenset(Capability(name) for name in PROVIDES)
+    before_regions = 1  # the whole picture
 
     def make_embeddings(self, config: Any, width: int, **more: Any) -> Any:
         """The text's, with a position more for regions and one for [END]."""

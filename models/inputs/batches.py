@@ -206,6 +206,7 @@ class Batches:
         ids = batch[keys.TOKEN_IDS]
         starts = self._tokenizer.unit_starts(ids.ravel()).reshape(ids.shape)
         batch[keys.UNIT_STARTS] = starts.astype(np.uint8) * keys.WORD
+        batch |= {key: rows[key] for key in keys.SEEN if key in rows}  # rows of one text each
         for objective, rng in zip(self._on_copy, rngs, strict=True):
             batch = objective.examples(batch, rng)
         for key in keys.DATA_ONLY:

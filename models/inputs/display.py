@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,7 @@ def shown(
         blocks = [shown(pairs, pairs, choice, tokenizer) for choice in choices]
         return "\n".join([*blocks, *_labels(batch, row, meanings)])
 
-    def text(token_id: int) -> str:
-        return tokenizer.decode([token_id]).translate(_SEEN) or "[PAD]"
-
+    text = partial(spelled, tokenizer)
     length = int(clean[keys.PADDING_MASK][row].sum())
     lines = {"clean": [text(i) for i in clean[keys.TOKEN_IDS][row, :length]]}
     if keys.UNIT_STARTS in clean:
@@ -105,6 +104,11 @@ def shown(
             written["scored"] = ["x" if each else "" for each in counts]
         blocks += ["", *_wrapped(written)]
     return "\n".join([*blocks, *_regions(batch, row), *_labels(batch, row, meanings)])
+
+
+def spelled(tokenizer: Tokenizer, token_id: int) -> str:
+    """A token as it is printed."""
+    return tokenizer.decode([token_id]).translate(_SEEN) or "[PAD]"
 
 
 def _regions(batch: Batch, row: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ import keras
 
 from models import features as keys
 from models.layers.attention import bias_from_padding
+from models.layers.attention_weights import attention_weights
 from models.layers.regions import Regions, regions_of
 from models.layers.transformer import TextTransformer, TransformerConfig
 
@@ -47,6 +48,7 @@ class SingleStream(TextTransformer):
     """
 
     pooled = True
+    before_regions = 0  # vectors between the text's and the regions'
 
     @property
     def region_output_dim(self) -> int:
@@ -82,6 +84,15 @@ class SingleStream(TextTransformer):
         """What enters the first block of the text, and what each gives: (B, T, D) float32 each."""
         length = ops.shape(features[keys.TOKEN_IDS])[1]
         return [x[:, :length] for x in super().hidden_states(features, training)]
+
+    def words_to_regions(self, features: Mapping[str, Any]) -> Any:
+        """Attention of tokens to regions in the last block, a mean over heads, (B, T, O)."""
+        x = super().hidden_states(features)[-2]
+        attention = self.blocks[self.order[-1]].attention
+        weights = attention_weights(attention, x, attention, x, self.attention_bias(features))
+        length = features[keys.TOKEN_IDS].shape[1]
+        first = length + self.before_regions
+        return weights[:, :length, first : first + features[keys.REGION_MASK].shape[1]]
 
     def call(self, features: Mapping[str, Any], training: bool | None = None) -> dict[str, Any]:
         """Encode; other keys of `features` are ignored."""

@@ -19,7 +19,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from fourstage.errors import RecipeError
+from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.inputs.hidden_regions import check_shares, hide
 from models.inputs.windows import Windows
@@ -33,6 +33,7 @@ NEEDS = ("regions",)
 PROVIDES = ()
 CHOOSES = 1
 PREPARES = False
+_SLACK = 0.01  # detectors' probabilities may be rounded
 
 
 class RegionClass(Windows):
@@ -78,8 +79,22 @@ class RegionClass(Windows):
         self.shares = rate, mask_share, random_share
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
-        """Hide regions; add what they were and which were chosen."""
-        return hide("region_class", batch, rng, *self.shares)
+        """Hide regions; add what they were and which were chosen.
+
+        Raises:
+            ContractViolation: There are no regions, or they don't begin with shares of classes.
+        """
+        batch = hide("region_class", batch, rng, *self.shares)
+        real = batch[keys.REGION_LABELS][batch[keys.REGION_MASK] > 0]
+        for first, end in _ends(self.groups):
+            shares = real[:, first:end]
+            if (shares < -_SLACK).any() or (abs(shares.sum(axis=1) - 1.0) > _SLACK).any():
+                raise ContractViolation(
+                    f"objectives.region_class.groups: expected that numbers {first} to {end - 1} of"
+                    " a region are shares of classes and sum to 1, got others; name the groups"
+                    " with which features begin, or leave it out where they have no classes"
+                )
+        return batch
 
     def attach(self, network: Any) -> _RegionClassScorer:
         """The head: dense → activation → LayerNorm → dense.

@@ -57,7 +57,7 @@ class TracedModel(keras.Model):
         self._specs = {
             key: tf.TensorSpec(
                 (*value.shape[:1], *[None] * (value.ndim - 1))
-                if lengths_vary and key not in keys.FIXED_SHAPES
+                if lengths_vary and key.removeprefix(keys.COPY) not in keys.FIXED_SHAPES
                 else value.shape,
                 value.dtype,
                 name=key,

@@ -39,7 +39,6 @@ def resolve_recipe(
     Raises:
         RecipeError: The recipe is invalid; the message lists every error, one per line.
     """
-    from corpora.regions import NUM_FEATURES
     from data_contracts.sources import load_source, source_names
     from fourstage.recipe.ledger import SourceFacts
     from fourstage.recipe.loading import find_recipe, load_recipe
@@ -54,7 +53,7 @@ def resolve_recipe(
     loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders, pictured))
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
-        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), NUM_FEATURES if s.pictures else 0)
+        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), _region_dim(s))
         if (s := sources.get(n))
         else None
         for n in known
@@ -65,6 +64,13 @@ def resolve_recipe(
             tried_stage(recipe, overrides, smoke, resolved, point)
     read = dict.fromkeys([*resolved.sources, *resolved.word_relations])
     return resolved, {name: sources[name] for name in read}, folders
+
+
+def _region_dim(source: Source) -> int:
+    """Numbers of each region of the pictures of a source's rows; 0 without pictures."""
+    from corpora.regions import NUM_FEATURES
+
+    return (source.pictures.region_dim or NUM_FEATURES) if source.pictures else 0
 
 
 def tried_stage(

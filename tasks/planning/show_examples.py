@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
-from tasks.store.step_names import dataset_step, tokens_step
+from tasks.store.step_names import dataset_step, measurement_step, tokens_step
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,6 +117,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
         raise RecipeError(f"show: stage {stage_name} of family {stage.family} reads no pictures")
     if pictures is not None:
         _draw(plan, source, data, seen, pictures)
+        _draw_word_regions(plan, stage_name, pictures)
 
 
 def _remembers(stage: ResolvedStage, folders: Sequence[Path]) -> bool:
@@ -137,11 +138,11 @@ def _in_words(name: str, objective: Objective, labels: np.ndarray) -> Sequence[A
 def _data(tokens: Artifact, tokenizer: Tokenizer, stage: ResolvedStage, plan: Plan) -> Any:
     """Training rows if the stage has a head, otherwise training documents."""
     from corpora.shards import TokenisedRows
-    from tasks.steps.tokens import ROWS, training_text
+    from tasks.steps.tokens import ROWS, documents
 
     if stage.head is not None:
         return TokenisedRows(tokens.path(ROWS), "train")
-    return training_text(tokens, tokenizer, stage.family, plan.folders)
+    return documents(tokens, tokenizer, stage.family, plan.folders)
 
 
 def _draw(plan: Plan, source: str, data: Any, shown: Sequence[tuple[int, Batch]], to: Path) -> None:
@@ -171,7 +172,20 @@ def _draw(plan: Plan, source: str, data: Any, shown: Sequence[tuple[int, Batch]]
     to.mkdir(parents=True, exist_ok=True)
     for number, (identity, (_, batch)) in enumerate(zip(wanted, shown, strict=True), start=1):
         boxes = batch[keys.REGION_BOXES][0][batch[keys.REGION_MASK][0] > 0]
-        (to / f"{number:02d}.png").write_bytes(drawn(pictures[names[identity]], boxes))
+        (to / f"{number:02d}.png").write_bytes(drawn(pictures.get(names[identity]), boxes))
+
+
+def _draw_word_regions(plan: Plan, stage: str, to: Path) -> None:
+    """Write what words look at after the stage, if it was measured."""
+    from fourstage.settings import home
+    from tasks.reports.word_region_plot import word_regions_of
+    from tasks.store.artifacts import Artifact, Store
+    from tasks.store.steps import look_ahead
+
+    for each in look_ahead(list(plan.steps.values()), Store(home())):
+        if each.step.name == measurement_step(stage) and isinstance(each.found, Artifact):
+            if plot := word_regions_of(each.found):
+                (to / "word_regions.png").write_bytes(plot)
 
 
 def _pictured_rows(entries: np.ndarray) -> np.ndarray:

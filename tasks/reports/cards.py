@@ -10,6 +10,7 @@ from data_contracts.verdict import printable
 from fourstage.errors import listed
 from models.stage_format import HISTORY, NETWORK
 from tasks.reports.layer_mix import mix_table
+from tasks.reports.plots import data_address
 from tasks.reports.tables import markdown_table, number
 from tasks.store.ancestry import made_as
 from tasks.store.artifacts import NOTES, Artifact
@@ -23,6 +24,7 @@ def stage_card(
     before: Mapping[str, float] | None = None,
     after: Mapping[str, float] | None = None,
     labelled: Mapping[str, Any] | None = None,
+    word_regions: bytes | None = None,
 ) -> str:
     """Card of a stage: key, cost, change in held-out loss, learned mix of layers, loss plot.
 
@@ -33,6 +35,7 @@ def stage_card(
         before: Held-out loss by corpus before the stage.
         after: Held-out loss by corpus after the stage.
         labelled: Counts of its dataset; None without a dataset.
+        word_regions: Plot of words and the regions of their picture; None for a blind network.
     """
     made, notes = artifact.facts, artifact.notes
     git = notes.get("git", {})
@@ -69,6 +72,8 @@ def stage_card(
         parts.append(mixed)
     if picture := _loss_picture(artifact):
         parts.append(f"![Loss over steps]({picture})")
+    if word_regions and (address := data_address(word_regions)):
+        parts.append(f"![Words and the regions of their picture]({address})")
     if shown := _links(links):
         parts.append(shown)
     return "\n\n".join(parts) + "\n"
@@ -100,7 +105,7 @@ def contract_card(contract: Artifact, links: Mapping[str, str | None] | None = N
 
 
 def _loss_picture(artifact: Artifact) -> str | None:
-    from tasks.reports.plots import data_address, loss_plot
+    from tasks.reports.plots import loss_plot
 
     path = artifact.folder / NOTES / HISTORY
     if not path.is_file():

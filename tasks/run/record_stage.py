@@ -11,6 +11,7 @@ from fourstage.activity import activity
 from tasks.orchestration.handing import handed
 from tasks.orchestration.naming import flow_tags
 from tasks.reports.cards import stage_card
+from tasks.reports.word_region_plot import word_regions_of
 from tasks.run.recipe_run import RecipeRun
 from tasks.steps.durable import results_of
 from tasks.store.ancestry import gather
@@ -63,6 +64,7 @@ def show_stage(run: RecipeRun, stage: str) -> None:
         _losses_before(run, stage),
         measured.facts["heldout_loss"],
         _labelled_counts(run, stage),
+        word_regions_of(measured),
     )
     run.post(f"stage-{stage}", card, f"Stage {stage}: what it cost and what it bought")
 

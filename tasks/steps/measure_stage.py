@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.steps.durable import durable
-from tasks.steps.tokens import DOCUMENTS, ROWS, a_character, load_tokenizer
-from tasks.store.artifacts import Findings
+from tasks.steps.tokens import HELDOUT, ROWS, a_character, documents, load_tokenizer
+from tasks.store.artifacts import Findings, Input
+from tasks.store.predictions import WORD_REGIONS
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from models.protocols import Tokenizer
 
 
 @durable()
@@ -20,12 +24,13 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     Before the finetune stage, the task metric is that of a linear probe on frozen features; after
     it, that of the fine-tuned model.
     """
-    from corpora.shards import TokenisedCorpus, TokenisedRows
+    from corpora.shards import TokenisedRows
     from models.catalogue import answers_of
     from models.evaluation.heldout import has_objective, heldout_losses
     from models.evaluation.predict import predict
     from models.evaluation.probe import probe
     from models.evaluation.resampling import scores
+    from models.training.trained_stage import config_of
 
     settings, folders = step.step.settings, step.step.given["folders"]
     stage, tokenizer = step.inputs["stage"], load_tokenizer(step.inputs["tokenizer"])
@@ -36,10 +41,11 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     }
     objective = settings["objective"]
     measurable = bool(objective) and has_objective(stage.folder, objective, folders)
+    family = config_of(stage.folder)["family"]
     heldout = {
-        name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
+        name: documents(artifact, tokenizer, family, folders, HELDOUT)
         for name, artifact in tokens.items()
-        if measurable and artifact.facts["tokens"].get("heldout")
+        if measurable and artifact.facts["tokens"].get(HELDOUT)
     }
     losses: Mapping[str, Mapping[str, float]] = {}
     if heldout:
@@ -51,6 +57,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             sequence_length=settings["sequence_length"],
             folders=folders,
         )
+    _show_regions(stage.folder, tokenizer, tokens, folder, folders)
     loss = {name: scores["loss"] for name, scores in losses.items()}
     found: dict[str, Any] = {
         "heldout_loss": loss,
@@ -84,3 +91,27 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             found["task_metric"] = {"name": metric, "value": value}
     (folder / "measured.json").write_text(json.dumps(found, indent=1, sort_keys=True))
     return Findings(found)
+
+
+def _show_regions(
+    stage: Path,
+    tokenizer: Tokenizer,
+    tokens: Mapping[str, Input],
+    to: Path,
+    folders: Sequence[Path],
+) -> None:
+    """Write what words of a few dev rows look at, if the network sees and a source has pictures."""
+    from corpora.shards import TokenisedRows
+    from models.catalogue import provided
+    from models.evaluation.word_regions import word_regions
+    from models.training.trained_stage import config_of
+
+    if "regions" not in provided(config_of(stage)["family"], folders):
+        return
+    for _, artifact in sorted(tokens.items()):
+        if "labels" in artifact.facts:
+            rows = TokenisedRows(artifact.path(ROWS), "dev")
+            if rows.most_regions and len(rows):
+                if found := word_regions(stage, tokenizer, rows, folders):
+                    (to / WORD_REGIONS).write_text(json.dumps(found, ensure_ascii=False))
+                return

@@ -26,18 +26,30 @@ def load_tokenizer(artifact: Input) -> Tokenizer:
     return saved_tokenizer.load_tokenizer(artifact.folder)
 
 
-def training_text(
-    tokens: Artifact | Input, tokenizer: Tokenizer, family: str, folders: Sequence[Path]
+def documents(
+    tokens: Artifact | Input,
+    tokenizer: Tokenizer,
+    family: str,
+    folders: Sequence[Path],
+    split: str = "train",
 ) -> Any:
-    """The documents that pre-training reads: for a family that sees, rows with their pictures."""
+    """The documents that pre-training reads: for a family that sees, rows with their pictures.
+
+    Args:
+        tokens: A tokenised corpus or dataset.
+        tokenizer: Its tokenizer.
+        family: The network's.
+        folders: Project folders, searched first.
+        split: ``train``, or `HELDOUT`, which of rows are those of dev.
+    """
     from corpora.shards import TokenisedCorpus, TokenisedRows
     from models.inputs.captions import Captions
 
     if "labels" in tokens.facts and "regions" in provided(family, folders):
-        rows = TokenisedRows(tokens.path(ROWS), "train")
+        rows = TokenisedRows(tokens.path(ROWS), "dev" if split == HELDOUT else split)
         if rows.most_regions:
             return Captions(rows, tokenizer)
-    return TokenisedCorpus(tokens.path(DOCUMENTS), "train")
+    return TokenisedCorpus(tokens.path(DOCUMENTS), split)
 
 
 def unigram_losses(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from models.catalogue import TEACHER
-from tasks.steps.tokens import DOCUMENTS, ROWS, load_tokenizer, training_text
+from tasks.steps.tokens import HELDOUT, ROWS, documents, load_tokenizer
 from tasks.store.step_names import tokens_step
 from tasks.store.steps import Bound
 
@@ -23,7 +23,7 @@ def training_job(
     step: Bound, seconds_left: float | None = None, bytes_left: float | None = None
 ) -> TrainingJob:
     """The training job of a step, with its inputs and its remaining seconds and bytes."""
-    from corpora.shards import TokenisedCorpus, TokenisedRows
+    from corpora.shards import TokenisedRows
     from models.training.job import TrainingJob
 
     stage, folders = step.step.given["stage"], step.step.given["folders"]
@@ -50,11 +50,11 @@ def training_job(
         stage=replace(stage, objectives=objectives, precision=step.step.settings["precision"]),
         tokenizer=tokenizer,
         corpora={
-            name: (training_text(tokens[name], tokenizer, stage.family, folders), share)
+            name: (documents(tokens[name], tokenizer, stage.family, folders), share)
             for name, share in stage.corpora.items()
         },
         heldout={
-            name: TokenisedCorpus(artifact.path(DOCUMENTS), "heldout")
+            name: documents(artifact, tokenizer, stage.family, folders, HELDOUT)
             for name, artifact in tokens.items()
         },
         rows=rows,

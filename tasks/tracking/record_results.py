@@ -75,6 +75,7 @@ def record_results(
         if facts.scores["baseline"] and facts.scores["answers"] == "label":
             _log_pictures(tracking, run_id, made["evaluation"])
     _log_curves(tracking, run_id, facts)
+    _log_word_regions(tracking, run_id, made)
     return facts
 
 
@@ -108,6 +109,19 @@ def _log_curves(tracking: Tracking, run_id: str, facts: ModelFacts) -> None:
         for name, picture in drawn:
             (Path(temporary) / f"{name.replace(' ', '_')}.png").write_bytes(picture)
         if drawn:
+            tracking.client.log_artifacts(run_id, temporary, PLACE)
+
+
+def _log_word_regions(tracking: Tracking, run_id: str, made: Mapping[str, Artifact]) -> None:
+    """What words look at in their pictures after each stage."""
+    from tasks.reports.word_region_plot import word_regions_of
+
+    plots = {name: word_regions_of(each) for name, each in made.items()}
+    with tempfile.TemporaryDirectory() as temporary:
+        seen = {f"{name.replace(' ', '_')}.png": plot for name, plot in plots.items() if plot}
+        for name, plot in seen.items():
+            (Path(temporary) / f"word_regions_{name}").write_bytes(plot)
+        if seen:
             tracking.client.log_artifacts(run_id, temporary, PLACE)
 
 

@@ -115,6 +115,23 @@ def test_regions_come_back_and_are_padded_for_networks_that_see(tmp_path: Path):
     assert keys.REGION_FEATURES not in framed_rows(rows, np.array([0]), blind)
 
 
+def test_a_picture_of_many_rows_is_stored_once(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    one, other = ((rng.random((9, 4)), rng.random((9, 2048))) for _ in range(2))
+    with RowWriter(tmp_path / "rows.arrow") as writer:
+        for number in range(60):
+            seen = other if number == 30 else one
+            writer.add_row(f"r{number}", "train", [np.array([9])], "yes", regions=seen)
+    rows = TokenisedRows(tmp_path / "rows.arrow")
+    for number in range(60):
+        for found, wanted in zip(rows.regions(number), other if number == 30 else one, strict=True):
+            np.testing.assert_array_equal(found, wanted.astype(np.float32))
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert set(sizes) == {"rows.arrow", "rows-pictures.arrow"}
+    assert 2 * 9 * 2052 * 4 <= sizes["rows-pictures.arrow"] < 3 * 9 * 2052 * 4
+    assert {path.name for path in tmp_path.iterdir()} == set(sizes)
+
+
 def test_an_empty_file_is_a_corpus_of_none(tmp_path: Path):
     with TokenWriter(tmp_path / "t.arrow"):
         pass
@@ -129,9 +146,16 @@ def test_a_file_appears_only_when_it_is_whole(tmp_path: Path):
             assert not (tmp_path / "t.arrow").exists()
             raise RuntimeError
 
-    with pytest.raises(RuntimeError):
-        write_and_fail()
-    assert not list(tmp_path.iterdir())
+    def write_rows_and_fail() -> None:
+        with RowWriter(tmp_path / "rows.arrow") as writer:
+            picture = np.zeros((1, 4)), np.zeros((1, 5))
+            writer.add_row("a", "train", [np.array([9])], "yes", regions=picture)
+            raise RuntimeError
+
+    for write in (write_and_fail, write_rows_and_fail):
+        with pytest.raises(RuntimeError):
+            write()
+        assert not list(tmp_path.iterdir())
 
 
 def test_sentence_lengths_that_do_not_sum_are_refused(tmp_path: Path):

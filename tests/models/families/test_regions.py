@@ -10,7 +10,7 @@ import pytest
 
 from models import catalogue
 from models.families.bert import Bert
-from models.layers.attention import bias_from_padding
+from models.layers.attention import MultiHeadAttention, bias_from_padding
 from models.protocols import Context
 from models.weights import load_weights, named_weights
 from tests.models.memory_corpus import PlainTokenizer
@@ -53,7 +53,7 @@ def made(family: str) -> tuple[Any, dict[str, np.ndarray]]:
     Gains are near 1 and biases near 0: with others positions are all but equal after four blocks,
     so that nothing could be told apart.
     """
-    network = catalogue.find("families", family)(**SIZE | MORE[family])
+    network = catalogue.find("families", family)(**SIZE | ALL[family])
     drawn = {
         name: RNG.normal(
             1.0 if name.endswith("gamma") else 0.0,
@@ -247,3 +247,32 @@ def test_what_stands_in_place_of_regions_that_are_not_there_changes_nothing(fami
         )
         assert float(total) == float(same) > 0
         assert float(weight) == (2 if name == "word_region_alignment" else there[0].sum() - 1)
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_attention_to_regions_is_that_of_the_last_block_that_has_it(family: str, monkeypatch):
+    """Against the scores that the network itself turns into weights."""
+    found: list[tuple[Any, np.ndarray]] = []
+    mixed = MultiHeadAttention._mix
+
+    def listening(self, scores, seen, bias, past, training):
+        found.append((self, value(scores if bias is None else scores + bias)))
+        return mixed(self, scores, seen, bias, past, training)
+
+    monkeypatch.setattr(MultiHeadAttention, "_mix", listening)
+    network = made(family)[0]
+    network(BATCH)
+    sizes, first = BATCH["token_ids"].shape[1], 1 if family in ("vilbert", "vl_bert") else 0
+    if family == "lxmert":
+        wanted = next(s for a, s in found if a is network.blocks[-1].cross_attention)
+    elif family == "vilbert":
+        wanted = next(s for a, s in found if a is network.cross_blocks[-1].attention)
+    else:
+        wanted, first = found[-1][1][:, :, :sizes], first + sizes
+    exact = np.exp(wanted - wanted.max(-1, keepdims=True))
+    exact = (exact / exact.sum(-1, keepdims=True)).mean(1)[:, :, first : first + 4]
+    seen = value(network.words_to_regions(BATCH))
+    assert seen.shape == (3, sizes, 4)
+    np.testing.assert_allclose(seen[:2], exact[:2], atol=1e-6)  # the third row sees no picture
+    assert not seen[1, :, 2:].any()  # padding
+    assert (seen[:2].sum(-1) < 1 + 1e-5).all()

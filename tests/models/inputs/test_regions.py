@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
@@ -13,14 +14,17 @@ from corpora.pictures import PreparedRegions
 from corpora.preparation import prepare_dataset
 from corpora.prepared import prepared_rows
 from corpora.regions import regions_of
-from corpora.shards import RowWriter, TokenisedRows
+from corpora.shards import RowWriter, TokenisedRows, TokenWriter, pictures_file
 from corpora.snapshot import take_snapshot
 from models import catalogue
 from models import features as keys
+from models.evaluation.heldout import HeldOut
 from models.inputs.batches import batches
 from models.inputs.captions import Captions
 from models.protocols import Capability
 from models.training.stage_model import StageModel
+from tasks.steps.tokens import HELDOUT, documents
+from tasks.store.artifacts import Input
 from tests.conformance.parts import CONTEXT, Stage, network
 from tests.corpora.conftest import source_of
 from tests.corpora.readers.test_nlvr import archive, at, example
@@ -141,3 +145,78 @@ def test_a_network_that_sees_learns_what_no_text_tells(stage: Stage):
     assert np.isfinite(losses).all()
     assert losses[0] > 0.3
     assert losses[-1] < 0.2 * losses[0]
+
+
+def test_held_out_captions_are_measured_with_their_own_pictures(
+    stage: Stage, rows: TokenisedRows, tmp_path: Path
+):
+    facts = {"labels": ["false", "true"]}
+    outputs = dict.fromkeys(("rows.arrow", "documents.arrow"), "")
+    for file in (rows.path, pictures_file(rows.path)):
+        (tmp_path / file.name.replace("tokens", "rows")).symlink_to(file)
+    with TokenWriter(tmp_path / "documents.arrow") as writer:  # all dev texts are in train, too
+        writer.add_document("a", "train", np.arange(5), np.array([5]), np.ones(5, bool))
+    tokens = Input("tokens", "", tmp_path, outputs, facts)
+    assert not len(documents(tokens, CONTEXT.tokenizer, "bert", (), HELDOUT))
+    captions = documents(tokens, CONTEXT.tokenizer, "lxmert", (), HELDOUT)
+    assert captions.ids == [f"dev{i}" for i in range(COUNT)]
+    masked = catalogue.find("objectives", "masked_lm")(CONTEXT)
+    scorer = masked.attach(stage.network)
+    corpora = {"rows": captions}
+    measured = HeldOut(stage.network, "masked_lm", scorer, corpora, CONTEXT.tokenizer, 16)
+    feed = measured.feeds["rows"]
+    batch = feed.batch(0)
+    for row, (_, number) in enumerate(feed.members(0)):
+        if number >= 0:
+            there = batch[keys.REGION_MASK][row] > 0
+            assert np.array_equal(
+                batch[keys.REGION_FEATURES][row][there], captions.regions(number)[1]
+            )
+
+
+def test_an_answer_depends_on_the_question_and_on_the_picture(tmp_path: Path):
+    """Image question answering is a class of a row: a question, a picture, an answer."""
+    asked = {"colour": [12, 7, 30], "side": [12, 9, 15]}  # of each picture
+    with RowWriter(tmp_path / "rows.arrow") as writer:
+        for i in range(COUNT):
+            pixels = np.full((30, 60, 3), 255)
+            left = 10 + 30 * (i // 2 % 2)
+            pixels[i : i + 15, left : left + 9] = BLUE if i % 2 else RED
+            seen = regions_of(encoded(pixels))
+            told = {"colour": ("red", "blue")[i % 2], "side": ("left", "right")[i // 2 % 2]}
+            for question, ids in asked.items():
+                regions, answer = (seen.boxes, seen.features), told[question]
+                writer.add_row(f"{question}{i}", "train", [np.array(ids)], answer, regions=regions)
+    rows = TokenisedRows(tmp_path / "rows.arrow")
+    seeing = network("lxmert", dropout=0.0)
+    names = tuple(sorted(set(rows.answers)))
+    assert names == ("blue", "left", "red", "right")
+    context = replace(CONTEXT, network=seeing.provides, label_names=names, rows=rows)
+    head = catalogue.find("heads", "sequence_classification")(context)
+    fed = batches({"rows": (rows, 1.0)}, [head], context, 2 * COUNT, seed=1)
+    made, scorer = {"sequence_classification": head}, head.attach(seeing)
+    model = StageModel(seeing, {"sequence_classification": scorer})
+    batch = fed.batch(0)
+    stage = Stage(seeing, made, {"sequence_classification": scorer}, model, batch, context, rows)
+    stage.train(60, rate=1e-3, until=0.1)
+    _, predicted = scorer(batch, seeing(batch))
+    logits = keras.ops.convert_to_numpy(predicted[keys.LOGITS])
+    assert (logits.argmax(-1) == batch[keys.LABELS]).all()
+
+
+def test_objectives_beside_a_head_hide_regions_in_their_copy_alone(rows: TokenisedRows):
+    context = replace(
+        CONTEXT, network=frozenset({Capability.REGIONS}), label_names=("false", "true"), rows=rows
+    )
+    head = catalogue.find("heads", "sequence_classification")(context)
+    names = ("masked_lm", "region_regression", "region_class")
+    beside = [catalogue.find("objectives", name)(context) for name in names]
+    fed = batches({"rows": (rows, 1.0)}, [head], context, COUNT, seed=1, on_copy=beside)
+    batch = fed.batch(0)
+    copy = {key: batch[keys.COPY + key] for key in (*keys.SEEN, keys.REGION_LABELS)}
+    for key in (keys.REGION_BOXES, keys.REGION_MASK):
+        assert np.array_equal(copy[key], batch[key])
+    assert np.array_equal(copy[keys.REGION_LABELS], batch[keys.REGION_FEATURES])
+    changed = (copy[keys.REGION_FEATURES] != batch[keys.REGION_FEATURES]).any(axis=(1, 2))
+    assert changed.sum() > COUNT // 2  # nine of ten of those to predict are hidden or exchanged
+    assert keys.REGION_LABELS not in batch

@@ -58,9 +58,23 @@ def test_regions_are_hidden_by_hand():
 
 
 def test_two_objectives_predict_the_same_hidden_regions():
-    batch = RegionRegression(CONTEXT).examples(with_regions(), np.random.default_rng(1))
+    before = with_regions()
+    before["region_features"][..., :2] = [0.25, 0.75]
+    batch = RegionRegression(CONTEXT).examples(before, np.random.default_rng(1))
     both = RegionClass(CONTEXT, groups=(2,)).examples(batch, np.random.default_rng(2))
     assert both is batch
+
+
+@pytest.mark.parametrize("wrong", [[0.25, 0.7], [1.25, -0.25]])
+def test_features_that_begin_with_no_shares_of_classes_are_refused(wrong: list[float]):
+    batch = with_regions()
+    batch["region_features"][..., :2] = [0.25, 0.75]
+    there = np.argwhere(batch["region_mask"])[-1]
+    batch["region_features"][*there, :2] = wrong  # padding may be anything
+    with pytest.raises(ContractViolation, match="numbers 0 to 1 of a region are shares"):
+        RegionClass(CONTEXT, groups=(2,)).examples(batch, np.random.default_rng(2))
+    batch["region_mask"][*there] = 0
+    RegionClass(CONTEXT, groups=(2,)).examples(batch, np.random.default_rng(2))
 
 
 def test_half_of_all_rows_show_another_captions_picture_never_one_that_looks_the_same():
