@@ -57,6 +57,10 @@ SEEN = (REGION_FEATURES, REGION_BOXES, REGION_MASK)
 MASKED_REGIONS = "masked_regions"  # (B, O) int32, 1 = an objective hides it: its features are 0
 REGION_LABELS = "region_labels"  # (B, O, E) float32, the features before regions were hidden
 REGION_WEIGHTS = "region_weights"  # (B, O) float32, loss weights: 1 for a region to predict
+ENTITY_IDS = "entity_ids"  # (B, T) int32, the entity named from this token on, 0 for none
+ENTITY_POSITIONS = "entity_positions"  # (B, K) int32, first tokens of names to predict the meaning of
+ENTITY_LABELS = "entity_labels"  # (B, K) int32, the entities named there
+ENTITY_WEIGHTS = "entity_weights"  # (B, K) float32, loss weights: 0 for an unused slot
 MATCH_LABELS = "image_text_match_labels"  # (B,) int32, 1 where the picture is the caption's own
 COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
 
@@ -68,9 +72,12 @@ FIXED_SHAPES = (
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
 
 # Used by objectives only; removed before a batch reaches the network.
-UNIT_STARTS = "unit_starts"  # (B, T) uint8, kinds of unit that start at a token: sum of the flags
+# (B, T) uint32, kinds of unit that start at a token: sum of the flags, and ENTITY_UNIT times the
+# number of the entity that is named from there on.
+UNIT_STARTS = "unit_starts"
 WORD, PHRASE, ENTITY = 1, 2, 4  # as written by corpora.units
 CASED, CAPITALISED = 8, 16  # word whose first letter has case; word whose first letter is a capital
+ENTITY_UNIT = 256
 SENTENCE_STARTS = "sentence_starts"  # (B, T) uint8, 1 where a sentence of the corpus starts
 DATA_ONLY = (UNIT_STARTS, SENTENCE_STARTS)
 

@@ -28,6 +28,7 @@ class Capability(StrEnum):
     TWO_DIRECTIONS = "two_directions"  # reads forwards and backwards apart, half of its width each
     TWO_STREAMS = "two_streams"  # predicts a token from its position and those of earlier places
     REGIONS = "regions"
+    ENTITIES = "entities"  # reads entity_ids, which say what a text's names mean
     STATIC = "static"  # a word's vector is the same whatever stands around it
     SEGMENTS = "segments"  # reads segment_ids, which tell the two texts of a pair apart
     MODES = "modes"  # reads modes, which say of each row what sees what (`models.modes`)

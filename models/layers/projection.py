@@ -117,7 +117,8 @@ class ActivatedProjection(Projection):
         use_bias: Whether a bias is added.
 
     Shape:
-        (…, D) → (…, units) in the compute dtype.
+        (…, D), and (…, units) that is added before the activation, or None → (…, units) in the
+        compute dtype.
     """
 
     def __init__(
@@ -139,9 +140,11 @@ class ActivatedProjection(Projection):
         )
         self._plain, self._compiled = _activating(activation)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, more: Any = None, training: bool | None = None) -> Any:
         """Project, then activate."""
         projected = self.product(inputs)
+        if more is not None:
+            projected = projected + more
         if self.beside is not None:
             projected = projected + self.beside(inputs, training)
         activate = self._compiled if training else self._plain
