@@ -58,7 +58,8 @@ MASKED_REGIONS = "masked_regions"  # (B, O) int32, 1 = an objective hides it: it
 REGION_LABELS = "region_labels"  # (B, O, E) float32, the features before regions were hidden
 REGION_WEIGHTS = "region_weights"  # (B, O) float32, loss weights: 1 for a region to predict
 ENTITY_IDS = "entity_ids"  # (B, T) int32, the entity named from this token on, 0 for none
-ENTITY_POSITIONS = "entity_positions"  # (B, K) int32, first tokens of names to predict the meaning of
+ENTITY_POSITIONS = "entity_positions"  # (B, K) int32, first tokens of names to predict
+ENTITY_CANDIDATES = "entity_candidates"  # (B, K) int32, entities that they may mean, 0 for none
 ENTITY_LABELS = "entity_labels"  # (B, K) int32, the entities named there
 ENTITY_WEIGHTS = "entity_weights"  # (B, K) float32, loss weights: 0 for an unused slot
 MATCH_LABELS = "image_text_match_labels"  # (B,) int32, 1 where the picture is the caption's own

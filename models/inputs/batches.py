@@ -96,6 +96,7 @@ class Batches:
         self._on_copy = tuple(on_copy)
         self._chooser = chooser
         self._tokenizer = context.tokenizer
+        self._reads_entities = Capability.ENTITIES in context.network
         self._seed = seed
         self._task = task
         self._lanes = _LanePlan(self.feeds, batch_size, once) if in_lanes else None
@@ -178,6 +179,9 @@ class Batches:
         seeds = rng.integers(0, 1 << 62, (count, 2)).tolist()
         own_rngs = [np.random.default_rng(own) for own in seeds]
         rows = batch = self._rows(members, own_rngs.pop())
+        if self._reads_entities and keys.UNIT_STARTS in rows:
+            named = rows[keys.UNIT_STARTS] // keys.ENTITY_UNIT
+            rows = batch = rows | {keys.ENTITY_IDS: named.astype(np.int32)}
         for objective in self._objectives:
             batch = objective.examples(batch, own_rngs.pop(0))
         for key in keys.DATA_ONLY:

@@ -133,7 +133,7 @@ def rows_of(corpus: TokenisedCorpus, pairs: np.ndarray, context: Context) -> Bat
     """Rows [CLS] A [SEP] B [SEP]; B and its [SEP] are segment 1.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint32.
     """
     batch = empty_rows(len(pairs), context)
     for row, (first, second, _) in enumerate(pairs.tolist()):

@@ -68,7 +68,7 @@ def empty_rows(num_rows: int, context: Context) -> Batch:
         keys.TOKEN_IDS: np.full(shape, context.tokenizer.pad_id, np.int32),
         keys.SEGMENT_IDS: np.zeros(shape, np.int32),
         keys.PADDING_MASK: np.zeros(shape, np.int32),
-        keys.UNIT_STARTS: np.zeros(shape, np.uint8),
+        keys.UNIT_STARTS: np.zeros(shape, np.uint32),
     }
 
 

@@ -51,7 +51,7 @@ class Stream:
             count: How many tokens; fewer where the stream ends.
 
         Returns:
-            Their ids (n,) int32, and the kinds of units that start at each, (n,) uint8.
+            Their ids (n,) int32, and the kinds of units that start at each, (n,) uint32.
         """
         ids, starts, missing = [], [], count
         place = int(np.searchsorted(self._ends, start, side="right"))
@@ -65,11 +65,11 @@ class Stream:
             back = [self._sep_id] * (last == whole)
             ids.append(np.concatenate((front, tokens[body], back)).astype(np.int32))
             kinds = ([0] * len(front), unit_starts[body], [0] * len(back))
-            starts.append(np.concatenate(kinds).astype(np.uint8))
+            starts.append(np.concatenate(kinds).astype(np.uint32))
             missing -= last - first
             start, place = int(self._ends[place]), place + 1
         if not ids:
-            return np.zeros(0, np.int32), np.zeros(0, np.uint8)
+            return np.zeros(0, np.int32), np.zeros(0, np.uint32)
         return np.concatenate(ids), np.concatenate(starts)
 
 

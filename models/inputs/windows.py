@@ -148,7 +148,7 @@ def windows(
         closed: Whether a [SEP] ends each row.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint8.
+        token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint32.
     """
     batch = empty_rows(len(entries), context)
     ids, starts = batch[keys.TOKEN_IDS], batch[keys.UNIT_STARTS]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.recfunctions import structured_to_unstructured
 
-from models.features import CAPITALISED, CASED, WORD
+from models.features import CAPITALISED, CASED, ENTITY_UNIT, WORD
 from models.protocols import Context, Index
 
 
@@ -26,7 +26,7 @@ class MemoryCorpus:
         self._units = (
             [np.ones(len(ids), bool) for ids in self._ids]
             if unit_starts is None
-            else [np.array(starts, np.uint8) for starts in unit_starts]
+            else [np.array(starts, np.uint32) for starts in unit_starts]
         )
 
     def __len__(self) -> int:
@@ -125,10 +125,12 @@ def random_corpus(
     seed: int = 0,
     sentences: tuple[int, int] = (1, 12),
     words: tuple[int, int] = (3, 30),
+    entities: int = 0,
 ) -> MemoryCorpus:
     """Documents of random ordinary tokens; a third of the tokens continue a word.
 
-    Half of the words have case, and a third of those a capital.
+    Half of the words have case, and a third of those a capital. With a number of entities a fifth
+    of the words name one.
     """
     rng = np.random.default_rng(seed)
     documents = [
@@ -152,6 +154,12 @@ def random_corpus(
         )
         for words in starts
     ]
+    if entities:
+        kinds = [
+            own + ENTITY_UNIT * (own > 0) * case.binomial(1, 0.2, len(own)) * drawn
+            for own in kinds
+            for drawn in [case.integers(1, entities, len(own))]
+        ]
     return MemoryCorpus(documents, kinds)
 
 
