@@ -27,12 +27,13 @@ class Match:
     kind: str
 
 
-def find_gazetteer(file: str, folders: Sequence[Path] = ()) -> Path:
+def find_gazetteer(file: str, folders: Sequence[Path] = (), key: str = "gazetteer") -> Path:
     """The path of a gazetteer.
 
     Args:
         file: The path in the recipe: absolute, or relative to one of the search folders.
         folders: Project folders, searched before those of ``FOURSTAGE_DATA`` and Fourstage's own.
+        key: The recipe's key below ``units``.
 
     Raises:
         ContractViolation: It does not exist; the message lists the folders searched.
@@ -43,7 +44,7 @@ def find_gazetteer(file: str, folders: Sequence[Path] = ()) -> Path:
         if path.is_file():
             return path
     looked_in = ", ".join(str(place) for place in places)
-    raise ContractViolation(f"units.gazetteer: no file {file!r} in {looked_in}")
+    raise ContractViolation(f"units.{key}: no file {file!r} in {looked_in}")
 
 
 def read_gazetteer(path: Path) -> list[tuple[str, str]]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from corpora.entities import Entities
 from corpora.gazetteer import Gazetteer, read_gazetteer
 from corpora.sentences import split_lines, split_sentences
-from corpora.units import case_starts, unit_starts, word_starts
+from corpora.units import ENTITY_UNIT, case_starts, linked, unit_starts, word_starts
 from corpora.words import word_numbers
 
 
@@ -24,6 +25,7 @@ class Pieces:
         gazetteer: File of phrases and entities; None for none.
         case: Whether to say which words began with a capital.
         lines: Whether each line is a sentence, whatever the language's rules say.
+        entities: (name, number) of each entity of a knowledge graph; empty for none.
     """
 
     def __init__(
@@ -34,20 +36,27 @@ class Pieces:
         gazetteer: Path | None = None,
         case: bool = False,
         lines: bool = False,
+        entities: Sequence[tuple[str, int]] = (),
     ):
         self.tokenizer = tokenizer
         self.language = language
         self.segmenter = segmenter
         self.case = case
         self.lines = lines
-        self.gazetteer = None
+        self.gazetteer = self.entities = None
         if gazetteer is not None:
             names = read_gazetteer(gazetteer)
-            # As the tokenizer reads texts, so that case and accents count where they do there.
-            normal = tokenizer.encode_with_places([name for name, _ in names])
+            normal = self._normal([name for name, _ in names])
             self.gazetteer = Gazetteer(
-                (text.strip(), kind) for (text, *_), (_, kind) in zip(normal, names, strict=True)
+                (name, kind) for name, (_, kind) in zip(normal, names, strict=True)
             )
+        if entities:
+            normal = self._normal([name for name, _ in entities])
+            self.entities = Entities(normal, [number for _, number in entities])
+
+    def _normal(self, names: Sequence[str]) -> list[str]:
+        """Names as the tokenizer reads texts, so that case and accents count as they do there."""
+        return [text.strip() for text, *_ in self.tokenizer.encode_with_places(names)]
 
     def of(self, texts: Sequence[str]) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
         """(ids, unit starts) of each sentence of each text."""
@@ -55,12 +64,24 @@ class Pieces:
         encoded = iter(self._encoded([part for parts in sentences for part in parts]))
         return ([next(encoded) for _ in parts] for parts in sentences)
 
+    def named(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The entity that is named from each token of each text on, (n,) int32, 0 for none.
+
+        The tokens are those of the whole text, without sentences.
+        """
+        assert self.entities is not None, "asked for where entities are linked"
+        return [
+            linked(self.tokenizer.unit_starts(ids), starts, ends, text, self.entities)
+            for text, ids, starts, ends in self.tokenizer.encode_with_places(texts)
+        ]
+
     def _sentences(self, text: str) -> list[str]:
         return split_lines(text) if self.lines else split_sentences(text, self.language)
 
     def _encoded(self, sentences: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         tokenizer = self.tokenizer
-        if self.segmenter is None and self.gazetteer is None and not self.case:
+        plain = self.segmenter is None and self.gazetteer is None and self.entities is None
+        if plain and not self.case:
             return [(ids, tokenizer.unit_starts(ids)) for ids in tokenizer.encode(sentences)]
         placed = tokenizer.encode_with_places(sentences)
         numbers: list[np.ndarray | None] = [None] * len(placed)
@@ -80,6 +101,8 @@ class Pieces:
                 words = unit_starts(basic, words, starts, ends, names)
             if self.case:
                 words = words.astype(np.uint8) + case_starts(basic, starts, written)
+            if self.entities is not None:
+                words = words + ENTITY_UNIT * linked(basic, starts, ends, text, self.entities)
             found.append((ids, words))
         return found
 

@@ -24,8 +24,8 @@ TOKENS = pyarrow.schema(
         pyarrow.field("split", pyarrow.string(), nullable=False),
         pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("sentence_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
-        # The kinds of unit that a token starts, see corpora.units.
-        pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint8()), nullable=False),
+        # The kinds of unit that a token starts and the entity named, see corpora.units.
+        pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint32()), nullable=False),
     ]
 )
 # What the contract of the tokens is checked on: numbers, no text.
@@ -47,6 +47,8 @@ ROWS = pyarrow.schema(
         # The last text and the tokens of each of its words, if a head reads words.
         pyarrow.field("passage", pyarrow.string(), nullable=True),
         pyarrow.field("word_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
+        # The entity that is named from each token on, 0 for none; empty where none is linked.
+        pyarrow.field("entities", pyarrow.list_(pyarrow.int32()), nullable=False),
         # Place of the row's picture in the file beside it; -1 without one.
         pyarrow.field("picture", pyarrow.int32(), nullable=False),
         pyarrow.field("answer", pyarrow.string(), nullable=False),
@@ -86,12 +88,12 @@ class TokenWriter(TableWriter):
             split: ``train`` or ``heldout``.
             token_ids: (n,) int32.
             sentence_lengths: (s,) int32, summing to n.
-            unit_starts: (n,) uint8: the kinds of unit that each token starts (`corpora.units`), or
+            unit_starts: (n,) uint32: the kinds of unit that each token starts (`corpora.units`), or
                 bool for words only.
         """
         tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
         sentences = np.ascontiguousarray(sentence_lengths, dtype=np.int32)
-        starts = np.ascontiguousarray(unit_starts, dtype=np.uint8)
+        starts = np.ascontiguousarray(unit_starts, dtype=np.uint32)
         if int(sentences.sum()) != len(tokens) or len(starts) != len(tokens):
             raise ValueError(
                 f"expected sentence lengths that sum to {len(tokens)} tokens and as many unit "
@@ -105,7 +107,7 @@ class TokenWriter(TableWriter):
                 "sentence_lengths": sentences,
                 "unit_starts": starts,
             },
-            5 * len(tokens) + 4 * len(sentences) + 64,
+            8 * len(tokens) + 4 * len(sentences) + 64,
         )
 
 
@@ -139,6 +141,7 @@ class RowWriter(TableWriter):
         passage: str | None = None,
         word_lengths: Sequence[int] = (),
         regions: tuple[np.ndarray, np.ndarray] | None = None,
+        entities: Sequence[np.ndarray] = (),
     ) -> None:
         """Add one row.
 
@@ -151,6 +154,7 @@ class RowWriter(TableWriter):
             word_lengths: (words,) tokens of each word of the passage, summing to those of the last
                 text.
             regions: Boxes (n, 4) and features (n, E) of the regions of the row's picture.
+            entities: Of each text, (n,) the entity that is named from each token on.
         """
         words = np.array(word_lengths, dtype=np.int32)
         if passage is not None and int(words.sum()) != len(texts[-1]):
@@ -166,6 +170,7 @@ class RowWriter(TableWriter):
                 "text_lengths": np.array([len(text) for text in texts], np.int32),
                 "passage": passage,
                 "word_lengths": words,
+                "entities": np.concatenate(entities or [[]]).astype(np.int32),
                 "picture": -1 if regions is None else self._place_of(*regions),
                 "answer": answer,
             },
@@ -287,7 +292,7 @@ class TokenisedCorpus(_Mapped):
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,).
 
-        A unit start is the sum of the kinds of unit that begin there (`corpora.units`), uint8.
+        A unit start is the sum of the kinds of unit that begin there (`corpora.units`), uint32.
         The arrays are views of the file; do not write to them.
         """
         i = self._check(i)
@@ -326,10 +331,20 @@ class TokenisedRows(_Mapped):
 
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
         """Token ids (n,) int32 of each text of row `i`; views."""
+        return self._of_texts("token_ids", i)
+
+    def entities(self, i: int) -> tuple[np.ndarray, ...]:
+        """The entity named from each token of each text of row `i` on, (n,) int32; views.
+
+        (0,) where none is linked.
+        """
+        return self._of_texts("entities", i)
+
+    def _of_texts(self, column: str, i: int) -> tuple[np.ndarray, ...]:
         i = self._check(i)
-        ids, lengths = self._slice("token_ids", i), self._slice("text_lengths", i).tolist()
+        values, lengths = self._slice(column, i), self._slice("text_lengths", i).tolist()
         ends = [*accumulate(lengths, initial=0)]
-        return tuple(ids[start:end] for start, end in pairwise(ends))
+        return tuple(values[start:end] for start, end in pairwise(ends))
 
     def passage(self, i: int) -> str:
         """The last text of row `i` as written; empty if no head reads its words."""

@@ -37,11 +37,14 @@ def tokenize(
 
     Returns:
         Number of documents, tokens and characters of each split, share of unknown tokens; with a
-        gazetteer, the shares of tokens in its phrases and entities. And by split, (V,) times each
+        gazetteer, the shares of tokens in its phrases and entities; with entities to link, the
+        number of names that were found and of those that were linked. And by split, (V,) times each
         token is there.
     """
     tokenizer = pieces.tokenizer
     count = unknown = 0
+    if pieces.entities is not None:
+        pieces.entities.named = pieces.entities.linked = 0
     often = {s: np.zeros(tokenizer.vocabulary_size, np.int64) for s in ("train", "heldout")}
     in_names = dict.fromkeys(("phrase", "entity"), 0)
     characters = dict.fromkeys(often, 0)
@@ -82,6 +85,8 @@ def tokenize(
     }
     if pieces.gazetteer is not None:
         facts["coverage"] = {kind: inside / total for kind, inside in in_names.items()}
+    if pieces.entities is not None:
+        facts["names"] = {"found": pieces.entities.named, "linked": pieces.entities.linked}
     return facts, often
 
 
@@ -91,6 +96,6 @@ def _joined(
     """Ids, unit starts and sentence lengths of a document, empty sentences left out."""
     sentences = [sentence for sentence in sentences if len(sentence[0])]
     if not sentences:
-        return np.zeros(0, np.int32), np.zeros(0, np.uint8), np.zeros(0, np.int32)
+        return np.zeros(0, np.int32), np.zeros(0, np.uint32), np.zeros(0, np.int32)
     ids, starts = (np.concatenate(parts) for parts in zip(*sentences, strict=True))
     return ids, starts, np.array([len(part) for part, _ in sentences], np.int32)

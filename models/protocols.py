@@ -57,7 +57,7 @@ class TokenisedCorpus(Protocol):
         """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,).
 
         A unit start is the sum of the flags of the units that begin at that token, such as
-        ``WORD + ENTITY`` (`models.features`).
+        ``WORD + ENTITY``, and ENTITY_UNIT times the entity named (`models.features`).
         """
         ...
 
@@ -98,6 +98,10 @@ class TokenisedRows(Protocol):
     @property
     def most_regions(self) -> int:
         """The most regions that a row of the dataset has, of any split; 0 without pictures."""
+        ...
+
+    def entities(self, i: int) -> tuple[np.ndarray, ...]:
+        """The entity named from each token of each of `texts` on, 0 for none; (0,) each without."""
         ...
 
     def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:

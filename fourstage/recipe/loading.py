@@ -72,9 +72,11 @@ def load_recipe(
         head = next((next(iter(stage.head)) for stage in recipe.stages if stage.head), None)
         answers = catalogue.answers_name(head, folders) if head else "label"
         named = {name for stage in recipe.stages for name in stage.objectives or ()}
-        of_triples = any(
-            catalogue.literals("objectives", name, folders).get("READS_TRIPLES") for name in named
-        )
+        of_triples = {
+            name
+            for name in named
+            if catalogue.literals("objectives", name, folders).get("READS_TRIPLES")
+        }
         value, given = shrink(value, answers, of_triples, _seen(recipe, folders, pictured)), value
         recipe = Recipe.model_validate(value)
         where.update(_changed(given, value))
@@ -353,6 +355,8 @@ def _unknown_names(
         if not isinstance(stage, dict):
             continue
         check(("stages", i, "family"), stage.get("family"), "families")
+        if isinstance(tokenizer := stage.get("tokenizer"), dict):
+            check(("stages", i, "tokenizer", "scheme"), tokenizer.get("scheme"), "tokenizers", ())
         for key, kind in (("objectives", "objectives"), ("head", "heads")):
             if isinstance(stage.get(key), dict):
                 for name in stage[key]:

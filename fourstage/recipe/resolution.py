@@ -22,9 +22,10 @@ from fourstage.recipe.resolved import (
     ResolvedUnits,
     of_last_network,
 )
-from fourstage.recipe.schema import STAGE_KINDS, Recipe
+from fourstage.recipe.schema import STAGE_KINDS, Recipe, Tokenizer
 from fourstage.recipe.search import FIXED, MOST_TRIALS, ResolvedSearch
 from fourstage.recipe.stages import StageResolution
+from fourstage.recipe.starts import ENTITIES
 from fourstage.recipe.support import check_supported
 from fourstage.recipe.word_in_context import resolve_polysemy, resolve_word_in_context
 from fourstage.recipe.word_relations import resolve_word_map, resolve_word_relations
@@ -84,7 +85,13 @@ class _Resolution:
             stages.append(before)
         finetune = next((stage for stage in stages if stage.kind == "finetune"), None)
         self._tasks(stages)
-        tokenizer = self._brought(start.tokenizer, stages) if start else self._tokenizer(stages)
+        shared = [stage for stage in stages if recipe.stages[stage.index].tokenizer is None]
+        stages = [self._with_tokenizer(stage, stages) for stage in stages]
+        tokenizer = (
+            self._brought(start.tokenizer, stages)
+            if start
+            else self._tokenizer(recipe.tokenizer, shared, "tokenizer")
+        )
         self._sentinels(tokenizer, stages)
         units = self._units(stages)
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
@@ -184,8 +191,30 @@ class _Resolution:
         first = values[place // together * together]
         return first, values if seed is None else (seed,), start
 
-    def _tokenizer(self, stages: Sequence[ResolvedStage]) -> ResolvedTokenizer:
-        said = self.ledger.recipe.tokenizer
+    def _with_tokenizer(
+        self, stage: ResolvedStage, stages: Sequence[ResolvedStage]
+    ) -> ResolvedStage:
+        """A stage with its own vocabulary, where it has one."""
+        said, at = self.ledger.recipe.stages[stage.index].tokenizer, f"stages[{stage.index}]"
+        if said is None:
+            return stage
+        behind = stages[stage.index + 1 :]
+        if not (behind and behind[0].starts_network) or (stage.index and not stage.starts_network):
+            self.ledger.fault(
+                f"{at}.tokenizer",
+                "a vocabulary of its own is for a stage with a network of its own, and the stage"
+                " after it starts another one; give it a family and a size, or leave it out",
+            )
+        others = {n for each in stages if each is not stage for n in (*each.corpora, each.dataset)}
+        for name in sorted(others & stage.corpora.keys()):
+            self.ledger.fault(
+                f"{at}.corpora", f"{name} is read by a stage with another vocabulary, too"
+            )
+        return replace(stage, tokenizer=self._tokenizer(said, [stage], f"{at}.tokenizer"))
+
+    def _tokenizer(
+        self, said: Tokenizer | None, stages: Sequence[ResolvedStage], at: str
+    ) -> ResolvedTokenizer:
         scheme = said.scheme if said and said.scheme else defaults.SCHEME
         facts = self._scheme(scheme)
         size = said.vocabulary_size if said else None
@@ -196,36 +225,35 @@ class _Resolution:
             ("lowercase", lowercase),
         ):
             if value is None:
-                self.ledger.origins[f"tokenizer.{key}"] = "default"
+                self.ledger.origins[f"{at}.{key}"] = "default"
         if said and said.add_words:
             self.ledger.fault(
-                "tokenizer.add_words", "the vocabulary is learned here; ask for a larger one"
+                f"{at}.add_words", "the vocabulary is learned here; ask for a larger one"
             )
         size = size or defaults.VOCABULARY_SIZE
         if facts["KEEPS_CASE"] and lowercase:
             self.ledger.fault(
-                "tokenizer.lowercase",
+                f"{at}.lowercase",
                 f"{scheme} keeps case and accents; leave it out, or say false",
             )
         sentinels = (said.sentinels if said else None) or 0
         if size - sentinels < (smallest := facts.get("SMALLEST", 0)):
             beside = f" beside {sentinels} sentinels" if sentinels else ""
             self.ledger.fault(
-                "tokenizer.vocabulary_size",
+                f"{at}.vocabulary_size",
                 f"{scheme} has {smallest} ids or more{beside}; got {size}",
             )
         return ResolvedTokenizer(
             scheme,
             size,
             not facts["KEEPS_CASE"] if lowercase is None else lowercase,
-            self._learn_from(stages),
+            self._learn_from(said, stages, at),
             sentinels=sentinels,
-            minimum_count=self._minimum_count(scheme),
+            minimum_count=self._minimum_count(said, scheme, at),
         )
 
-    def _minimum_count(self, scheme: str) -> int:
+    def _minimum_count(self, said: Tokenizer | None, scheme: str, at: str) -> int:
         """Smallest count of a word of the vocabulary; 0 for a scheme without this setting."""
-        said = self.ledger.recipe.tokenizer
         usual = self._scheme(scheme).get("MINIMUM_COUNT", 0)
         if said is None or said.minimum_count is None:
             return usual
@@ -234,7 +262,7 @@ class _Resolution:
                 n for n in catalogue.names("tokenizers") if "MINIMUM_COUNT" in self._scheme(n)
             ]
             self.ledger.fault(
-                "tokenizer.minimum_count",
+                f"{at}.minimum_count",
                 f"{scheme} has no such setting; of the schemes {', '.join(having)} has it",
             )
         return said.minimum_count
@@ -276,14 +304,19 @@ class _Resolution:
                 "tokenizer.add_words",
                 f"{tokenizer.scheme} takes no more words; of those here {', '.join(able)} does",
             )
-        return replace(tokenizer, learn_from=self._learn_from(stages), add_words=said.add_words)
+        return replace(
+            tokenizer,
+            learn_from=self._learn_from(said, stages, "tokenizer"),
+            add_words=said.add_words,
+        )
 
-    def _learn_from(self, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
+    def _learn_from(
+        self, said: Tokenizer | None, stages: Sequence[ResolvedStage], at: str
+    ) -> tuple[str, ...]:
         """Names of the texts from which the vocabulary is learned."""
-        said = self.ledger.recipe.tokenizer
         if said is not None and said.learn_from is not None:
             for i, name in enumerate(said.learn_from):
-                self.ledger.source(f"tokenizer.learn_from[{i}]", name, labelled=None)
+                self.ledger.source(f"{at}.learn_from[{i}]", name, labelled=None)
             return tuple(dict.fromkeys(said.learn_from))
         origin = "the corpora of all stages"
         dataset = next((stage.dataset for stage in stages if stage.dataset), None)
@@ -295,7 +328,7 @@ class _Resolution:
         elif not found:
             origin = "the datasets whose text the stages read"
             found = tuple(names)
-        self.ledger.origins["tokenizer.learn_from"] = origin
+        self.ledger.origins[f"{at}.learn_from"] = origin
         return found
 
     def _tasks(self, stages: Sequence[ResolvedStage]) -> None:
@@ -319,7 +352,10 @@ class _Resolution:
     def _units(self, stages: Sequence[ResolvedStage]) -> ResolvedUnits:
         """Segmenter and gazetteer; a stage that masks phrases or entities needs a gazetteer."""
         said = self.ledger.recipe.units
-        units = ResolvedUnits(said and said.segmenter, said and said.gazetteer)
+        units = ResolvedUnits(
+            said and said.segmenter, said and said.gazetteer, said and said.entities
+        )
+        self._entities(units, stages)
         for stage in stages:
             for name, settings in stage.objectives.items():
                 if settings.get("unit") in ("phrase", "entity") and not units.gazetteer:
@@ -328,6 +364,31 @@ class _Resolution:
                         f"{settings['unit']!r} needs a file of names: `units: {{gazetteer: FILE}}`",
                     )
         return units
+
+    def _entities(self, units: ResolvedUnits, stages: Sequence[ResolvedStage]) -> None:
+        """Check that names are linked where, and only where, a table of their entities is read."""
+        graphs = {stage.starts_from[ENTITIES] for stage in stages if ENTITIES in stage.starts_from}
+        if units.entities and len(graphs) != 1:
+            self.ledger.fault(
+                "units.entities",
+                "expected one stage of a knowledge graph that a table of entities starts from, got"
+                f" {len(graphs)}; say `starts_from: {{entities: STAGE}}` in the stage that reads"
+                " entities",
+            )
+        if units.entities:
+            return
+        for stage in stages:
+            needing = [
+                f"objectives.{name}"
+                for name in stage.objectives
+                if ENTITIES in catalogue.literals("objectives", name, self.ledger.folders)["NEEDS"]
+            ]
+            needing += [f"starts_from.{ENTITIES}"] if ENTITIES in stage.starts_from else []
+            for where in needing:
+                self.ledger.fault(
+                    f"stages[{stage.index}].{where}",
+                    "nothing says which entities a text names; say `units: {entities: FILE}`",
+                )
 
     def _evaluation(
         self, finetune: ResolvedStage | None

@@ -60,10 +60,12 @@ class ResolvedUnits:
     Attributes:
         segmenter: Who cuts text without blanks into words, or None.
         gazetteer: File of names as the recipe has it, or None.
+        entities: File of a knowledge graph's entities as the recipe has it, or None.
     """
 
     segmenter: str | None = None
     gazetteer: str | None = None
+    entities: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,7 @@ class ResolvedStage(StageSettings):
             and the head (by name).
         starts_network: Whether it has a family or size of its own, and so random weights instead of
             those of the stage before.
+        tokenizer: Its own vocabulary, or None: the recipe's.
         teachers: The earlier stage that an objective learns from, by objective.
         starts_from: What parts of its network start from: an earlier stage, the folder of one, or a
             file of word vectors.
@@ -96,6 +99,7 @@ class ResolvedStage(StageSettings):
     refresh: str
     part_defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     starts_network: bool = False
+    tokenizer: ResolvedTokenizer | None = None
     teachers: Mapping[str, str] = field(default_factory=dict)
     starts_from: Mapping[str, str] = field(default_factory=dict)
     init: str | None = None
@@ -217,6 +221,7 @@ class ResolvedRecipe:
         """Every corpus and dataset it names, each once, in order of first use."""
         names: list[str] = list(self.tokenizer.learn_from)
         for stage in self.stages:
+            names += stage.tokenizer.learn_from if stage.tokenizer else ()
             names += [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
         names += [*self.probes, *self.few_shot, *self.word_in_context]
         names += [*self.forgetting_on, *self.decontaminate]
@@ -247,20 +252,8 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         "name": resolved.name,
         "family": resolved.family,
         "size": dict(resolved.network),
-        "tokenizer": {
-            "scheme": resolved.tokenizer.scheme,
-            "vocabulary_size": resolved.tokenizer.vocabulary_size,
-            "lowercase": resolved.tokenizer.lowercase,
-        },
+        "tokenizer": _as_tokenizer(resolved.tokenizer),
     }
-    if resolved.tokenizer.learn_from:
-        recipe["tokenizer"]["learn_from"] = list(resolved.tokenizer.learn_from)
-    if resolved.tokenizer.add_words:
-        recipe["tokenizer"]["add_words"] = resolved.tokenizer.add_words
-    if resolved.tokenizer.sentinels:
-        recipe["tokenizer"]["sentinels"] = resolved.tokenizer.sentinels
-    if resolved.tokenizer.minimum_count:
-        recipe["tokenizer"]["minimum_count"] = resolved.tokenizer.minimum_count
     units = {name: value for name, value in vars(resolved.units).items() if value is not None}
     if units:
         recipe["units"] = units
@@ -321,12 +314,21 @@ def _senses(resolved: ResolvedRecipe) -> dict[str, dict[str, list[str]]]:
     }
 
 
+def _as_tokenizer(tokenizer: ResolvedTokenizer) -> dict[str, Any]:
+    """The vocabulary as a recipe has it, without what has no effect."""
+    said = {**vars(tokenizer), "learn_from": list(tokenizer.learn_from)}
+    usual = ("scheme", "vocabulary_size", "lowercase")
+    return {name: value for name, value in said.items() if name in usual or value}
+
+
 def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     written: dict[str, Any] = {"stage": stage.kind, "name": stage.name}
     if stage.init is not None:
         return {**written, "init": stage.init}
     if stage.starts_network:
         written |= {"family": stage.family, "size": dict(stage.network)}
+    if stage.tokenizer is not None:
+        written["tokenizer"] = _as_tokenizer(stage.tokenizer)
     if stage.starts_from:
         written["starts_from"] = dict(stage.starts_from)
     if stage.kind == "finetune":

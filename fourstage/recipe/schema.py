@@ -119,6 +119,10 @@ class Units(Part):
     """Splits text without spaces (Chinese) into words; by default each character is a word."""
     gazetteer: str | None = None
     """File of names, one per line: ``name<TAB>phrase`` or ``name<TAB>entity``."""
+    entities: str | None = None
+    """File of a knowledge graph's entities, one per line: ``id<TAB>name`` or ``id<TAB>name, what it
+    is``. A name of one entity alone is linked with it, for a network that reads entities; their
+    vectors are those of the stage that its ``entities`` start from."""
 
 
 class Seeds(Part):
@@ -394,10 +398,13 @@ class Stage(Part):
     """A network to use instead of training stage general: ``hf:owner/name@commit``,
     ``folder:path``, or ``models:/name@alias`` (or ``models:/name/3``) for a registered version as
     it was before fine-tuning."""
+    tokenizer: Tokenizer | None = None
+    """A vocabulary of its own, for a stage whose network another one takes a table from, such as
+    the names of a knowledge graph."""
     starts_from: Annotated[dict[str, str], Field(min_length=1)] | None = None
     """What parts of a new network start from, in place of random weights: the name of an earlier
     stage (or the folder of one) for ``encoder`` and ``decoder``; for ``embeddings`` also a file of
-    word vectors, ``.vec``, ``.txt`` or ``.bin``."""
+    word vectors, ``.vec``, ``.txt`` or ``.bin``; for ``entities`` a knowledge graph's stage."""
     corpora: Weights | None = None
     """Share of the tokens by name of the source."""
     dataset: str | None = None
@@ -679,6 +686,7 @@ class Recipe(Part):
         names += (self.evaluate and self.evaluate.word_relations) or ()
         names += (self.evaluate and self.evaluate.word_in_context) or ()
         for stage in self.stages:
+            names += (stage.tokenizer and stage.tokenizer.learn_from) or ()
             names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
         return tuple(dict.fromkeys(names))
 

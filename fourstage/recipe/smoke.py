@@ -23,6 +23,7 @@ LABELS = "smoke_labels"
 TRIPLES = "smoke_triples"
 PICTURES = "smoke_pictures"
 CAPTIONS = "smoke_captions"
+ENTITIES = "corpora/gazetteers/python_entities.tsv"  # of the graph in smoke_triples
 # Rows by their kind of answer. Those of a project's own kind are used as they are.
 ROWS = {
     "label": LABELS,
@@ -37,7 +38,7 @@ EMBEDDED = frozenset({GENERAL, DOMAIN, TRIPLES, PICTURES, CAPTIONS, *ROWS.values
 def shrink(
     recipe: dict[str, Any],
     answers: str = "label",
-    of_triples: bool = False,
+    of_triples: Collection[str] = (),
     pictured: Collection[str] = (),
 ) -> dict[str, Any]:
     """The smoke version of a recipe that has the right shape, as plain values.
@@ -45,7 +46,7 @@ def shrink(
     Args:
         recipe: The recipe.
         answers: What its head answers with: a name of ``models/answers``.
-        of_triples: Whether its corpora are knowledge graphs.
+        of_triples: Objectives whose corpora are knowledge graphs.
         pictured: Datasets with pictures, which its network sees.
     """
     small = copy.deepcopy(recipe)
@@ -62,13 +63,10 @@ def shrink(
         _stage(_trained(stage, small["stages"]), small["stages"], rows, of_triples, pictured)
         for stage in small["stages"]
     ]
-    tokenizer = small.setdefault("tokenizer", {})
-    tokenizer.pop("add_words", None)
-    tokenizer["vocabulary_size"] = min(
-        tokenizer.get("vocabulary_size", VOCABULARY_SIZE), VOCABULARY_SIZE
-    )
-    if "learn_from" in tokenizer:
-        tokenizer["learn_from"] = _renamed(tokenizer["learn_from"], small["stages"])
+    shared = [stage for stage in small["stages"] if "tokenizer" not in stage]
+    small["tokenizer"] = _tokenizer(small.get("tokenizer", {}), shared)
+    if "entities" in small.get("units", {}):
+        small["units"]["entities"] = ENTITIES
     if "decontaminate" in small:
         small["decontaminate"] = [n for n in small["decontaminate"] if n in EMBEDDED]
     if "forgetting_on" in small.get("evaluate", {}):
@@ -157,7 +155,7 @@ def _stage(
     stage: dict[str, Any],
     stages: list[dict[str, Any]],
     rows: str,
-    of_triples: bool,
+    of_triples: Collection[str],
     pictured: Collection[str],
 ) -> dict[str, Any]:
     small = dict(stage)
@@ -169,9 +167,11 @@ def _stage(
     if "corpora" in small:
         small["corpora"] = (
             {TRIPLES: 1.0}
-            if of_triples
+            if _reads(stage, stages, of_triples)
             else _corpora(small["corpora"], small["stage"], rows, pictured)
         )
+    if "tokenizer" in small:
+        small["tokenizer"] = _tokenizer(small["tokenizer"], [small])
     if "dataset" in small:
         small["dataset"] = rows
     if isinstance(small.get("head"), dict):
@@ -199,6 +199,27 @@ def _stage(
         small["sequence_length"] = min(small["sequence_length"], SEQUENCE_LENGTH)
     elif stage["stage"] == "general" or small.get("objectives"):
         small["sequence_length"] = SEQUENCE_LENGTH
+    return small
+
+
+def _reads(
+    stage: dict[str, Any], stages: list[dict[str, Any]], objectives: Collection[str]
+) -> bool:
+    """Whether a stage has one of the objectives, its own or those of the stages before."""
+    named: dict[str, Any] = {}
+    for each in stages:
+        named = each.get("objectives", named)
+        if each.get("name", each["stage"]) == stage.get("name", stage["stage"]):
+            break
+    return not named.keys().isdisjoint(objectives)
+
+
+def _tokenizer(said: dict[str, Any], stages: list[dict[str, Any]]) -> dict[str, Any]:
+    """A vocabulary of a few pieces, learned from what its stages read."""
+    small = {name: value for name, value in said.items() if name != "add_words"}
+    small["vocabulary_size"] = min(said.get("vocabulary_size", VOCABULARY_SIZE), VOCABULARY_SIZE)
+    if "learn_from" in said:
+        small["learn_from"] = _renamed(said["learn_from"], stages)
     return small
 
 

@@ -15,6 +15,7 @@ from models import catalogue
 from models.stage_format import CONFIG, NETWORK
 
 EMBEDDINGS = "embeddings"  # the part that every network with a table of tokens has
+ENTITIES = "entities"  # the part that is the table of a network with a vocabulary of its own
 
 
 def resolve_starts(
@@ -42,8 +43,10 @@ def resolve_starts(
             " family and a size of its own, or leave it out",
         )
         return {}
-    known = catalogue.literals("families", network.family, ledger.folders).get("STARTS", {})
-    parts = {**known, **({EMBEDDINGS: {}} if _width(network.arguments) else {})}
+    literals = catalogue.literals("families", network.family, ledger.folders)
+    tables = literals.get("TABLES", {})
+    parts = {**literals.get("STARTS", {}), **{part: {} for part in tables}}
+    parts |= {EMBEDDINGS: {}} if _width(network.arguments) else {}
     found: dict[str, str] = {}
     tokenizers: dict[str, str] = {}
     for part, name in said.items():
@@ -62,7 +65,10 @@ def resolve_starts(
             others = ", ".join(each for each in said if each != part)
             ledger.fault(where, f"{others} brings its own token vectors along; name one of them")
         path = _path(name, ledger)
-        if name in earlier:
+        if part in tables:
+            found[part] = name
+            _fits_table(ledger, where, name, network, earlier, tables[part])
+        elif name in earlier:
             found[part] = name
             _fits(ledger, where, parts[part], network, earlier[name])
         elif (path / CONFIG).is_file():
@@ -148,6 +154,31 @@ def _fits(
                 f"expected {name} {wanted}, as in the network that it starts from, got {own}; give"
                 " both the same `size`",
             )
+
+
+def _fits_table(
+    ledger: Ledger,
+    where: str,
+    name: str,
+    network: ResolvedNetwork,
+    earlier: Mapping[str, ResolvedNetwork],
+    width: str,
+) -> None:
+    """Check that a table starts from a stage with a vocabulary of its own, of the table's width."""
+    own = {
+        each: earlier[each]
+        for each, stage in zip(ledger.names(), ledger.recipe.stages, strict=True)
+        if stage.tokenizer is not None and each in earlier
+    }
+    if name not in own:
+        what = "an earlier stage of the recipe with a `tokenizer` of its own"
+        ledger.faults.append(UnknownNameError(f"{ledger.recipe.where}: {where}", name, what, own))
+    elif (wanted := _width(own[name].arguments)) != network.arguments.get(width):
+        ledger.fault(
+            where,
+            f"expected {width} {wanted}, the width of the vectors of stage {name}, got"
+            f" {network.arguments.get(width)}; give both the same",
+        )
 
 
 def _check_file(ledger: Ledger, where: str, path: Path, network: ResolvedNetwork) -> None:

@@ -9,8 +9,8 @@
       → first position → dense → tanh → pooled_output (B, D)
 
 A batch without entity_ids is read as by the text's layers alone; so is a row that names none, in
-any batch. The vectors of entities come from another stage (`starts_from: {entities: STAGE}`) and are
-never trained. An entity's number is that of its name in that stage's vocabulary.
+any batch. The vectors of entities come from another stage (`starts_from: {entities: STAGE}`) and
+are never trained. An entity's number is that of its id in that stage's vocabulary.
 
 Parameters with the published vocabulary of 30,522, without the vectors of entities: base
 113,721,240; the paper says about 114 million.
@@ -35,7 +35,7 @@ from models.protocols import Capability
 ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "entities")
-TABLES = {"entities": "entity_dim"}
+TABLES = {"entities": "entity_dim"}  # what starts from a stage's vectors, and how wide it is
 SIZES = {
     "tiny": {
         "num_layers": 3,
@@ -98,7 +98,6 @@ class ErnieTsinghua(TextTransformer):
     provides = frozenset(Capability(name) for name in PROVIDES)
     pooled = True
     reads_positions = False  # the last layer, too, fuses at tokens that no scorer reads
-    starts = {"entities": {"entities/embeddings": "embeddings/token/embeddings"}}
 
     def make_block(self, kind: Any, config: Any, number: int) -> Any:
         """A block of the text, or one that fuses it with entities."""
@@ -117,8 +116,8 @@ class ErnieTsinghua(TextTransformer):
         """The table of entities."""
         if not 0 <= config.num_text_layers < config.num_layers:
             raise RecipeError(
-                f"size.num_text_layers: expected 0 to {config.num_layers - 1}, fewer than num_layers"
-                f" {config.num_layers}, got {config.num_text_layers}"
+                f"size.num_text_layers: expected 0 to {config.num_layers - 1}, fewer than"
+                f" num_layers, got {config.num_text_layers}"
             )
         self.entities = keras.layers.Embedding(
             config.num_entities,

@@ -22,6 +22,7 @@ from models import features as keys
 from models.inputs.captions import has_pictures
 from models.inputs.randomness import generator, grain_seed
 from models.inputs.rows import length_plan, padded_regions
+from models.inputs.segments import with_entities
 from models.protocols import Batch, Capability, Context, Index, Objective
 
 ENDLESS = 1 << 40  # more batches than any training reads
@@ -95,8 +96,7 @@ class Batches:
         self._objectives = tuple(objectives)
         self._on_copy = tuple(on_copy)
         self._chooser = chooser
-        self._tokenizer = context.tokenizer
-        self._reads_entities = Capability.ENTITIES in context.network
+        self._context = context
         self._seed = seed
         self._task = task
         self._lanes = _LanePlan(self.feeds, batch_size, once) if in_lanes else None
@@ -178,10 +178,7 @@ class Batches:
         count = len(self._objectives) + len(self._on_copy) + 1
         seeds = rng.integers(0, 1 << 62, (count, 2)).tolist()
         own_rngs = [np.random.default_rng(own) for own in seeds]
-        rows = batch = self._rows(members, own_rngs.pop())
-        if self._reads_entities and keys.UNIT_STARTS in rows:
-            named = rows[keys.UNIT_STARTS] // keys.ENTITY_UNIT
-            rows = batch = rows | {keys.ENTITY_IDS: named.astype(np.int32)}
+        rows = batch = with_entities(self._rows(members, own_rngs.pop()), self._context)
         for objective in self._objectives:
             batch = objective.examples(batch, own_rngs.pop(0))
         for key in keys.DATA_ONLY:
@@ -208,7 +205,7 @@ class Batches:
         texts = (keys.TOKEN_IDS, keys.SEGMENT_IDS, keys.PADDING_MASK)
         batch: Batch = {key: rows[key].reshape(-1, rows[key].shape[-1]) for key in texts}
         ids = batch[keys.TOKEN_IDS]
-        starts = self._tokenizer.unit_starts(ids.ravel()).reshape(ids.shape)
+        starts = self._context.tokenizer.unit_starts(ids.ravel()).reshape(ids.shape)
         batch[keys.UNIT_STARTS] = starts.astype(np.uint8) * keys.WORD
         batch |= {key: rows[key] for key in keys.SEEN if key in rows}  # rows of one text each
         for objective, rng in zip(self._on_copy, rngs, strict=True):

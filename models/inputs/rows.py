@@ -118,10 +118,33 @@ def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> B
     part around its markers (`window_start`).
 
     Returns:
-        As `framed`, and of rows with pictures, for a network that sees, as `seen_regions`.
+        As `framed`, and of rows with pictures, for a network that sees, as `seen_regions`; for one
+        that reads entities, entity_ids (B, T') int32.
     """
-    batch = framed_texts([rows.texts(int(row)) for row in entries], context)
-    return batch | seen_regions(rows, entries, context)
+    texts = [rows.texts(int(row)) for row in entries]
+    batch = framed_texts(texts, context) | seen_regions(rows, entries, context)
+    if Capability.ENTITIES in context.network:
+        batch[keys.ENTITY_IDS] = _named(rows, entries, texts, batch, context)
+    return batch
+
+
+def _named(
+    rows: TokenisedRows,
+    entries: np.ndarray,
+    texts: Sequence[tuple[np.ndarray, ...]],
+    batch: Batch,
+    context: Context,
+) -> np.ndarray:
+    """The entities named in framed rows, (B, T') int32, 0 for none."""
+    found = np.zeros_like(batch[keys.TOKEN_IDS])
+    for row, (number, given) in enumerate(zip(entries, texts, strict=True)):
+        at = 1
+        kept = _kept(given, context.sequence_length, context.marks)
+        for named, own in zip(rows.entities(int(number)), kept, strict=True):
+            part = named[own]
+            found[row, at : at + len(part)] = part
+            at += own.stop - own.start + 1
+    return found
 
 
 def seen_regions(
@@ -181,7 +204,11 @@ def padded_regions(part: Batch, count: int, most: int, width: int) -> Batch:
 def framed_texts(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:
     """As `framed_rows`, of rows given as one or two texts each."""
     length, marks = context.sequence_length, context.marks
-    return framed([_cut(texts, length, marks) for texts in rows], context)
+    kept = [
+        tuple(ids[own] for ids, own in zip(texts, _kept(texts, length, marks), strict=True))
+        for texts in rows
+    ]
+    return framed(kept, context)
 
 
 def framed(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:
@@ -270,19 +297,12 @@ def window_start(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> 
     return min(first if end - first > room else (first + end - room) // 2, len(ids) - room)
 
 
-def _kept(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> np.ndarray:
-    if len(ids) <= room:
-        return ids
-    start = window_start(ids, room, marks)
-    return ids[start : start + room]
-
-
-def _cut(
+def _kept(
     texts: Sequence[np.ndarray], sequence_length: int, marks: Sequence[Sequence[int]]
-) -> tuple[np.ndarray, ...]:
-    """One or two texts, cut to fit in a row. Of two, the longer one loses tokens first."""
+) -> tuple[slice, ...]:
+    """What is kept of one or two texts, so that they fit in a row; the longer is cut first."""
     if len(texts) == 1:
-        return (_kept(texts[0], sequence_length - 2, marks),)
+        return (_part(texts[0], sequence_length - 2, marks),)
     first, second = texts
     room = sequence_length - 3
     surplus = max(len(first) + len(second) - room, 0)
@@ -292,6 +312,13 @@ def _cut(
     cut_first = (from_longer if longer_first else 0) + rest // 2
     cut_second = surplus - cut_first
     return (
-        _kept(first, len(first) - cut_first, marks),
-        _kept(second, len(second) - cut_second, marks),
+        _part(first, len(first) - cut_first, marks),
+        _part(second, len(second) - cut_second, marks),
     )
+
+
+def _part(ids: np.ndarray, room: int, marks: Sequence[Sequence[int]]) -> slice:
+    if len(ids) <= room:
+        return slice(0, len(ids))
+    start = window_start(ids, room, marks)
+    return slice(start, start + room)

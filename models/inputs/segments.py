@@ -8,7 +8,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
-from models.protocols import Batch, Context, TokenisedCorpus
+from models.protocols import Batch, Capability, Context, TokenisedCorpus
 
 # Tokens [start, end) of a document.
 SEGMENT = np.dtype([("document", np.int64), ("start", np.int64), ("end", np.int64)])
@@ -70,6 +70,17 @@ def empty_rows(num_rows: int, context: Context) -> Batch:
         keys.PADDING_MASK: np.zeros(shape, np.int32),
         keys.UNIT_STARTS: np.zeros(shape, np.uint32),
     }
+
+
+def with_entities(batch: Batch, context: Context) -> Batch:
+    """Rows of text with the entities that they name, entity_ids (B, T) int32, 0 for none.
+
+    Only for a network that reads them; rows without ``unit_starts`` are as they are.
+    """
+    if Capability.ENTITIES not in context.network or keys.UNIT_STARTS not in batch:
+        return batch
+    named = batch[keys.UNIT_STARTS] // keys.ENTITY_UNIT
+    return batch | {keys.ENTITY_IDS: named.astype(np.int32)}
 
 
 def room_for(sequence_length: int, special: int, least: int = 1) -> int:

@@ -62,8 +62,8 @@ class EntityDenoising(Windows):
     def __init__(self, context: Context, *, replaced: float = 0.05, unaligned: float = 0.15):
         if min(replaced, unaligned) < 0.0 or replaced + unaligned > 1.0:
             raise RecipeError(
-                "objectives.entity_denoising: replaced and unaligned must not be negative nor exceed"
-                f" 1 together, got {replaced} and {unaligned}"
+                "objectives.entity_denoising: replaced and unaligned must not be negative nor"
+                f" exceed 1 together, got {replaced} and {unaligned}"
             )
         self.context = context
         self.replaced, self.unaligned = replaced, unaligned

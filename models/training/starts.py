@@ -16,6 +16,7 @@ from safetensors.numpy import load_file
 
 from fourstage.errors import RecipeError
 from fourstage.terminal import say
+from models.catalogue import literals
 from models.interchange.vector_files import ENDINGS, read_vectors
 from models.protocols import Tokenizer
 from models.stage_format import NETWORK
@@ -40,19 +41,25 @@ def start_parts(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
             word that is a token.
         ContractViolation: A file of word vectors is malformed.
     """
+    tables = literals("families", job.stage.family, job.folders).get("TABLES", {})
     for part, path in sorted(job.starts.items()):
         where = f"{job.stage.kind}: starts_from.{part}"
         if not path.is_dir():
             _start_words(where, path, network.token_embedding.embeddings, job.tokenizer)
             continue
         theirs = config_of(path)["tokenizer_digest"]
-        if theirs != job.tokenizer.digest:
+        if part not in tables and theirs != job.tokenizer.digest:
             raise RecipeError(
                 f"{where}: trained with another vocabulary: tokenizer {theirs[:12]}, this recipe's"
                 f" is {job.tokenizer.digest[:12]}; the same token has to have the same number in"
                 " all networks that one starts from"
             )
-        _start(where, part, load_file(path / NETWORK), network, scorers)
+        given = load_file(path / NETWORK)
+        if part == EMBEDDINGS or part in tables:
+            layer = network.token_embedding if part == EMBEDDINGS else getattr(network, part)
+            _start_table(where, layer.embeddings, network, given)
+        else:
+            _start(where, part, given, network, scorers)
 
 
 def _start(
@@ -62,10 +69,6 @@ def _start(
     for layer in (network, *scorers.values()):
         own = named_weights(layer)
         names = getattr(layer, "starts", {}).get(part, {})
-        if part == EMBEDDINGS and layer is network:
-            table = network.token_embedding.embeddings
-            theirs = next((name for name in TABLES if name in given), "")
-            names = {name: theirs for name, variable in own.items() if variable is table}
         pairs += [(n, own[n], given[names[n]]) for n in own if names.get(n) in given]
     if not pairs:
         raise RecipeError(f"{where}: nothing in the network that it names fits the part")
@@ -74,14 +77,30 @@ def _start(
         variable.assign(value)
 
 
+def _start_table(where: str, table: Any, network: Any, given: Mapping[str, np.ndarray]) -> None:
+    """Give a table of the network the numbers of the other network's table of tokens."""
+    theirs = next((name for name in TABLES if name in given), None)
+    if theirs is None:
+        raise RecipeError(f"{where}: the network that it names has no table of tokens")
+    name = next(name for name, variable in named_weights(network).items() if variable is table)
+    table.assign(_fitted(where, name, table, given[theirs]))
+
+
 def _fitted(where: str, name: str, variable: Any, array: np.ndarray) -> np.ndarray:
-    """The given array, below which a kernel that reads more than theirs did keeps its new rows."""
+    """The given array, below which a kernel or a table with more rows keeps its new ones."""
     shape = tuple(variable.shape)
     if shape == array.shape:
         return array
-    if name.endswith("/kernel") and shape[1:] == array.shape[1:] and shape[0] > array.shape[0]:
+    if (
+        name.endswith(("/kernel", "/embeddings"))
+        and shape[1:] == array.shape[1:]
+        and shape[0] > array.shape[0]
+    ):
         return np.concatenate([array, variable.numpy()[len(array) :]])
-    raise RecipeError(f"{where}: expected {name} of shape {shape}, got {array.shape}")
+    raise RecipeError(
+        f"{where}: expected {name} of shape {shape}, got {array.shape}; what it starts from has"
+        " to be as wide, and may have fewer rows, but not more"
+    )
 
 
 def _start_words(where: str, path: Path, table: Any, tokenizer: Tokenizer) -> None:

@@ -90,7 +90,10 @@ def costs_from_scratch(
         known = {name: sizes[name] for name in read if name in sizes}
         tokens = _tokens(stage, read, known)
         speed, measured = tokens_per_second(
-            stage.family, stage.network, recipe.tokenizer.vocabulary_size, stages
+            stage.family,
+            stage.network,
+            (stage.tokenizer or recipe.tokenizer).vocabulary_size,
+            stages,
         )
         if tokens is None:
             found.append(Cost(stage.name, None, {}, None, speed, measured))
@@ -264,7 +267,9 @@ def _weights(recipe: ResolvedRecipe, stage: ResolvedStage) -> float:
     if stage.init is not None and recipe.start is not None:
         return _size(Path(recipe.start)) / FLOAT
     width = network.get("embedding_dim") or network.get("hidden_dim", 128)
-    rows = recipe.tokenizer.vocabulary_size + network.get("max_sequence_length", 512)
+    rows = (stage.tokenizer or recipe.tokenizer).vocabulary_size + network.get(
+        "max_sequence_length", 512
+    )
     return _blocks(network) + rows * width
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
+from fourstage.recipe.starts import ENTITIES
 from models.catalogue import TEACHER
 from models.evaluation.rivals import KINDS as RIVALS
 from models.stage_format import CONFIG, NETWORK
@@ -25,6 +26,7 @@ from tasks.store.step_names import (
     measurement_step,
     probe_step,
     stage_step,
+    tokenizer_step,
     tokens_step,
     word_in_context_step,
     word_relations_step,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from corpora.snapshot import Snapshot
     from data_contracts.sources import Source
     from data_contracts.suite import Suite
-    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage
+    from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer
 
 OBJECTIVE = "causal_lm"  # by which a network answers in context
 HELDOUT_SHARE = 0.02  # share of a corpus's documents for held-out loss
@@ -136,14 +138,16 @@ class Layout:
         for name in texts:
             if name not in datasets:
                 self._corpus(name, datasets)
-        self._tokenizer()
+        self._tokenizers()
         used = self._used()
         for name in used:
             self._tokens(name)
         before: str | None = None
         for stage in self.recipe.stages:
             before = self._stage(stage, before)
-            self._measurement(stage, used)
+            self._measurement(
+                stage, [name for name in used if self._own(name) == tokenizer_step(stage)]
+            )
         if self.recipe.pretrained is not None:
             for name in self.recipe.probes:
                 self._probe(self.recipe.pretrained, name)
@@ -236,14 +240,28 @@ class Layout:
             settings["reference"] = reference.digest
         self._add(name, "contract", settings, {"data": data}, given=given)
 
-    def _tokenizer(self) -> None:
+    def _tokenizers(self) -> None:
+        """Add the recipe's vocabulary, and those of stages that have their own."""
         spec = self.recipe.tokenizer
         if self.recipe.start is not None:
             settings, given = self._start()
             settings |= {"add_words": spec.add_words} if spec.add_words else {}
-            parts = self._reads_start()
+            self._vocabulary("tokenizer", spec, settings, parts=self._reads_start(), given=given)
         else:
-            given, parts = {}, (self._scheme(),)
+            self._vocabulary("tokenizer", spec)
+        for stage in self.recipe.stages:
+            if stage.tokenizer is not None:
+                self._vocabulary(tokenizer_step(stage), stage.tokenizer)
+
+    def _vocabulary(
+        self,
+        name: str,
+        spec: ResolvedTokenizer,
+        settings: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        """Add a vocabulary; without settings, one that is learned here."""
+        if settings is None:
             settings = {
                 "scheme": spec.scheme,
                 "vocabulary_size": spec.vocabulary_size,
@@ -251,11 +269,12 @@ class Layout:
                 **({"sentinels": spec.sentinels} if spec.sentinels else {}),
                 **({"minimum_count": spec.minimum_count} if spec.minimum_count else {}),
             }
+            more = {"parts": (_scheme(spec),), "given": {}}
         inputs = {}
-        for name in spec.learn_from:
-            inputs[f"text {name}"] = self._data(name)
-            inputs[contract_step(name)] = contract_step(name)
-        self._add("tokenizer", "tokenizer", settings, inputs, parts=parts, given=given)
+        for text in spec.learn_from:
+            inputs[f"text {text}"] = self._data(text)
+            inputs[contract_step(text)] = contract_step(text)
+        self._add(name, "tokenizer", settings, inputs, **more)
 
     def _start(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Key settings of an imported network, and its location."""
@@ -279,15 +298,46 @@ class Layout:
             units["markings"] = list(source.markings)
         if self._reads_words(name):
             units["words"] = True
+        vocabulary = self._own(name)
+        inputs = {"data": self._data(name), "contract": contract_step(name)}
+        inputs["tokenizer"] = vocabulary
+        if vocabulary == "tokenizer":
+            given |= self._entities(units, inputs)
         self._add(
             tokens_step(name),
             "rows" if source.is_dataset else "tokens",
             {"language": source.language, **units},
-            {"data": self._data(name), "contract": contract_step(name), "tokenizer": "tokenizer"},
-            parts=(self._scheme(),),
+            inputs,
+            parts=(self._scheme_of(vocabulary),),
             given=given,
         )
         self._contract_of_tokens(name)
+
+    def _own(self, name: str) -> str:
+        """The vocabulary of a source: a stage's that reads it and has its own, else the recipe's."""
+        return next(
+            (
+                tokenizer_step(stage)
+                for stage in self.recipe.stages
+                if stage.tokenizer is not None and name in stage.corpora
+            ),
+            "tokenizer",
+        )
+
+    def _entities(self, units: dict[str, Any], inputs: dict[str, str]) -> dict[str, Any]:
+        """Add what links names with entities to settings and inputs of tokens: a list's location."""
+        from corpora.gazetteer import find_gazetteer
+
+        said = self.recipe.units.entities
+        if said is None:
+            return {}
+        (graph,) = {
+            s.starts_from[ENTITIES] for s in self.recipe.stages if ENTITIES in s.starts_from
+        }
+        inputs["entities"] = next(tokenizer_step(s) for s in self.recipe.stages if s.name == graph)
+        path = find_gazetteer(said, self.folders, "entities")
+        units["entities"] = hash_file(path)
+        return {"entities": path}
 
     def _units(self, language: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Segmenter and gazetteer settings for the key of tokens, and the gazetteer's location."""
@@ -326,7 +376,8 @@ class Layout:
         return bool(literals("heads", finetune.head, self.folders).get("READS_WORDS"))
 
     def _contract_of_tokens(self, name: str) -> None:
-        self._promises(contract_step(tokens_step(name)), self.suites["tokens"], tokens_step(name))
+        suite = self.suites[f"tokens {self._own(name)}"]
+        self._promises(contract_step(tokens_step(name)), suite, tokens_step(name))
 
     def _stage(self, stage: ResolvedStage, before: str | None) -> str:
         given = {
@@ -346,7 +397,7 @@ class Layout:
                 given=given | more,
             )
         read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
-        inputs = {"tokenizer": "tokenizer"}
+        inputs = {"tokenizer": tokenizer_step(stage)}
         if before is not None and not stage.starts_network:
             inputs["stage before"] = before
         for objective, teacher in stage.teachers.items():
@@ -370,16 +421,17 @@ class Layout:
 
     def _measurement(self, stage: ResolvedStage, used: Sequence[str]) -> None:
         """Add the measurement of a stage's network on every corpus and the labels."""
-        inputs = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
+        inputs = {"stage": stage_step(stage.name), "tokenizer": tokenizer_step(stage)}
         inputs |= {tokens_step(name): tokens_step(name) for name in used}
-        finetune = self.recipe.finetune
-        objective = self.recipe.measured_by
+        own = stage.tokenizer is not None
+        finetune = None if own else self.recipe.finetune
+        objective = measured_of(stage, self.folders) if own else self.recipe.measured_by
         settings = {
             "stage": stage.kind,
             "objective": objective,
             "dataset": finetune.dataset if finetune else None,
             "head": finetune.head if finetune else None,
-            "metric": self.recipe.metrics[0] if self.recipe.metrics else None,
+            "metric": self.recipe.metrics[0] if finetune and self.recipe.metrics else None,
             "sequence_length": self._measured_length(),
             **arithmetic(stage.precision),
         }
@@ -394,7 +446,7 @@ class Layout:
 
     def _measured_length(self) -> int:
         """Tokens per held-out window: one length for all stages, which each was trained on."""
-        stages = [stage for stage in self.recipe.stages if stage.init is None]
+        stages = [s for s in self.recipe.stages if s.init is None and s.tokenizer is None]
         if not stages:  # nothing is trained, so take the imported network's length
             (taken,) = self.recipe.stages
             return taken.network.get("max_sequence_length", taken.sequence_length)
@@ -637,7 +689,8 @@ class Layout:
         kinds += [("objectives", name) for name in dict.fromkeys([*stage.objectives, *also])]
         kinds += [("heads", stage.head)] if stage.head else []
         files = [file_of(kind, name, self.folders) for kind, name in kinds]
-        return (self._scheme(), *files, *(self._answers() if stage.head else ()))
+        scheme = self._scheme_of(tokenizer_step(stage))
+        return (scheme, *files, *(self._answers() if stage.head else ()))
 
     def _kind_of_answer(self) -> str:
         """The kind of answer that the head gives; "" without one."""
@@ -656,7 +709,8 @@ class Layout:
         if finetune is None or finetune.head is None:
             return False
         served = answers_of(finetune.head, self.folders).is_served
-        return served and not sees(finetune, self.sources, self.folders)
+        linked = self.recipe.units.entities is not None  # a package has no names of entities
+        return served and not linked and not sees(finetune, self.sources, self.folders)
 
     def _answers(self) -> tuple[Path, ...]:
         """File of the head's kind of answer; empty without a head."""
@@ -670,7 +724,16 @@ class Layout:
 
     def _scheme(self) -> Path:
         """File of the tokenizer's scheme, which is loaded by name rather than imported."""
-        return module_file(f"models.tokenizers.{self.recipe.tokenizer.scheme}")
+        return _scheme(self.recipe.tokenizer)
+
+    def _scheme_of(self, vocabulary: str) -> Path:
+        """The same of a vocabulary's step."""
+        own = {tokenizer_step(s): s.tokenizer for s in self.recipe.stages if s.tokenizer}
+        return _scheme(own.get(vocabulary, self.recipe.tokenizer))
+
+
+def _scheme(tokenizer: ResolvedTokenizer) -> Path:
+    return module_file(f"models.tokenizers.{tokenizer.scheme}")
 
 
 def sees(stage: ResolvedStage, sources: Mapping[str, Source], folders: tuple[Path, ...]) -> bool:
@@ -679,6 +742,15 @@ def sees(stage: ResolvedStage, sources: Mapping[str, Source], folders: tuple[Pat
 
     of_pictures = stage.dataset is not None and sources[stage.dataset].pictures is not None
     return of_pictures and "regions" in provided(stage.family, folders)
+
+
+def measured_of(stage: ResolvedStage, folders: tuple[Path, ...]) -> str | None:
+    """The first of a stage's own objectives whose loss on held-out text can be measured."""
+    from models.catalogue import literals
+
+    return next(
+        (n for n in stage.objectives if "MEASURED" in literals("objectives", n, folders)), None
+    )
 
 
 def has_pairs(source: Source) -> bool:

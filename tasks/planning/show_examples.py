@@ -41,6 +41,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
     from models.inputs.display import shown
     from models.inputs.randomness import generator
     from models.inputs.rows import mark_ids
+    from models.inputs.segments import with_entities
     from models.protocols import Context
     from models.training.assembly import build_objectives
     from models.training.own_trainer import own_trainer
@@ -96,7 +97,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
         index = chooser.index(data, rng)
         count = -(-EXAMPLES // len(groups))
         entries = index.entries[rng.permutation(len(index))[:count]]
-        clean = chooser.segments(data, entries, rng)
+        clean = with_entities(chooser.segments(data, entries, rng), context)
         batch = clean
         for objective in objectives.values():
             batch = objective.examples(batch, rng)

@@ -237,7 +237,11 @@ def _result(artifact: Artifact) -> str:
         case "tokenizer":
             return f"{facts['vocabulary_size']:,} pieces"
         case "tokens" | "rows":
-            return f"{sum(facts['tokens'].values()):,} tokens"
+            said = f"{sum(facts['tokens'].values()):,} tokens"
+            if "names" not in facts:
+                return said
+            found, linked = (facts["names"][each] for each in ("found", "linked"))
+            return f"{said}, {linked:,} of {found:,} names linked ({linked / max(1, found):.0%})"
         case "stage" if "init" in notes:
             return f"from {notes['init']}"
         case "stage":

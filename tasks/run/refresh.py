@@ -30,7 +30,7 @@ def keep_what_stays(run: RecipeRun) -> None:
     if not last:
         say(f"{run.plan.recipe.name}: no finished run to refresh; this is a first run")
         return
-    names = ["tokenizer"]
+    names = [step.name for step in run.plan.of_kind("tokenizer")]
     names += [stage_step(s.name) for s in run.plan.recipe.stages if s.refresh == STAYS]
     for name in names:
         if name in last:

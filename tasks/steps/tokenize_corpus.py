@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from corpora.entities import numbered, read_entities
 from corpora.folds import fold_rows
 from corpora.pictures import PreparedRegions
 from corpora.pieces import Pieces
@@ -52,15 +54,16 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
     if "fold" in step.step.settings:
         number, folds = step.step.settings["fold"]
         rows = fold_rows(rows, number, folds, markings)
+    pieces = _pieces(step, tokenizer)
     with RowWriter(folder / ROWS) as writer:
         regions = PreparedRegions(dataset.folder) if any(row.picture for row in rows) else None
         for some in batches(rows, BATCH):
             if step.step.settings.get("words"):
                 _add_word_by_word(writer, tokenizer, some)
             else:
-                _add_rows(writer, tokenizer, some, regions)
+                _add_rows(writer, pieces, some, regions)
     documents = unlabelled(rows, markings)
-    facts = _tokenised(folder, _pieces(step, tokenizer), documents)
+    facts = _tokenised(folder, pieces, documents)
     labels = dataset.facts["labels"]  # in the order of a head's outputs
     facts["row_tokens"] = int(TokenisedRows(folder / ROWS, "train").lengths.sum())
     return Findings({**facts, "rows": len(rows), "labels": labels, "markings": markings})
@@ -68,15 +71,18 @@ def tokenize_dataset(step: Bound, folder: Path) -> Findings:
 
 def _add_rows(
     writer: RowWriter,
-    tokenizer: Tokenizer,
+    pieces: Pieces,
     rows: Sequence[PreparedRow],
     regions: PreparedRegions | None,
 ) -> None:
-    encoded = iter(tokenizer.encode([text for row in rows for text in row.texts]))
+    every = [text for row in rows for text in row.texts]
+    encoded = iter(pieces.tokenizer.encode(every))
+    named = iter(pieces.named(every) if pieces.entities is not None else ())
     for row in rows:
         texts = [next(encoded) for _ in row.texts]
         seen = regions.of(row.picture) if regions is not None and row.picture else None
-        writer.add_row(row.id, row.split, texts, row.label, regions=seen)
+        entities = list(islice(named, len(texts)))
+        writer.add_row(row.id, row.split, texts, row.label, regions=seen, entities=entities)
 
 
 def _add_word_by_word(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:
@@ -113,7 +119,15 @@ def _pieces(step: Bound, tokenizer: Any) -> Pieces:
         step.step.given["gazetteer"] if "gazetteer" in settings else None,
         settings.get("case", False),
         settings.get("sentences", "rules") == "lines",
+        _entities(step) if "entities" in settings else (),
     )
+
+
+def _entities(step: Bound) -> list[tuple[str, int]]:
+    """(name, number) of the entities whose vectors another stage has, by its vocabulary."""
+    graph, path = load_tokenizer(step.inputs["entities"]), step.step.given["entities"]
+    ids, names = zip(*read_entities(path), strict=True)
+    return list(zip(names, numbered(path, ids, graph.encode(ids), graph.unknown_id), strict=True))
 
 
 def _new_texts(

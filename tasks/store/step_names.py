@@ -1,11 +1,16 @@
 """Names of a recipe's steps: a kind and a subject.
 
-A name such as ``stage domain`` or ``contract tokens trials`` is unique in a recipe. Tokenizer,
-package and evaluation exist once and are named by their kind. If a step has several inputs of a
-kind, their names are also their roles.
+A name such as ``stage domain`` or ``contract tokens trials`` is unique in a recipe. Package and
+evaluation exist once and are named by their kind, and so is the recipe's tokenizer. If a step has
+several inputs of a kind, their names are also their roles.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fourstage.recipe.resolved import ResolvedStage
 
 
 def corpus_step(source: str) -> str:
@@ -26,6 +31,11 @@ def contract_step(of: str) -> str:
 def tokens_step(source: str) -> str:
     """A tokenised corpus or dataset."""
     return f"tokens {source}"
+
+
+def tokenizer_step(stage: ResolvedStage) -> str:
+    """The vocabulary that a stage reads by: the recipe's, or its own."""
+    return "tokenizer" if stage.tokenizer is None else f"tokenizer {stage.name}"
 
 
 def stage_step(stage: str) -> str:

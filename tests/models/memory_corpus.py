@@ -81,6 +81,9 @@ class MemoryRows:
     def word_lengths(self, i: int) -> np.ndarray:
         return np.ones(len(self._rows[i][-1]), np.int32)
 
+    def entities(self, i: int) -> tuple[np.ndarray, ...]:
+        return tuple(np.zeros(0, np.int32) for _ in self._rows[i])
+
     @property
     def most_regions(self) -> int:
         return 0

@@ -143,5 +143,5 @@ def test_the_table_of_entities_is_not_trained_and_all_else_is(made):
 
 
 def test_a_network_without_a_layer_for_entities_is_refused():
-    with pytest.raises(RecipeError, match="num_text_layers: expected 0 to 3.*got 4"):
+    with pytest.raises(RecipeError, match=r"num_text_layers: expected 0 to 3.*got 4"):
         ErnieTsinghua(**SIZE | {"num_text_layers": 4})

@@ -72,7 +72,7 @@ def test_entities_of_a_corpus_reach_the_batch_of_a_network_that_reads_them_alone
     batch = first(CONTEXT)
     assert batch["entity_ids"][0].tolist()[:6] == [0, 0, 9, 0, 70_000, 0]
     assert "unit_starts" not in batch
-    with pytest.raises(ContractViolation, match="units: {entities: FILE}"):
+    with pytest.raises(ContractViolation, match=r"units: \{entities: FILE\}"):
         first(Context(PlainTokenizer(), 12))
 
 

@@ -1,0 +1,125 @@
+"""Names of a knowledge graph's entities, and which entity a name in a text means.
+
+A file has one entity per line, ``id<TAB>name`` or ``id<TAB>name, what it is``, and may be
+compressed with gzip. A name of several entities is found, but means none of them.
+
+    00017222<TAB>plant, a living organism lacking the power of locomotion
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from corpora.gazetteer import Gazetteer, Match
+from fourstage.errors import ContractViolation, listed
+
+_SHOWN = 5  # ids in a message
+_LARGEST = 1 << 28  # bytes of a list of entities
+
+
+def read_entities(path: Path) -> list[tuple[str, str]]:
+    """(id, name) of each line; empty lines are skipped. Ids are text: 00260881 is not 260881.
+
+    Raises:
+        ContractViolation: A line has another form, an id is there twice, or the file is too large,
+            no gzip, or not UTF-8.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ContractViolation(
+            f"{path}: expected a gzip file, got another or a cut one"
+        ) from error
+    if len(data) > _LARGEST:
+        raise ContractViolation(f"{path}: expected {_LARGEST:,} bytes of text at most, got more")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise ContractViolation(
+            f"{path}:{number}: expected UTF-8; save the file as such"
+        ) from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        entity, tab, said = line.rstrip("\r").partition("\t")
+        name = said.split(", ", 1)[0].strip()
+        if not tab or not name or len(entity.split()) != 1:
+            raise ContractViolation(
+                f"{path}:{number}: expected id<TAB>name or id<TAB>name, what it is; the id has no"
+                " blank"
+            )
+        if entity in found:
+            raise ContractViolation(f"{path}:{number}: the id {entity} is there twice")
+        found[entity] = name
+    if not found:
+        raise ContractViolation(f"{path}: expected one entity per line, got an empty file")
+    return list(found.items())
+
+
+def numbered(
+    path: Path, ids: Sequence[str], numbers: Sequence[Sequence[int]], unknown: int
+) -> list[int]:
+    """The number of each entity in the vocabulary of its graph.
+
+    Args:
+        path: The list of entities, for messages.
+        ids: Their ids.
+        numbers: What the graph's tokenizer makes of each.
+        unknown: Its number for a name that it does not know.
+
+    Raises:
+        ContractViolation: An id is no name of the graph: the list is of another one.
+    """
+    strange = [
+        entity
+        for entity, found in zip(ids, numbers, strict=True)
+        if len(found) != 1 or found[0] == unknown
+    ]
+    if strange:
+        raise ContractViolation(
+            f"{path}: {len(strange):,} of {len(ids):,} ids are no entities of the graph that the"
+            f" vectors are of: {listed(strange, _SHOWN)}; expected the entities of the same graph,"
+            " ids with their leading zeros, and a vocabulary learned from all of them"
+        )
+    return [int(found[0]) for found in numbers]
+
+
+class Entities:
+    """Finds names of entities in texts; both must be normalised the same way.
+
+    Args:
+        names: The name of each entity.
+        numbers: Its number, from 1.
+
+    Attributes:
+        named: Names that were found so far.
+        linked: Those among them that are the name of one entity alone.
+    """
+
+    def __init__(self, names: Sequence[str], numbers: Sequence[int]):
+        bearers = Counter(names)
+        self._numbers = {
+            name: number if bearers[name] == 1 else 0
+            for name, number in zip(names, numbers, strict=True)
+        }
+        # A match's kind is the number, as text.
+        self._gazetteer = Gazetteer((name, str(number)) for name, number in self._numbers.items())
+        self.named = self.linked = 0
+
+    def matches(self, text: str) -> Iterator[Match]:
+        """Every occurrence of every name."""
+        return self._gazetteer.matches(text)
+
+    def meaning(self, name: Match) -> int:
+        """The number of the entity that a found name means, 0 for none; it is counted."""
+        number = int(name.kind)
+        self.named += 1
+        self.linked += number > 0
+        return number
