@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from corpora.gazetteer import Gazetteer, Match
 from fourstage.errors import ContractViolation, listed
 
@@ -64,7 +66,7 @@ def read_entities(path: Path) -> list[tuple[str, str]]:
 
 
 def numbered(
-    path: Path, ids: Sequence[str], numbers: Sequence[Sequence[int]], unknown: int
+    path: Path, ids: Sequence[str], numbers: Sequence[np.ndarray], unknown: int
 ) -> list[int]:
     """The number of each entity in the vocabulary of its graph.
 

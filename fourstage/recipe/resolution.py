@@ -565,6 +565,12 @@ class _Resolution:
                 f"a model of family {finetune.family} that reads the pictures of"
                 f" {finetune.dataset} can't be served yet; leave promote out",
             )
+        if self.ledger.recipe.units and self.ledger.recipe.units.entities:
+            self.ledger.fault(
+                "promote",
+                "a model that reads the entities that texts name can't be served yet; leave promote"
+                " out",
+            )
         computed = gate_rules.Computed(metrics, known, slices, forgetting_on)
         self.ledger.faults += gate_rules.faults(self.ledger.recipe.where, said, computed)
         return said.model, gate_rules.explicit(said)

@@ -93,7 +93,7 @@ class AggregatorBlock(TransformerBlock):
             entities = self._attended(entities, seen, self.entity_attention_norm, training)
         entities = entities * aligned[:, :, None]
         beside = self.entity_intermediate(entities)  # (B, T, F), 0 where no entity stands
-        inner = self.intermediate(x, beside, training=training)
+        inner = self.intermediate(x, training=training, more=beside)
         x = self._after(
             x, self.dropout(self.output_projection(inner), training=training), self.output_norm
         )

@@ -140,7 +140,7 @@ class ActivatedProjection(Projection):
         )
         self._plain, self._compiled = _activating(activation)
 
-    def call(self, inputs: Any, more: Any = None, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, training: bool | None = None, more: Any = None) -> Any:
         """Project, then activate."""
         projected = self.product(inputs)
         if more is not None:

@@ -98,8 +98,8 @@ class EntityDenoising(Windows):
         return _EntityScorer(network)
 
     def decode(self, outputs: Mapping[str, np.ndarray]) -> list[list[int]]:
-        """The likeliest entity in each slot."""
-        return np.asarray(outputs["named_entities"]).tolist()
+        """The slot of the batch, of B · K, whose entity is the likeliest meaning of each name."""
+        return np.asarray(outputs["entity_logits"]).argmax(axis=-1).tolist()
 
 
 def corrupted(
@@ -145,7 +145,7 @@ class _EntityScorer(ScorerLayer):
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
     ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss and accuracy over the entities of the batch, and the likeliest one, (B, K)."""
+        """Loss and accuracy over the entities of the batch, and their logits, (B, K, B · K)."""
         if keys.ENTITY_POSITIONS not in batch:
             return {}, {}
         hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.ENTITY_POSITIONS])
@@ -155,8 +155,7 @@ class _EntityScorer(ScorerLayer):
         logits = ops.matmul(ops.cast(hidden, "float32"), ops.transpose(vectors))  # (B, K, B·K)
         first = first_of_each(candidates)
         logits = logits + (1.0 - first) * NOT_SEEN
-        likeliest = ops.take(candidates, ops.argmax(logits, axis=-1), axis=0)
-        predictions = {"named_entities": likeliest}
+        predictions = {"entity_logits": logits}
         if keys.ENTITY_LABELS not in batch:
             return {}, predictions
         same = ops.equal(batch[keys.ENTITY_LABELS][:, :, None], candidates[None, None])

@@ -314,7 +314,7 @@ class Layout:
         self._contract_of_tokens(name)
 
     def _own(self, name: str) -> str:
-        """The vocabulary of a source: a stage's that reads it and has its own, else the recipe's."""
+        """The vocabulary of a source: that of a stage which has its own, else the recipe's."""
         return next(
             (
                 tokenizer_step(stage)
@@ -325,7 +325,7 @@ class Layout:
         )
 
     def _entities(self, units: dict[str, Any], inputs: dict[str, str]) -> dict[str, Any]:
-        """Add what links names with entities to settings and inputs of tokens: a list's location."""
+        """Add what links names to settings and inputs of tokens; the list's location."""
         from corpora.gazetteer import find_gazetteer
 
         said = self.recipe.units.entities

@@ -72,7 +72,7 @@ def _what_it_is(facts: ModelFacts, answers: ClassifierAnswers | None) -> str:
     network = last.settings.get("network", {})
     size = ", ".join(f"{name} {value}" for name, value in network.items())
     said = ["A", facts.family, "network", f"({size})" if size else ""]
-    for tokenizer in facts.ancestry.of_kind("tokenizer")[:1]:
+    for tokenizer in facts.ancestry.vocabularies():
         pieces = tokenizer.facts.get("vocabulary_size")
         said.append(f"with a vocabulary of {pieces:,} pieces" if pieces else "")
     way = " → ".join(str(stage.stage) for stage in facts.stages)

@@ -18,7 +18,7 @@ from tasks.reports.stage_table import brackets, stage_rows, stage_table
 from tasks.run.recipe_run import RecipeRun
 from tasks.steps.tokens import unigram_losses
 from tasks.store.ancestry import made_as
-from tasks.store.step_names import dataset_step, stage_step, subject_of
+from tasks.store.step_names import dataset_step, measurement_step, stage_step, subject_of
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -118,6 +118,7 @@ def _stage(
     run: RecipeRun, stage: ResolvedStage, made: Artifact, measured: Artifact
 ) -> dict[str, Any]:
     facts, notes, losses = made.facts, made.notes, measured.facts["heldout_loss"]
+    objective = run.plan.steps[measurement_step(stage.name)].settings["objective"]
     return {
         "stage": stage.name,
         "kind": stage.kind,
@@ -133,9 +134,7 @@ def _stage(
         "heldout_loss": losses,
         "heldout_error": measured.facts["heldout_error"],
         "heldout_loss_a_character": measured.facts["heldout_loss_a_character"],
-        "unigram_loss": unigram_losses(
-            run.made, losses, run.plan.recipe.measured_by, run.plan.folders
-        ),
+        "unigram_loss": unigram_losses(run.made, losses, objective, run.plan.folders),
         "task_metric": measured.facts.get("task_metric"),
     }
 

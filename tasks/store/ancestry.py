@@ -119,6 +119,13 @@ class Ancestry:
         found = inputs.get("stage before") or inputs.get("stage")
         return self.manifests.get(found["key"]) if found else None
 
+    def vocabularies(self) -> list[Manifest]:
+        """The artifact's own vocabulary, or its stage's, without those of other networks."""
+        stage = self.parent_stage()
+        inputs = {**(stage.inputs if stage else {}), **self.artifact.inputs}
+        found = self.manifests.get(inputs.get("tokenizer", {}).get("key", ""))
+        return [found] if found else self.of_kind("tokenizer")[:1]
+
     def teachers(self) -> list[Manifest]:
         """The stages that a stage learns from otherwise: teachers and what its parts start from."""
         return [

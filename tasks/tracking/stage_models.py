@@ -207,7 +207,7 @@ def model_tags(ancestry: Ancestry) -> dict[str, str]:
         tags[STAGE] = artifact.stage
     if artifact.weights_digest:
         tags["fourstage.weights_digest"] = artifact.weights_digest
-    for tokenizer in ancestry.of_kind("tokenizer"):
+    for tokenizer in ancestry.vocabularies():
         tags["fourstage.tokenizer_digest"] = tokenizer.digest
     for contract in ancestry.of_kind("contract"):
         of = metric_name(subject_of(contract.name))

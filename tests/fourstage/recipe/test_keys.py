@@ -185,6 +185,31 @@ IN_CONTEXT = {
     "family": "gpt2",
     "stages": [{**PLAIN, "objectives": {"causal_lm": {"across_documents": False}}}],
 }
+GRAPH = {
+    "stage": "general",
+    "name": "graph",
+    "family": "transe",
+    "size": {"hidden_dim": 32},
+    "tokenizer": {
+        "scheme": "name",
+        "vocabulary_size": 400,
+        "lowercase": False,
+        "sentinels": 5,
+        "minimum_count": 1,
+        "learn_from": ["more"],
+    },
+    "corpora": {"rows": 0.5, "more": 0.5},
+    "objectives": {"transe": {"margin": 2.0, "distance": "l2", "learning_rate": 0.1}},
+}
+KNOWING = {
+    "stage": "general",
+    "name": "text",
+    "family": "ernie_tsinghua",
+    "size": "tiny",
+    "starts_from": {"entities": "graph"},
+    "corpora": {"text": 0.5, "other": 0.5},
+    "objectives": {"entity_denoising": {"replaced": 0.1, "unaligned": 0.2}},
+}
 READ = {
     "whole": WHOLE,
     "whole words": {**UNLABELLED, "tokenizer": {"scheme": "word", "minimum_count": 3}},
@@ -231,6 +256,11 @@ READ = {
         "evaluate": {"word_relations": ["text", "other"], "word_map": ["ox", "ass"]},
     },
     "a table of another network": {**UNLABELLED, "stages": [PLAIN, STARTED]},
+    "entities of a graph": {
+        **UNLABELLED,
+        "units": {"entities": "entities.tsv"},
+        "stages": [GRAPH, KNOWING],
+    },
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -259,6 +289,7 @@ REFUSED: list[dict[str, Any]] = [
     },
     {"tokenizer": {"add_words": 5}},
     {"tokenizer": {"minimum_count": 5}},
+    {"stages": [{**PLAIN, "tokenizer": {"add_words": 5}}]},
     {"gradual_unfreezing": {"share": 0.1}},
     *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHER_OPTIMIZERS),
 ]
@@ -364,7 +395,9 @@ def test_a_key_without_machinery_is_refused_by_name(number: int):
 def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
     """Of every stage key one value, taken from the stages that have it."""
     elsewhere = {
-        key: value for stage in (*KINDS.values(), FROZEN, STARTED) for key, value in stage.items()
+        key: value
+        for stage in (*KINDS.values(), FROZEN, STARTED, GRAPH)
+        for key, value in stage.items()
     }
     least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()
     stage = {key: KINDS[kind][key] for key in least}

@@ -108,8 +108,8 @@ def test_the_loss_is_over_the_different_entities_of_the_batch():
     assert float(scores["loss"][0]) == pytest.approx(total, rel=1e-5)
     assert float(scores["loss"][1]) == 5
     assert float(scores["accuracy"][0]) == hits
-    found = keras.ops.convert_to_numpy(predictions["named_entities"])
-    assert found[labels > 0].tolist() == said
+    logits = keras.ops.convert_to_numpy(predictions["entity_logits"])
+    assert labels.ravel()[logits.argmax(axis=-1)[labels > 0]].tolist() == said
 
 
 def test_shares_out_of_range_are_refused():

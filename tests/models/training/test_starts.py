@@ -11,8 +11,10 @@ import pytest
 from scipy.special import log_softmax
 
 from fourstage.errors import ContractViolation, RecipeError
+from models.families.ernie_tsinghua import ErnieTsinghua
 from models.families.recurrent import Recurrent
 from models.families.seq2seq import Seq2Seq
+from models.families.transe import TransE
 from models.objectives.causal_lm import CausalLM
 from models.objectives.joint_lm import JointLM
 from models.protocols import Context
@@ -212,3 +214,24 @@ def test_words_of_a_file_that_are_whole_tokens_have_its_vectors(
     file.write_text(lines[0] + "\n8 1 2\n", encoding="utf-8")
     with pytest.raises(ContractViolation, match=r"vectors\.txt:2: expected a word and 5 numbers"):
         start_parts(job(starts={"embeddings": file}), made, {})
+
+
+def test_a_table_of_entities_starts_from_a_stage_with_another_vocabulary(tmp_path: Path):
+    graph = TransE(vocabulary_size=8, hidden_dim=6)
+    folder = finished(tmp_path / "graph", graph, PlainTokenizer(8, digest="names"))
+    size = {"num_layers": 2, "num_text_layers": 1, "hidden_dim": 8, "num_heads": 2}
+    size |= {"intermediate_dim": 8, "vocabulary_size": VOCABULARY_SIZE, "entity_heads": 2}
+
+    def made(rows: int, width: int = 6) -> Any:
+        network = ErnieTsinghua(**size, num_entities=rows, entity_dim=width)
+        start_parts(job("ernie_tsinghua", starts={"entities": folder}), network, {})
+        return network
+
+    table = values(made(10))["entities/embeddings"]
+    np.testing.assert_array_equal(table[:8], values(graph)["token/embeddings"])
+    assert table[8:].any(), "the rows of no entity are as they were made"
+    for rows, width in ((7, 6), (10, 4)):
+        with pytest.raises(RecipeError, match=r"starts_from.entities: .* got \(8, 6\); what it"):
+            made(rows, width)
+    with pytest.raises(RecipeError, match="trained with another vocabulary"):
+        start_parts(job("recurrent", starts={"embeddings": folder}), recurrent(), {})

@@ -1,0 +1,120 @@
+"""Names linked with a graph's entities: whose vocabulary, whose vectors, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fourstage.errors import RecipeError
+from fourstage.recipe.loading import load_recipe
+from fourstage.recipe.resolution import resolve
+from fourstage.recipe.resolved import as_recipe
+
+KNOWING = """
+name: knowing
+family: ernie_tsinghua
+size: base
+units: {entities: names.tsv}
+stages:
+  - stage: general
+    name: graph
+    family: transe
+    size: {hidden_dim: 100}
+    tokenizer: {scheme: name, vocabulary_size: 900, minimum_count: 1, learn_from: [triples, ids]}
+    corpora: {triples: 1}
+    objectives: {transe: {}}
+  - stage: general
+    name: text
+    family: ernie_tsinghua
+    size: base
+    starts_from: {entities: graph}
+    corpora: {words: 1}
+    objectives: {masked_lm: {}, entity_denoising: {}}
+  - {stage: finetune, dataset: rows, head: {sequence_classification: {}}}
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path):
+    def _write(*changes: tuple[str, str]) -> Path:
+        text = KNOWING
+        for before, after in changes:
+            assert text.count(before) == 1, before
+            text = text.replace(before, after)
+        file = tmp_path / "knowing.yaml"
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    return _write
+
+
+def test_a_stage_has_its_own_vocabulary_and_the_others_the_recipes(write, tmp_path: Path):
+    resolved = resolve(load_recipe(write()))
+    graph, *others = resolved.stages
+    assert graph.tokenizer is not None
+    assert (graph.tokenizer.scheme, graph.tokenizer.learn_from) == ("name", ("triples", "ids"))
+    assert graph.tokenizer.minimum_count == 1
+    assert [stage.tokenizer for stage in others] == [None, None]
+    assert resolved.tokenizer.scheme == "wordpiece"
+    assert resolved.tokenizer.learn_from == ("words",), "no names of the graph among its words"
+    assert set(resolved.sources) == {"triples", "ids", "words", "rows"}
+    assert resolved.units.entities == "names.tsv"
+    said = as_recipe(resolved)
+    del said["stages"][0]["optimizer"]  # without effect on TransE, and so refused
+    (tmp_path / "again.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
+    again = resolve(load_recipe(tmp_path / "again.yaml"))
+    assert again.stages[0].tokenizer == graph.tokenizer
+    assert (again.tokenizer, again.units) == (resolved.tokenizer, resolved.units)
+
+
+def test_smoke_reads_the_graph_that_every_machine_has_and_the_list_of_its_entities(write):
+    small = resolve(load_recipe(write(), smoke=True))
+    graph, text, _ = small.stages
+    assert graph.corpora == {"smoke_triples": 1.0}
+    assert graph.tokenizer is not None
+    assert graph.tokenizer.learn_from == ("smoke_triples",)
+    assert text.corpora == {"smoke_general": 1.0}
+    assert text.starts_from == {"entities": "graph"}
+    assert small.tokenizer.learn_from == ("smoke_general",)
+    assert small.units.entities == "corpora/gazetteers/python_entities.tsv"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("units: {entities: names.tsv}\n", ""), "objectives.entity_denoising: nothing says which"),
+        (("    starts_from: {entities: graph}\n", ""), "units.entities: expected one stage of a"),
+        (("{entities: graph}", "{entities: grpah}"), "did you mean 'graph'?"),
+        (
+            (
+                "    tokenizer: {scheme: name, vocabulary_size: 900, minimum_count: 1, learn_from:"
+                " [triples, ids]}\n",
+                "",
+            ),
+            "'graph' is not an earlier stage of the recipe with a `tokenizer` of its own",
+        ),
+        (("{hidden_dim: 100}", "{hidden_dim: 50}"), "entities: expected entity_dim 50, the width"),
+        (("scheme: name", "scheme: nome"), "stages[0].tokenizer.scheme: 'nome' is not"),
+        (("minimum_count: 1, ", "lowercase: true, "), "stages[0].tokenizer.lowercase: name keeps"),
+        (("{words: 1}", "{words: 1, triples: 1}"), "triples is read by a stage with another vocab"),
+        (
+            (
+                "    family: ernie_tsinghua\n    size: base\n    starts_from: {entities: graph}\n",
+                "",
+            ),
+            "stages[0].tokenizer: a vocabulary of its own is for a stage with a network of its own",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_work(write, change, expected: str):
+    with pytest.raises(RecipeError) as caught:
+        resolve(load_recipe(write(change)))
+    assert expected in str(caught.value)
+
+
+def test_a_model_that_reads_entities_is_not_promoted(write):
+    file = write(("units:", "promote: {model: knowing}\nunits:"))
+    with pytest.raises(RecipeError, match="reads the entities that texts name can't be served"):
+        resolve(load_recipe(file))
