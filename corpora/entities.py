@@ -11,16 +11,15 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from corpora.gazetteer import Gazetteer, Match
 from fourstage.errors import ContractViolation, listed
 
 _SHOWN = 5  # ids in a message
 _LARGEST = 1 << 28  # bytes of a list of entities
+MISSING = 0.1  # largest share of the entities that the vocabulary of their graph may lack
 
 
 def read_entities(path: Path) -> list[tuple[str, str]]:
@@ -65,32 +64,33 @@ def read_entities(path: Path) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def numbered(
-    path: Path, ids: Sequence[str], numbers: Sequence[np.ndarray], unknown: int
-) -> list[int]:
-    """The number of each entity in the vocabulary of its graph.
+def numbered(path: Path, ids: Sequence[str], known: Mapping[str, int]) -> list[int]:
+    """The number of each entity in the vocabulary of its graph; 0 for one that it does not have.
 
     Args:
         path: The list of entities, for messages.
         ids: Their ids.
-        numbers: What the graph's tokenizer makes of each.
-        unknown: Its number for a name that it does not know.
+        known: Numbers of the graph's names.
 
     Raises:
-        ContractViolation: An id is no name of the graph: the list is of another one.
+        ContractViolation: More than a tenth of the ids are no names of the graph, or one is but for
+            its leading zeros: the list is of another graph, or was damaged.
     """
-    strange = [
-        entity
-        for entity, found in zip(ids, numbers, strict=True)
-        if len(found) != 1 or found[0] == unknown
-    ]
-    if strange:
+    strange = [entity for entity in ids if entity not in known]
+    short = {name.lstrip("0"): name for name in known if name.startswith("0")}
+    for entity in strange:
+        if entity in short:
+            raise ContractViolation(
+                f"{path}: the graph has the entity {short[entity]}, the list {entity}; expected ids"
+                " as text, with their leading zeros"
+            )
+    if len(strange) > MISSING * len(ids):
         raise ContractViolation(
             f"{path}: {len(strange):,} of {len(ids):,} ids are no entities of the graph that the"
             f" vectors are of: {listed(strange, _SHOWN)}; expected the entities of the same graph,"
-            " ids with their leading zeros, and a vocabulary learned from all of them"
+            " and a vocabulary that is learned from all of them"
         )
-    return [int(found[0]) for found in numbers]
+    return [known.get(entity, 0) for entity in ids]
 
 
 class Entities:
@@ -98,7 +98,7 @@ class Entities:
 
     Args:
         names: The name of each entity.
-        numbers: Its number, from 1.
+        numbers: Its number, from 1; 0 for one without a vector, which no name means.
 
     Attributes:
         named: Names that were found so far.

@@ -206,7 +206,7 @@ class _Resolution:
                 " after it starts another one; give it a family and a size, or leave it out",
             )
         others = {n for each in stages if each is not stage for n in (*each.corpora, each.dataset)}
-        for name in sorted(others & stage.corpora.keys()):
+        for name in (name for name in stage.corpora if name in others):
             self.ledger.fault(
                 f"{at}.corpora", f"{name} is read by a stage with another vocabulary, too"
             )

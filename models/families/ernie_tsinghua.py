@@ -119,10 +119,11 @@ class ErnieTsinghua(TextTransformer):
                 f"size.num_text_layers: expected 0 to {config.num_layers - 1}, fewer than"
                 f" num_layers, got {config.num_text_layers}"
             )
+        initializer: Any = keras.initializers.TruncatedNormal(stddev=0.1)
         self.entities = keras.layers.Embedding(
             config.num_entities,
             config.entity_dim,
-            embeddings_initializer=keras.initializers.TruncatedNormal(stddev=0.1),
+            embeddings_initializer=initializer,
             name="entities",
             dtype="float32",
         )

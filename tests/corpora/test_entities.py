@@ -14,12 +14,10 @@ from corpora.shards import TokenisedCorpus
 from corpora.tokens import tokenize
 from corpora.units import ENTITY_UNIT, WORD
 from fourstage.errors import ContractViolation
-from models.tokenizers.name import Name
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 
 WORDS = ["the", "land", "reform", "##s", "plant", "a", ".", "saxon", "##y"]
 TOKENIZER = WordPiece([*SPECIAL_TOKENS, *WORDS], lowercase=True)
-GRAPH = Name([*SPECIAL_TOKENS, "00260881", "00017222", "03956922", "08769179"], lowercase=False)
 ENTITIES = [("Land Reform", 5), ("plant", 6), ("plant", 7), ("Saxony", 8), ("land", 9)]
 
 
@@ -56,13 +54,20 @@ def test_a_malformed_list_is_refused_where_it_is_wrong(tmp_path: Path):
 
 
 def test_ids_are_names_of_the_graph_with_their_leading_zeros():
-    path = Path("entity2text.txt")
-    ids = ["00017222", "00260881"]
-    assert numbered(path, ids, GRAPH.encode(ids), GRAPH.unknown_id) == [6, 5]
-    for strange in ("260881", "Q1497"):
-        ids = ["00017222", strange]
-        with pytest.raises(ContractViolation, match=f"1 of 2 ids .* {strange}; .*leading zeros"):
-            numbered(path, ids, GRAPH.encode(ids), GRAPH.unknown_id)
+    path, known = Path("entity2text.txt"), {"00260881": 5, "00017222": 6, "Q1": 7}
+    assert numbered(path, ["00017222", "00260881"], known) == [6, 5]
+    with pytest.raises(ContractViolation, match="graph has the entity 00260881, the list 260881"):
+        numbered(path, ["00017222", "260881"], known)
+    with pytest.raises(
+        ContractViolation, match=r"1 of 2 ids are no entities of the graph .* Q1497"
+    ):
+        numbered(path, ["00017222", "Q1497"], known)
+
+
+def test_an_entity_that_the_vocabulary_lacks_is_linked_with_no_name():
+    ids = [str(number) for number in range(10, 30)]
+    known = {entity: 1 + i for i, entity in enumerate(ids[1:])}
+    assert numbered(Path("list.txt"), ids, known) == list(range(20))
 
 
 def test_an_entity_is_named_at_the_first_piece_of_a_name_of_its_own(tmp_path: Path):

@@ -76,7 +76,7 @@ def attention(
 
 
 def by_hand(w: dict[str, np.ndarray], row: int) -> np.ndarray:
-    """The last states of a row, (T, D), by the paper's equations 2 to 5, entity by entity."""
+    """The last states of a row, (T, D), entity by entity."""
     ids, segments = TEXT["token_ids"][row], TEXT["segment_ids"][row]
     x = w["embeddings/token/embeddings"][ids] + w["embeddings/segment/embeddings"][segments]
     x = norm(w, "embeddings/norm", x + w["embeddings/position/embeddings"][: len(ids)])

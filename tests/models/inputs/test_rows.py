@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fourstage.errors import ContractViolation
 from models.inputs import rows as rows_module
 from models.inputs.rows import framed_rows, labels_of, length_plan, mark_ids, row_index, row_lengths
-from models.protocols import Context
+from models.protocols import Capability, Context
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
 
 CLS, SEP = 2, 3
@@ -65,6 +65,22 @@ def test_a_mark_of_several_tokens_is_found_whole_and_in_a_text_of_a_pair_too():
     context = replace(CONTEXT, marks=((7, 8),))
     batch = framed_rows(rows, np.array([0]), context)
     assert batch["token_ids"][0].tolist() == [CLS, 27, 28, 29, 7, 8, 30, SEP, 50, 7, 51, SEP]
+
+
+def test_entities_are_cut_with_the_texts_that_name_them():
+    class Named(MemoryRows):
+        def entities(self, i: int) -> tuple[np.ndarray, ...]:
+            return tuple(np.where(ids % 3, 0, ids * 1000) for ids in self.texts(i))
+
+    rows = Named([([*range(10, 30), 7, 8, 30], [50, 7, 51], "a"), ([10, 12], None, "a")])
+    context = replace(CONTEXT, marks=((7, 8),), network=frozenset({Capability.ENTITIES}))
+    batch = framed_rows(rows, np.array([0, 1]), context)
+    ids = batch["token_ids"]
+    assert ids[0].tolist() == [CLS, 27, 28, 29, 7, 8, 30, SEP, 50, 7, 51, SEP]
+    text = ids * (ids > SEP)
+    assert np.array_equal(batch["entity_ids"], np.where(text % 3, 0, text * 1000))
+    assert batch["entity_ids"][1].tolist()[:4] == [0, 0, 12_000, 0]
+    assert "entity_ids" not in framed_rows(rows, np.array([0]), CONTEXT)
 
 
 def test_a_marking_is_looked_for_as_the_tokenizer_spells_it():
