@@ -125,7 +125,8 @@ def _pieces(step: Bound, tokenizer: Any) -> Pieces:
 
 def _entities(step: Bound) -> list[tuple[str, int]]:
     """(name, number) of the entities whose vectors another stage has, by its vocabulary."""
-    graph, path = load_tokenizer(step.inputs["entities"]), step.step.given["entities"]
+    graph: Any = load_tokenizer(step.inputs["entities"])  # one with whole names
+    path = step.step.given["entities"]
     known = {name: i for i, name in enumerate(graph.vocabulary) if i not in graph.special_ids}
     ids, names = zip(*read_entities(path), strict=True)
     return list(zip(names, numbered(path, ids, known), strict=True))
