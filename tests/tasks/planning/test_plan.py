@@ -292,3 +292,22 @@ def test_a_word_in_context_needs_marked_words_and_two_labels_of_these_names(proj
     assert (step.settings["split"], step.settings["chosen_on"]) == ("dev", "train")
     with pytest.raises(RecipeError, match="others has 2 markings and the labels F, T"):
         asked("others")
+
+
+def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
+    plan = plan_recipe("papers/ernie-tsinghua", smoke=True)
+    graph, text = plan.steps["stage graph"], plan.steps["stage text"]
+    assert graph.inputs["tokenizer"] == "tokenizer graph"
+    assert text.inputs["tokenizer"] == "tokenizer"
+    assert text.inputs["start of entities"] == "stage graph"
+    assert plan.steps["tokenizer graph"].settings["scheme"] == "name"
+    triples, words = plan.steps["tokens smoke_triples"], plan.steps["tokens smoke_general"]
+    assert triples.inputs["tokenizer"] == "tokenizer graph"
+    assert (words.inputs["tokenizer"], words.inputs["entities"]) == ("tokenizer", "tokenizer graph")
+    assert plan.steps["tokens smoke_labels"].settings["entities"] == words.settings["entities"]
+    assert "entities" not in triples.settings
+    measured = plan.steps["measurement graph"]
+    assert (measured.settings["objective"], measured.settings["dataset"]) == ("transe", None)
+    assert "tokens smoke_general" not in measured.inputs
+    assert "tokens smoke_triples" not in plan.steps["measurement text"].inputs
+    assert "package" not in plan.steps, "nobody there knows what names mean"
