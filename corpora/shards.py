@@ -17,15 +17,19 @@ import numpy as np
 import pyarrow
 
 from corpora.arrow_files import TableWriter
+from corpora.units import ENTITY_UNIT
 
+_NONE = np.zeros(0, np.int32)
 TOKENS = pyarrow.schema(
     [
         pyarrow.field("id", pyarrow.string(), nullable=False),
         pyarrow.field("split", pyarrow.string(), nullable=False),
         pyarrow.field("token_ids", pyarrow.list_(pyarrow.int32()), nullable=False),
         pyarrow.field("sentence_lengths", pyarrow.list_(pyarrow.int32()), nullable=False),
-        # The kinds of unit that a token starts and the entity named, see corpora.units.
-        pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint32()), nullable=False),
+        # The kinds of unit that a token starts, see corpora.units.
+        pyarrow.field("unit_starts", pyarrow.list_(pyarrow.uint8()), nullable=False),
+        # The entity that is named from each token on, 0 for none; empty where none is linked.
+        pyarrow.field("entities", pyarrow.list_(pyarrow.int32()), nullable=False),
     ]
 )
 # What the contract of the tokens is checked on: numbers, no text.
@@ -88,12 +92,13 @@ class TokenWriter(TableWriter):
             split: ``train`` or ``heldout``.
             token_ids: (n,) int32.
             sentence_lengths: (s,) int32, summing to n.
-            unit_starts: (n,) uint32: the kinds of unit that each token starts (`corpora.units`), or
-                bool for words only.
+            unit_starts: (n,) integers: the kinds of unit that each token starts and the entity
+                named there (`corpora.units`), or bool for words only.
         """
         tokens = np.ascontiguousarray(token_ids, dtype=np.int32)
         sentences = np.ascontiguousarray(sentence_lengths, dtype=np.int32)
         starts = np.ascontiguousarray(unit_starts, dtype=np.uint32)
+        named = starts // ENTITY_UNIT
         if int(sentences.sum()) != len(tokens) or len(starts) != len(tokens):
             raise ValueError(
                 f"expected sentence lengths that sum to {len(tokens)} tokens and as many unit "
@@ -105,9 +110,10 @@ class TokenWriter(TableWriter):
                 "split": split,
                 "token_ids": tokens,
                 "sentence_lengths": sentences,
-                "unit_starts": starts,
+                "unit_starts": (starts % ENTITY_UNIT).astype(np.uint8),
+                "entities": named.astype(np.int32) if named.any() else _NONE,
             },
-            8 * len(tokens) + 4 * len(sentences) + 64,
+            5 * len(tokens) + 4 * len(sentences) + 64,
         )
 
 
@@ -292,15 +298,15 @@ class TokenisedCorpus(_Mapped):
     def document(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Document `i`: token ids (n,) int32, sentence lengths (s,) int32, unit starts (n,).
 
-        A unit start is the sum of the kinds of unit that begin there (`corpora.units`), uint32.
-        The arrays are views of the file; do not write to them.
+        A unit start is the sum of the kinds of unit that begin there, uint8, and where entities
+        are linked `ENTITY_UNIT` times the one that is named, uint32 (`corpora.units`). The arrays
+        are views of the file; do not write to them.
         """
         i = self._check(i)
-        return (
-            self._slice("token_ids", i),
-            self._slice("sentence_lengths", i),
-            self._slice("unit_starts", i),
-        )
+        starts, named = self._slice("unit_starts", i), self._slice("entities", i)
+        if len(named):
+            starts = starts + ENTITY_UNIT * named.astype(np.uint32)
+        return self._slice("token_ids", i), self._slice("sentence_lengths", i), starts
 
 
 class TokenisedRows(_Mapped):

@@ -24,7 +24,9 @@ def write_corpus(path: Path, count: int) -> list[tuple[np.ndarray, np.ndarray, n
         for i in range(count):
             lengths = rng.integers(0, 9, size=rng.integers(0, 5)).astype(np.int32)
             tokens = rng.integers(0, 8000, size=lengths.sum()).astype(np.int32)
-            starts = rng.integers(0, 1 << 24, len(tokens)).astype(np.uint32)
+            starts = rng.integers(0, 256, len(tokens)).astype(np.uint8)
+            if i % 3 == 0 and len(tokens):  # linked to an entity, from some tokens on
+                starts = starts + 256 * rng.integers(0, 1 << 16, len(tokens)).astype(np.uint32)
             documents.append((tokens, lengths, starts))
             writer.add_document(
                 f"d{i}", "heldout" if i % 10 == 3 else "train", tokens, lengths, starts
