@@ -35,6 +35,15 @@ ADAMW: dict[str, Any] = {
     "layer_decay": 1.0,
 }
 
+# fastText's of supervised training, for a row at a time.
+SGD: dict[str, Any] = {
+    "peak_learning_rate": 0.1,
+    "warmup": 0.0,
+    "decay": "linear",
+    "clip_norm": 0.0,
+    "layer_decay": 1.0,
+}
+
 
 @dataclass(frozen=True)
 class StageDefaults:

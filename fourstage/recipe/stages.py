@@ -395,10 +395,15 @@ class StageResolution:
         return Budget(unit, amount)
 
     def _optimizer(self, at: str, stage: Stage) -> Optimizer:
-        default = defaults.STAGES[stage.stage].adamw
-        said: dict[str, Any] = {}
-        if stage.optimizer is not None and stage.optimizer.adamw is not None:
-            said = stage.optimizer.adamw.model_dump(exclude_none=True)
+        written = stage.optimizer
+        name = "sgd" if written is not None and written.sgd is not None else "adamw"
+        default = defaults.SGD if name == "sgd" else defaults.STAGES[stage.stage].adamw
+        settings = getattr(written, name, None)
+        said = settings.model_dump(exclude_none=True) if settings is not None else {}
+        for key in sorted(said.keys() - default.keys() - {"ratio"}):
+            self.ledger.fault(
+                f"{at}.optimizer.{name}.{key}", f"{name} has no such setting: {', '.join(default)}"
+            )
         remedy = stage.remedies.layer_decay if stage.remedies else None
         if remedy is not None:
             if said.get("layer_decay", remedy) != remedy:
@@ -413,12 +418,12 @@ class StageResolution:
             default = {**default, "ratio": 32.0}
         elif "ratio" in said:
             self.ledger.fault(
-                f"{at}.optimizer.adamw.ratio", "only `decay: slanted_triangular` has a ratio"
+                f"{at}.optimizer.{name}.ratio", "only `decay: slanted_triangular` has a ratio"
             )
         for key in default:
             if key not in said:
-                self.ledger.origins[f"{at}.optimizer.adamw.{key}"] = f"default for {stage.stage}"
-        return Optimizer("adamw", {**default, **said})
+                self.ledger.origins[f"{at}.optimizer.{name}.{key}"] = f"default for {stage.stage}"
+        return Optimizer(name, {**default, **said})
 
     def _watch(self, path: str, said: Any, kind: str, head: str | None) -> dict[str, Any] | None:
         """`stop` or `select` with its metric checked: held-out loss of text, metrics of rows."""

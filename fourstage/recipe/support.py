@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fourstage.recipe.messages import raise_all
 from fourstage.recipe.schema import Recipe, Stage
 
-OPTIMIZERS = ("adamw",)
+OPTIMIZERS = ("adamw", "sgd")
 STAGE_KEYS_TO_COME = ("lengths", "decode")
 REMEDIES = ("layer_decay",)
 

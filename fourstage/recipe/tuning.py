@@ -78,9 +78,13 @@ def _feature_based(ledger: Ledger, at: str, stage: Stage) -> dict[str, Any] | No
                 f"{at}.{key}",
                 "with feature_based the whole network stays frozen and has no gradient; keep one",
             )
-    decay = stage.optimizer and stage.optimizer.adamw and stage.optimizer.adamw.layer_decay
+    written = stage.optimizer
     for place, value in (
-        ("optimizer.adamw.layer_decay", decay),
+        *(
+            (f"optimizer.{name}.layer_decay", settings.layer_decay)
+            for name, settings in written or ()
+            if settings is not None
+        ),
         ("remedies.layer_decay", stage.remedies and stage.remedies.layer_decay),
     ):
         if value not in (None, 1.0):

@@ -52,7 +52,7 @@ from models.training.duration import Duration, duration
 from models.training.freezing import freeze, thawing
 from models.training.interruption import Interruption
 from models.training.job import Outcome, Silence, TrainingJob, TrainingListener
-from models.training.optimizer import LayerwiseAdamW, make_optimizer
+from models.training.optimizer import make_optimizer
 from models.training.precision import resolve_precision
 from models.training.selection import make_selection
 from models.training.stage import Phase
@@ -201,10 +201,11 @@ class _Run:
         self.duration: Duration = duration(self.stage.phases, self.stage.budget, self.feeds)
         self.model = self._whole_model()
         self.models = {name: self._model(name) for name in self.groups}
-        self.optimizer: LayerwiseAdamW = make_optimizer(
+        self.optimizer = make_optimizer(
             self.stage.optimizer.settings,
             total_steps=self.duration.total,
             accumulation=self.stage.micro_batches,
+            name=self.stage.optimizer.name,
         )
         self.loss_weights = {name: LossWeights(model) for name, model in self.models.items()}
         self._carry_memory()
@@ -486,8 +487,8 @@ class _Run:
         good = f"the checkpoint of step {kept.step:,} is kept" if kept else "no checkpoint was due"
         raise EnvironmentFault(
             f"{self.stage.kind}: the loss is {loss} at step {self.state.step:,}, expected a finite"
-            f" number; {good}. Lower optimizer.adamw.peak_learning_rate, lengthen its warmup, or"
-            " set precision: float32"
+            f" number; {good}. Lower optimizer.{self.stage.optimizer.name}.peak_learning_rate,"
+            " lengthen its warmup, or set precision: float32"
         )
 
     # Evaluation

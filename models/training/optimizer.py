@@ -1,11 +1,11 @@
-"""AdamW and the learning-rate schedule, built from a recipe's settings.
+"""AdamW, SGD and the learning-rate schedule, built from a recipe's settings.
 
 Weight decay is decoupled from the gradient and does not apply to LayerNorms and biases. With
 ``layer_decay``, the learning rate decreases with the distance from the output: fine-tuning then
 changes the lower, more general layers least. These are ULMFiT's discriminative rates.
 
-Added to Keras's AdamW: linear decay after warm-up, a learning rate per variable, the choice of bias
-correction, and the gradient norm. Moments, gradient accumulation and the rest are Keras's.
+Added to Keras's optimizers: linear decay after warm-up, a learning rate per variable, the gradient
+norm, and AdamW's choice of bias correction. Moments, gradient accumulation and the rest are Keras's.
 
 Reference:
     Kingma and Ba 2015, arXiv 1412.6980; Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise
@@ -91,59 +91,38 @@ class WarmupThenDecay(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-@keras.saving.register_keras_serializable(package="fourstage")
-class LayerwiseAdamW(keras.optimizers.AdamW):
-    """AdamW with a learning rate and weight decay per variable.
+class _Layerwise(keras.optimizers.Optimizer):
+    """What the optimizers have in common: a rate per layer, variables that rest, the gradient norm.
 
-    ``gradient_norm`` is the global norm of the last update's gradient before clipping, float32. On
-    TensorFlow, one fused kernel updates a variable instead of Keras's eight.
-
-    The moments start at zero and are therefore biased towards zero at first. There are three kinds
-    of bias correction; they differ where gradients are not much larger than epsilon:
-
-    - ``moments``: rate · m̂ / (√v̂ + ε), as in Adam's paper (algorithm 1) and torch;
-    - ``rate``: rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε), as in TensorFlow, Keras and fairseq
-      (the paper's section 2, where ε is called ε̂);
-    - ``none``: rate · m / (√v + ε), as in Google's code of BERT, ALBERT and ELECTRA.
+    ``gradient_norm`` is the global norm of the last update's gradient before clipping, float32.
 
     Args:
-        bias_correction: ``moments``, ``rate`` or ``none``.
         layer_decay: Factor on the rate per layer of distance from the output, (0, 1].
         clip_norm: Largest global norm of the gradient; 0 does not clip.
-        kwargs: Arguments of ``keras.optimizers.AdamW``.
+        kwargs: Arguments of the optimizer of Keras that comes next.
     """
 
-    def __init__(
-        self,
-        *args: Any,
-        bias_correction: str = "moments",
-        layer_decay: float = 1.0,
-        clip_norm: float = 0.0,
-        **kwargs: Any,
-    ):
+    def __init__(self, *args: Any, layer_decay: float = 1.0, clip_norm: float = 0.0, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        self.bias_correction = bias_correction
         self.layer_decay = layer_decay
         self.clip_norm = clip_norm
         self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
         self._resting: frozenset[int] = frozenset()
         self._first: dict[int, int] = {}
-        self._common: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.rates: tuple[float, ...] = ()
-        self.decayed: tuple[bool, ...] = ()
 
-    def build(self, var_list: Sequence[Any]) -> None:
-        """Create the moments, and each variable's rate and decay from its path and shape."""
+    def build(self, variables: Sequence[Any]) -> None:
+        """Create the optimizer's variables, and each variable's rate from its path."""
         if self.built:
             return
-        super().build(var_list)
-        depths = layer_depths([variable.path for variable in var_list])
+        super().build(variables)
+        depths = layer_depths([variable.path for variable in variables])
         self.rates = tuple(self.layer_decay ** (max(depths) - depth) for depth in depths)
-        self.decayed = tuple(is_decayed(variable) for variable in var_list)
 
     def _get_current_learning_rate(self) -> Any:
         """The rate of this update; Keras would count micro-batches instead of updates."""
-        return self._learning_rate(self.iterations)
+        schedule: Any = self._learning_rate
+        return schedule(self.iterations)
 
     def rest(self, variables: Sequence[Any]) -> None:
         """Freeze exactly these variables and their moments from the next update on.
@@ -162,7 +141,7 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
         self._first = {self._get_variable_index(variable): step for variable, step in starts}
 
     def apply(self, grads: Sequence[Any], trainable_variables: Any = None) -> Any:
-        """As in Keras, without frozen variables and with sparse embedding gradients made dense."""
+        """As in Keras, without frozen variables."""
         if self._resting:
             variables = trainable_variables or self._trainable_variables
             moved = [
@@ -172,20 +151,95 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
             ]
             grads, trainable_variables = zip(*moved, strict=True)
         if keras.backend.backend() == "tensorflow":
-            import tensorflow as tf
-
-            grads = [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
+            grads = [None if grad is None else self._of_tensorflow(grad) for grad in grads]
         return super().apply(grads, trainable_variables)
+
+    def _of_tensorflow(self, gradient: Any) -> Any:
+        """A gradient as the update wants it: dense, also that of an embedding."""
+        import tensorflow as tf
+
+        return tf.convert_to_tensor(gradient)
 
     def _clip_gradients(self, grads: Sequence[Any]) -> Any:
         """Record the global norm, then scale all gradients if it exceeds `clip_norm`."""
-        squares = [ops.sum(ops.square(ops.cast(grad, "float32"))) for grad in grads]
+        squares = [
+            ops.sum(ops.square(ops.cast(getattr(grad, "values", grad), "float32")))
+            for grad in grads
+        ]
         norm = ops.sqrt(sum(squares[1:], squares[0]))
         self.gradient_norm.assign(norm)
         if not self.clip_norm:
             return grads
         scale = self.clip_norm / ops.maximum(norm, self.clip_norm)
-        return [grad * ops.cast(scale, grad.dtype) for grad in grads]
+        return [ops.multiply(grad, ops.cast(scale, grad.dtype)) for grad in grads]
+
+    def learning_rate_of(self, step: int) -> float:
+        """The rate of update `step`, counted from 0."""
+        schedule: Any = self._learning_rate
+        return float(ops.convert_to_numpy(schedule(step)))
+
+    def get_config(self) -> dict[str, Any]:
+        """Every constructor argument."""
+        own = ("layer_decay", "clip_norm")
+        return super().get_config() | {name: getattr(self, name) for name in own}
+
+
+@keras.saving.register_keras_serializable(package="fourstage")
+class LayerwiseSGD(_Layerwise, keras.optimizers.SGD):
+    """Gradient descent without momentum, with a learning rate per variable.
+
+    On TensorFlow only the rows of an embedding that a batch has read are moved, so that an update
+    of a large table costs no more than that of a small one.
+    """
+
+    def _of_tensorflow(self, gradient: Any) -> Any:
+        """Gradients of the same row of an embedding added up; the norm is then that of all rows."""
+        import tensorflow as tf
+
+        if not isinstance(gradient, tf.IndexedSlices) or self.gradient_accumulation_steps:
+            return tf.convert_to_tensor(gradient)
+        rows, place = tf.unique(gradient.indices)
+        values = tf.math.unsorted_segment_sum(gradient.values, place, tf.size(rows))
+        return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update one variable."""
+        share = self.rates[self._get_variable_index(variable)]
+        rate = ops.cast(learning_rate, variable.dtype) * share
+        self.assign_sub(variable, ops.multiply(gradient, rate))
+
+
+@keras.saving.register_keras_serializable(package="fourstage")
+class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
+    """AdamW with a learning rate and weight decay per variable.
+
+    On TensorFlow, one fused kernel updates a variable instead of Keras's eight.
+
+    The moments start at zero and are therefore biased towards zero at first. There are three kinds
+    of bias correction; they differ where gradients are not much larger than epsilon:
+
+    - ``moments``: rate · m̂ / (√v̂ + ε), as in Adam's paper (algorithm 1) and torch;
+    - ``rate``: rate · √(1 - β₂ᵗ) / (1 - β₁ᵗ) · m / (√v + ε), as in TensorFlow, Keras and fairseq
+      (the paper's section 2, where ε is called ε̂);
+    - ``none``: rate · m / (√v + ε), as in Google's code of BERT, ALBERT and ELECTRA.
+
+    Args:
+        bias_correction: ``moments``, ``rate`` or ``none``.
+        kwargs: Arguments of `_Layerwise` and of ``keras.optimizers.AdamW``.
+    """
+
+    def __init__(self, *args: Any, bias_correction: str = "moments", **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.bias_correction = bias_correction
+        self._common: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.decayed: tuple[bool, ...] = ()
+
+    def build(self, variables: Sequence[Any]) -> None:
+        """Create the moments, and each variable's rate and decay from its path and shape."""
+        if self.built:
+            return
+        super().build(variables)
+        self.decayed = tuple(is_decayed(variable) for variable in variables)
 
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
         """Nothing: `update_step` applies weight decay with the variable's own rate."""
@@ -259,14 +313,9 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
             grad=tf.cast(gradient, variable.dtype),
         )
 
-    def learning_rate_of(self, step: int) -> float:
-        """The rate of update `step`, counted from 0."""
-        return float(ops.convert_to_numpy(self._learning_rate(step)))
-
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument."""
-        own = ("bias_correction", "layer_decay", "clip_norm")
-        return super().get_config() | {name: getattr(self, name) for name in own}
+        return super().get_config() | {"bias_correction": self.bias_correction}
 
 
 def is_decayed(variable: Any) -> bool:
@@ -291,27 +340,33 @@ def layer_depths(paths: Sequence[str]) -> list[int]:
 
 
 def make_optimizer(
-    settings: Mapping[str, Any], *, total_steps: int, accumulation: int = 1
-) -> LayerwiseAdamW:
+    settings: Mapping[str, Any], *, total_steps: int, accumulation: int = 1, name: str = "adamw"
+) -> LayerwiseAdamW | LayerwiseSGD:
     """The optimizer of a stage.
 
     Args:
-        settings: All settings of the recipe's ``adamw``. A ``warmup`` below 1 is a share of the
-            updates, else a number of updates.
+        settings: All its settings in the recipe. A ``warmup`` below 1 is a share of the updates,
+            else a number of updates.
         total_steps: Number of updates.
         accumulation: Micro-batches per update.
+        name: ``adamw`` or ``sgd``.
     """
+    more = {
+        "learning_rate": schedule(settings, total_steps),
+        "clip_norm": settings["clip_norm"],
+        "layer_decay": settings["layer_decay"],
+        "gradient_accumulation_steps": accumulation if accumulation > 1 else None,
+        "name": name,
+    }
+    if name == "sgd":
+        return LayerwiseSGD(**more)
     return LayerwiseAdamW(
-        learning_rate=schedule(settings, total_steps),
+        **more,
         weight_decay=settings["weight_decay"],
         beta_1=settings["beta_1"],
         beta_2=settings["beta_2"],
         epsilon=settings["epsilon"],
         bias_correction=settings["bias_correction"],
-        clip_norm=settings["clip_norm"],
-        layer_decay=settings["layer_decay"],
-        gradient_accumulation_steps=accumulation if accumulation > 1 else None,
-        name="adamw",
     )
 
 

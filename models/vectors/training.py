@@ -239,6 +239,8 @@ class _Run:
                     " vectors from the first stage on"
                 )
             load_before(job, self.network, self._beside())
+        elif hasattr(self.network, "spell"):
+            self.network.spell(job.tokenizer)
         arrays = [array_of(table), *self.scorer.arrays()]
         hierarchical = self.settings.noise_words == 0
         if hierarchical != arrays[2].any():

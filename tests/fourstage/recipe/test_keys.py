@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from fourstage.errors import RecipeError
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.resolution import resolve
+from fourstage.recipe import defaults
 from fourstage.recipe.resolved import as_recipe
 from fourstage.recipe.schema import (
     Decode,
@@ -43,6 +44,7 @@ ADAMW = {
     "clip_norm": 2.0,
     "layer_decay": 0.9,
 }
+SGD = {key: ADAMW[key] for key in defaults.SGD}
 TRAINED = {
     "batch_size": 8,
     "micro_batches": 2,
@@ -105,7 +107,7 @@ FINETUNE = {
     "stop": {"patience": 3, "metric": "accuracy"},
     "select": {"metric": "accuracy", "split": "dev"},
 }
-OTHER_OPTIMIZERS = ("adafactor", "adagrad", "lamb", "sgd")
+OTHER_OPTIMIZERS = ("adafactor", "adagrad", "lamb")
 GROUP = {"match": "embeddings/*", "peak_learning_rate": 1e-3, "weight_decay": 0.1}
 RULES = {"at_least": 0.1, "at_most": 0.8}
 BEYOND_SLICES = {"above": "cheap_baseline", "p50_at_most": 5.0, "p95_at_most": 10.0}
@@ -261,6 +263,7 @@ READ = {
         "units": {"entities": "entities.tsv"},
         "stages": [GRAPH, KNOWING],
     },
+    "gradient descent": {**UNLABELLED, "stages": [{**PLAIN, "optimizer": {"sgd": SGD}}]},
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -278,7 +281,8 @@ REFUSED: list[dict[str, Any]] = [
     *({"remedies": {name: {"rate": 0.1}}} for name in ("distillation", "adapters")),
     {"remedies": {"mixout": 0.1}},
     *({"optimizer": {name: ADAMW}} for name in OTHER_OPTIMIZERS),
-    *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", *OTHER_OPTIMIZERS)),
+    *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", "sgd", *OTHER_OPTIMIZERS)),
+    *({"optimizer": {"sgd": {key: ADAMW[key]}}} for key in ADAMW if key not in SGD),
     {"init": "folder:nowhere"},
     {"promote": {"model": "two", "require_slices": {"length": {"accuracy": BEYOND_SLICES}}}},
     {
@@ -291,7 +295,7 @@ REFUSED: list[dict[str, Any]] = [
     {"tokenizer": {"minimum_count": 5}},
     {"stages": [{**PLAIN, "tokenizer": {"add_words": 5}}]},
     {"gradual_unfreezing": {"share": 0.1}},
-    *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHER_OPTIMIZERS),
+    *({"optimizer": {name: {"ratio": 20.0}}} for name in ("sgd", *OTHER_OPTIMIZERS)),
 ]
 TEXTS = (
     *("other", "more", "zzz", "roberta", "mini", "second", "papers/roberta"),

@@ -1,4 +1,4 @@
-"""AdamW against NumPy, the learning rate against formulas, and who is decayed."""
+"""AdamW and SGD against NumPy, the learning rate against formulas, and who is decayed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import math
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from fourstage.recipe.defaults import SGD
 from models.families.bert import Bert
 from models.training.optimizer import (
     WarmupThenDecay,
@@ -181,3 +183,45 @@ def test_no_clipping_leaves_the_gradient_alone_and_still_reports_its_norm():
     optimizer.apply([keras.ops.ones((2, 2)) * 100.0], [variable])
     assert float(optimizer.gradient_norm.numpy()) == pytest.approx(200.0)
     np.testing.assert_allclose(optimizer._momentums[0].numpy(), 10.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_gradient_descent_equals_numpy_and_moves_only_the_rows_that_were_read(accumulation: int):
+    rng = np.random.default_rng(3)
+    table = keras.Variable(rng.normal(size=(6, 3)).astype(np.float32))
+    table._path = "net/embedding/table"
+    kernel = keras.Variable(rng.normal(size=(3, 2)).astype(np.float32))
+    kernel._path = "head/kernel"
+    weights = [np.array(v.numpy(), np.float64) for v in (table, kernel)]
+    settings = {**SGD, "peak_learning_rate": 0.2, "layer_decay": 0.5}
+    optimizer = make_optimizer(settings, total_steps=4, accumulation=accumulation, name="sgd")
+    optimizer.build([table, kernel])
+    for update in range(4):
+        mean = [np.zeros_like(w) for w in weights]
+        for _ in range(accumulation):
+            rows = rng.choice([0, 2, 3, 5], 5)  # some of them twice
+            parts = rng.normal(size=(5, 3)).astype(np.float32)
+            dense = rng.normal(size=(3, 2)).astype(np.float32)
+            np.add.at(mean[0], rows, parts / accumulation)
+            mean[1] += dense / accumulation
+            sparse = tf.IndexedSlices(tf.constant(parts), tf.constant(rows), tf.constant([6, 3]))
+            optimizer.apply([sparse, tf.constant(dense)], [table, kernel])
+        norm = np.sqrt(sum((g**2).sum() for g in mean))
+        assert float(optimizer.gradient_norm.numpy()) == pytest.approx(norm, rel=1e-5)
+        for weight, gradient, share in zip(weights, mean, (0.5, 1.0), strict=True):
+            weight -= 0.2 * (1 - update / 4) * share * gradient
+    for variable, expected in zip((table, kernel), weights, strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_descent_clips_the_norm_of_all_rows():
+    table = keras.Variable(np.zeros((4, 2), np.float32))
+    settings = {**SGD, "peak_learning_rate": 1.0, "clip_norm": 0.5}
+    optimizer = make_optimizer(settings, total_steps=10, name="sgd")
+    optimizer.build([table])
+    twice = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), tf.constant([4, 2]))
+    optimizer.apply([twice], [table])
+    assert float(optimizer.gradient_norm.numpy()) == pytest.approx(8**0.5)
+    expected = np.zeros((4, 2))
+    expected[1] = -2.0 * 0.5 / 8**0.5
+    np.testing.assert_allclose(table.numpy(), expected, rtol=1e-6)
