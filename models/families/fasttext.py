@@ -23,6 +23,7 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
+from models.layers.gather import table_rows
 from models.layers.word_ngrams import LIMBS, MOST_BUCKETS, ngram_rows, word_hashes
 from models.layers.word_vectors import WordVectors, WordVectorsConfig
 from models.protocols import Capability, Tokenizer
@@ -125,9 +126,10 @@ class FastText(WordVectors):
         hashes = ops.take(ops.convert_to_tensor(self.word_hashes), ids, axis=0)
         read = real * ops.cast(hashes[:, :, 0, 0] >= 0, "int32")
         rows, there = ngram_rows(hashes, read, self.config.buckets)
-        words = self.token_embedding(ids) * ops.cast(read, "float32")[..., None]
-        ngrams = self.ngram_embedding(rows) * ops.cast(there, "float32")[..., None]
-        x = words + ops.sum(ngrams, axis=2)  # (B, T, D)
+        words = table_rows(self.token_embedding.embeddings, ids)
+        ngrams = table_rows(self.ngram_embedding.embeddings, rows)  # (B, T, N - 1, D)
+        x = words * ops.cast(read, "float32")[..., None]
+        x += ops.sum(ngrams * ops.cast(there, "float32")[..., None], axis=2)  # (B, T, D)
         found = ops.sum(read, axis=1) + ops.sum(there, axis=(1, 2))
         scale = ops.sum(real, axis=1) / ops.maximum(found, 1)
         x = x * ops.cast(scale, "float32")[:, None, None]

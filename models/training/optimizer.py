@@ -5,7 +5,8 @@ Weight decay is decoupled from the gradient and does not apply to LayerNorms and
 changes the lower, more general layers least. These are ULMFiT's discriminative rates.
 
 Added to Keras's optimizers: linear decay after warm-up, a learning rate per variable, the gradient
-norm, and AdamW's choice of bias correction. Moments, gradient accumulation and the rest are Keras's.
+norm, and AdamW's choice of bias correction. Moments, gradient accumulation and the rest are
+Keras's.
 
 Reference:
     Kingma and Ba 2015, arXiv 1412.6980; Loshchilov and Hutter 2019, arXiv 1711.05101; layer-wise

@@ -15,9 +15,9 @@ import pytest
 from pydantic import ValidationError
 
 from fourstage.errors import RecipeError
+from fourstage.recipe import defaults
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.resolution import resolve
-from fourstage.recipe import defaults
 from fourstage.recipe.resolved import as_recipe
 from fourstage.recipe.schema import (
     Decode,
