@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
 COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
-NO_WIDE = "no-wide"
+NO_WIDE, FASTTEXT = "no-wide", "fasttext"
+# Settings of a stage that are about its own network, or are said anew.
+OF_THE_NETWORK = ("freeze", "gradual_unfreezing", "lora", "r_drop", "fgm", "remedies", "objectives")
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
 
 
@@ -102,7 +104,7 @@ def _usual(
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
-    found |= _counting(whole, folders, left_out)
+    found |= _counting(whole, folders, left_out) | _fasttext(whole, folders, left_out)
     one_network = not any(stage.starts_network for stage in whole.stages[1:])
     if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
@@ -122,15 +124,12 @@ def _counting(
     finetune = whole.finetune
     assert finetune is not None
     assert finetune.head is not None
-    able = literals("heads", finetune.head, folders).get("WIDE", False)
-    if not able or finetune.feature_based or finetune.family == "tfidf":
+    if not _rows_have_labels(finetune, folders) or finetune.family == "tfidf":
         return {}
     place = f"stages.{finetune.name}.head.{finetune.head}.wide"
-    wide = [f"{place}=true"]
-    if finetune.select is None:  # of which the weights before the first update are one choice
-        wide.append(f"stages.{finetune.name}.select.metric={whole.metrics[0]}")
-    imported = tuple(f"stages.{stage.name}=" for stage in whole.stages if stage.init)
-    alone = (*imported, *left_out, "family=tfidf", "size=tiny", *wide)
+    # The weights before the first update are one choice.
+    wide = [f"{place}=true", *_selecting(whole, finetune)]
+    alone = (*_imported(whole), *left_out, "family=tfidf", "size=tiny", *wide)
     found = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
         return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}
@@ -138,6 +137,52 @@ def _counting(
         about = "counted n-grams beside the network, from the labels alone"
         found[WIDE_LABELS_ONLY] = (about, (*left_out, *wide))
     return {**found, WIDE: ("the recipe with counted n-grams beside the network", tuple(wide))}
+
+
+def _fasttext(
+    whole: ResolvedRecipe, folders: Sequence[Path], left_out: tuple[str, ...]
+) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """fastText's classifier, with the settings of ``papers/fasttext-classifier``; see `_counting`."""
+    finetune = whole.finetune
+    assert finetune is not None
+    if not _rows_have_labels(finetune, folders) or finetune.family == "fasttext":
+        return {}
+    at = f"stages.{finetune.name}"
+    words = {"scheme": "word", "vocabulary_size": 200_000, "minimum_count": 1}
+    words["lowercase"] = whole.tokenizer.lowercase
+    head = {**finetune.head_settings, "dropout": 0.0, "wide": False}
+    settings = (
+        *_imported(whole),
+        *left_out,
+        *(f"{at}.{key}=" for key in OF_THE_NETWORK if getattr(finetune, key)),
+        "family=fasttext",
+        "size=classifier",
+        f"tokenizer={in_yaml(words)}",
+        f"{at}.head={in_yaml({finetune.head: head})}",
+        f"{at}.batch_size=16",
+        f"{at}.budget={in_yaml({'epochs': 10})}",
+        f"{at}.optimizer={in_yaml({'sgd': {'peak_learning_rate': 8.0}})}",
+        *_selecting(whole, finetune),
+    )
+    return {FASTTEXT: ("fastText: words and pairs of words, averaged, from labels alone", settings)}
+
+
+def _imported(whole: ResolvedRecipe) -> tuple[str, ...]:
+    """Settings that leave out the network that a recipe starts from."""
+    return tuple(f"stages.{stage.name}=" for stage in whole.stages if stage.init)
+
+
+def _rows_have_labels(finetune: ResolvedStage, folders: Sequence[Path]) -> bool:
+    """Whether words alone may answer: the head can count, and nothing else stands in its way."""
+    head = str(finetune.head)
+    return literals("heads", head, folders).get("WIDE", False) and not finetune.feature_based
+
+
+def _selecting(whole: ResolvedRecipe, finetune: ResolvedStage) -> tuple[str, ...]:
+    """The setting that keeps the weights that are best on dev, unless the recipe has one."""
+    if finetune.select is not None:
+        return ()
+    return (f"stages.{finetune.name}.select.metric={whole.metrics[0]}",)
 
 
 def _larger(whole: ResolvedRecipe) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ promote: {model: mine}
 ASKED = (
     *("choose", "mine.yaml", "--minutes", "1", "--json"),
     *("--without", "counting", "--without", "wide-labels-only"),
-    *("--without", "wide", "--without", "larger"),
+    *("--without", "wide", "--without", "fasttext", "--without", "larger"),
     *("--candidate", "still:stages.general="),
     *("--candidate", "still:stages.finetune.optimizer.adamw.peak_learning_rate=1.0e-9"),
 )

@@ -20,7 +20,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 RANKED = ("labels-only", "no-domain", "no-general", "as-written")
-RANKED += ("no-task", "no-wide", "counting")
+RANKED += ("no-task", "no-wide", "counting", "fasttext")
 
 
 def names(**more: Any) -> list[str]:
@@ -29,7 +29,7 @@ def names(**more: Any) -> list[str]:
 
 def test_a_recipe_is_tried_as_written_in_parts_and_larger() -> None:
     parts = ["labels-only", "no-general", "no-domain", "no-task"]
-    counted = ["counting", "no-wide"]
+    counted = ["counting", "no-wide", "fasttext"]
     assert names() == ["as-written", *parts, *counted, "larger"]
     assert names(smoke=True) == ["as-written", *parts, *counted]
     assert names(without=["larger", "no-task"], more=["fast:seed=3"]) == [
@@ -51,6 +51,26 @@ def test_what_counts_has_no_network_or_stands_beside_it() -> None:
         assert recipe.finetune is not None
         assert recipe.finetune.head_settings["wide"] is True
         assert recipe.finetune.select is not None
+
+
+def test_fasttext_reads_the_labels_alone_with_settings_of_its_own() -> None:
+    given = [
+        "stages.finetune.head={sequence_classification: {class_weights: balanced, wide: true}}",
+        "stages.finetune.objectives={masked_lm: {}}",
+        "stages.finetune.r_drop={alpha: 1.0}",
+    ]
+    (found,) = [each for each in candidates_of("quickstart", given) if each.name == "fasttext"]
+    made = plan_recipe("quickstart", found.overrides).recipe
+    assert (made.family, len(made.stages)) == ("fasttext", 1)
+    assert (made.tokenizer.scheme, made.tokenizer.minimum_count) == ("word", 1)
+    stage, paper = made.finetune, plan_recipe("papers/fasttext-classifier").recipe.finetune
+    assert stage is not None
+    assert paper is not None
+    assert (stage.optimizer, stage.network) == (paper.optimizer, paper.network)
+    wanted = {**paper.head_settings, "class_weights": "balanced"}
+    assert (stage.head_settings, stage.objectives, stage.r_drop) == (wanted, {}, None)
+    frozen = ["stages.finetune.feature_based={hidden_dim: 8}"]
+    assert "fasttext" not in [each.name for each in candidates_of("quickstart", frozen)]
 
 
 def test_the_larger_network_has_twice_the_width_and_half_the_rates() -> None:
@@ -101,21 +121,21 @@ def test_rounds_halve_the_candidates_and_a_stopped_round_is_gone_on_with() -> No
         # Whoever starts it again finds the round as it was divided.
         assert next_round(open_choice(*asked)) == turn
         tried(choice, SCORES)
-    assert found == [2, 7, 4, 2], "first what has only labels, then all, then the better ones"
+    assert found == [3, 8, 4, 2], "first what has only labels, then all, then the better ones"
     table = table_of(choice)
     assert table["chosen"] == "labels-only"
     ranked = [each["name"] for each in table["candidates"]]
     assert tuple(ranked) == RANKED
-    assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 2, 1, 1, 1]
+    assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 2, 1, 1, 1, 1]
     assert open_choice("quickstart", [], True, 61.0).folder != choice.folder
 
 
 @pytest.mark.parametrize(
     ("minutes", "rounds", "out"),
     [
-        (240, [2, 8, 4, 2], 0),
-        (8, [2, 7, 2], 1),
-        (1, [2, 2], 6),
+        (240, [3, 9, 5, 3, 2], 0),
+        (8, [3, 8, 2], 1),
+        (1, [3, 3, 2], 6),
     ],
 )
 def test_few_minutes_mean_fewer_rounds_and_then_fewer_candidates(minutes, rounds, out) -> None:
