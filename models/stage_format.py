@@ -3,6 +3,7 @@
 config.json                      configuration of network, objectives and head
 network.safetensors              weights of the network
 heads/<objective>.safetensors    weights of each objective or head, even if it has none
+heads/subwords.safetensors       rows of words and n-grams that fastText's vectors are means of
 heads/feature_based.safetensors  of what is between a frozen network and its head
 history.json, metrics.json       training history and metrics, until the step has recorded them
 tokenizer/                       tokenizer, in a standalone folder; the store keeps it separately
@@ -19,6 +20,7 @@ METRICS = "metrics.json"
 TOKENIZER = "tokenizer"
 HEADS = "heads"
 FEATURE_BASED = "feature_based"
+SUBWORDS = "subwords"
 
 
 def head_file(folder: Path, name: str) -> Path:

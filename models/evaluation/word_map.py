@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from models.evaluation.plane import plane
-from models.evaluation.word_relations import known, unit_vectors
+from models.vectors.lookup import WordTable, unit
 
 NEIGHBOURS = 5
 
@@ -30,28 +30,27 @@ class WordMap:
     unknown: tuple[str, ...]
 
 
-def word_map(words: Sequence[str], ids: Mapping[str, int], vectors: np.ndarray) -> WordMap:
+def word_map(words: Sequence[str], table: WordTable) -> WordMap:
     """Neighbours among all words, and a map of the chosen ones.
 
     Args:
         words: Looked up as written, then in lower case.
-        ids: {word: its row}; only these rows are neighbours.
-        vectors: (V, D).
+        table: All words; those of the vocabulary are neighbours.
     """
-    unit = unit_vectors(vectors)
-    rows = np.array(list(ids.values()))
-    names = list(ids)
+    vectors = unit(table.vectors)
+    rows = np.array(list(table.ids.values()))
+    names = list(table.ids)
     found: dict[str, int] = {}
     for word in words:
-        row = known([word], ids)
+        row = table.row(word)
         if row is not None:
-            found[word] = row[0]
+            found[word] = row
     nearest = {}
     for word, row in found.items():
-        cosines = unit[rows] @ unit[row]
+        cosines = vectors[rows] @ vectors[row]
         cosines[rows == row] = -np.inf
         best = np.argsort(-cosines, kind="stable")[: min(NEIGHBOURS, len(rows) - 1)]
         nearest[word] = [(names[i], float(cosines[i])) for i in best]
-    chosen = unit[list(found.values())]
+    chosen = vectors[list(found.values())]
     points = plane(chosen) if len(found) > 1 else np.zeros((len(found), 2))
     return WordMap(tuple(found), points, nearest, tuple(w for w in words if w not in found))

@@ -11,18 +11,16 @@ Reference:
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file
 
 from fourstage.errors import ContractViolation
-from models.interchange.vector_files import TABLE
 from models.protocols import Tokenizer
-from models.stage_format import NETWORK
+from models.vectors.lookup import WordTable, unit, word_table
 
 BLOCK = 512  # questions answered at a time
 
@@ -43,20 +41,19 @@ class Relations:
     skipped: int
 
 
-def similarity(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> Relations:
+def similarity(path: Path, table: WordTable) -> Relations:
     """Compare cosines with people's scores.
 
     Args:
         path: A file of pairs and scores; lines that begin with # are comments.
-        ids: {word: its row}.
-        vectors: (V, D).
+        table: The words.
 
     Raises:
         ContractViolation: A line is not two words and a number.
     """
     from scipy.stats import spearmanr
 
-    unit = unit_vectors(vectors)
+    vectors = unit(table.vectors)
     scores, cosines, skipped = [], [], 0
     for where, line in _lines(path):
         parts = line.split("\t")
@@ -64,31 +61,31 @@ def similarity(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> Relat
             first, second, score = parts[0], parts[1], float(parts[2])
         except (IndexError, ValueError) as error:
             raise ContractViolation(f"{where}: expected word, word and score by tabs") from error
-        found = known((first, second), ids)
+        found = _rows((first, second), table)
         if found is None:
             skipped += 1
             continue
         scores.append(score)
-        cosines.append(float(unit[found[0]] @ unit[found[1]]))
+        cosines.append(float(vectors[found[0]] @ vectors[found[1]]))
     if len(scores) < 2:
         return Relations(float("nan"), len(scores), skipped)
     agreement: Any = spearmanr(scores, cosines)  # whose fields SciPy's stubs do not know
     return Relations(float(agreement.statistic), len(scores), skipped)
 
 
-def analogies(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> dict[str, Relations]:
+def analogies(path: Path, table: WordTable) -> dict[str, Relations]:
     """Answer analogies, by section.
 
     Args:
         path: A file of four words a line; ``: name`` begins a section.
-        ids: {word: its row}; only these rows are answers.
-        vectors: (V, D).
+        table: The words, of which those of the vocabulary are answers.
 
     Raises:
         ContractViolation: A line is not four words.
     """
-    unit = unit_vectors(vectors)
-    answers = np.unique(list(ids.values()))
+    vectors = unit(table.vectors)
+    known = set(table.ids.values())
+    answers = np.array(sorted(known))
     asked: dict[str, list[tuple[int, ...]]] = {}
     skipped: dict[str, int] = {}
     section = ""
@@ -99,16 +96,16 @@ def analogies(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> dict[s
         words = line.split()
         if len(words) != 4:
             raise ContractViolation(f"{where}: expected four words, got {len(words)}")
-        found = known(words, ids)
+        found = _rows(words, table)
         asked.setdefault(section, [])
-        if found is None:
+        if found is None or found[3] not in known:
             skipped[section] = skipped.get(section, 0) + 1
         else:
             asked[section].append(found)
     result = {}
     for name, questions in asked.items():
         right = sum(
-            _right(np.array(questions[at : at + BLOCK]), unit, answers)
+            _right(np.array(questions[at : at + BLOCK]), vectors, answers)
             for at in range(0, len(questions), BLOCK)
         )
         score = right / len(questions) if questions else float("nan")
@@ -117,39 +114,27 @@ def analogies(path: Path, ids: Mapping[str, int], vectors: np.ndarray) -> dict[s
 
 
 def stage_relations(
-    folder: Path, tokenizer: Tokenizer, path: Path
+    folder: Path, tokenizer: Tokenizer, path: Path, folders: tuple[Path, ...] = ()
 ) -> tuple[str, Relations, dict[str, Relations]]:
     """The test that a file has, of the word vectors of a finished stage; see `relations`.
 
     Args:
-        folder: The stage's folder, of a family with one vector a word.
+        folder: The stage's folder, of a family with one vector a word. With rows of n-grams, words
+            that are not in the vocabulary have vectors, too; they are no answers.
         tokenizer: The recipe's tokenizer; special tokens are no words.
         path: The file.
+        folders: Project folders, searched first.
     """
-    return relations(path, *words_of_stage(folder, tokenizer))
+    words = {word for _, line in _lines(path) for word in line.split()}
+    return relations(path, word_table(folder, tokenizer, sorted(words), folders))
 
 
-def words_of_stage(folder: Path, tokenizer: Tokenizer) -> tuple[dict[str, int], np.ndarray]:
-    """The words of a finished stage of a family with one vector a word: rows by word, and (V, D).
-
-    Args:
-        folder: The stage's folder.
-        tokenizer: The recipe's tokenizer; special tokens are no words.
-    """
-    pieces = enumerate(tokenizer.served()["pieces"])
-    ids = {piece: number for number, piece in pieces if number not in tokenizer.special_ids}
-    return ids, load_file(folder / NETWORK)[TABLE]
-
-
-def relations(
-    path: Path, ids: Mapping[str, int], vectors: np.ndarray
-) -> tuple[str, Relations, dict[str, Relations]]:
+def relations(path: Path, table: WordTable) -> tuple[str, Relations, dict[str, Relations]]:
     """The test that a file has: analogies if it begins with ``:``, else similarity.
 
     Args:
         path: The file, perhaps compressed (``.gz``).
-        ids: {word: its row}.
-        vectors: (V, D).
+        table: The words.
 
     Returns:
         ``accuracy``, of all analogies, and the sections; or ``spearman``, and none.
@@ -159,8 +144,8 @@ def relations(
     """
     first = next((line for _, line in _lines(path)), "")
     if not first.startswith(":"):
-        return "spearman", similarity(path, ids, vectors), {}
-    sections = analogies(path, ids, vectors)
+        return "spearman", similarity(path, table), {}
+    sections = analogies(path, table)
     asked = sum(each.asked for each in sections.values())
     right = sum(each.score * each.asked for each in sections.values() if each.asked)
     skipped = sum(each.skipped for each in sections.values())
@@ -168,25 +153,21 @@ def relations(
     return "accuracy", whole, sections
 
 
-def _right(questions: np.ndarray, unit: np.ndarray, answers: np.ndarray) -> int:
+def _right(questions: np.ndarray, vectors: np.ndarray, answers: np.ndarray) -> int:
     """How many (n, 4) questions are answered right."""
     a, b, c, wanted = questions.T
-    scores = (unit[b] - unit[a] + unit[c]) @ unit[answers].T  # (n, answers)
+    scores = (vectors[b] - vectors[a] + vectors[c]) @ vectors[answers].T  # (n, answers)
     rows = np.arange(len(questions))
     for given in (a, b, c):
-        scores[rows, np.searchsorted(answers, given)] = -np.inf
+        own = np.isin(given, answers)
+        scores[rows[own], np.searchsorted(answers, given[own])] = -np.inf
     return int((answers[scores.argmax(axis=1)] == wanted).sum())
 
 
-def known(words: Iterable[str], ids: Mapping[str, int]) -> tuple[int, ...] | None:
-    """The rows of words, as written or in lower case; None if one has none."""
-    found = [ids.get(word, ids.get(word.lower())) for word in words]
+def _rows(words: Iterable[str], table: WordTable) -> tuple[int, ...] | None:
+    """The rows of words; None if one has none."""
+    found = [table.row(word) for word in words]
     return None if None in found else tuple(i for i in found if i is not None)
-
-
-def unit_vectors(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length 1, (V, D); those of length 0 stay as they are."""
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:

@@ -12,10 +12,9 @@ from safetensors.numpy import load_file
 from scipy.sparse import csr_array
 
 from models.layers.scorer import ScorerLayer
-from models.stage_format import head_file
+from models.stage_format import SUBWORDS, head_file
 from models.vectors.tables import Table, step_rates, summed
 
-SUBWORDS = "subwords"  # name of the file of rows beside a stage's heads
 ROWS = "rows"
 
 
@@ -91,25 +90,22 @@ class Subwords:
         shape = (self.vocabulary_size, self.vocabulary_size + self.buckets)
         return csr_array((ones, columns, ends), shape=shape)
 
-    def unseen(self, word: str, rows: np.ndarray) -> np.ndarray | None:
+    def unseen(self, word: str, rows: Any) -> np.ndarray | None:
         """The vector of a word that has no row of its own, (D,); None if it has no n-grams.
 
         Args:
             word: A word, in the tokenizer's case.
-            rows: (V + buckets, D), the trained rows.
+            rows: (V + buckets, D), the trained rows; also part of a file.
         """
         found = self.of(word)
-        return rows[found].mean(axis=0) if found else None
+        return np.mean([rows[row : row + 1][0] for row in found], axis=0) if found else None
 
 
-def subwords_of(network: Any) -> Subwords | None:
-    """How a network's words are made of n-grams; None if each has a row of its own."""
-    config = network.config
+def subwords_of(config: Any, vocabulary_size: int) -> Subwords | None:
+    """How words are made of n-grams, by a network's arguments; None if each has its own row."""
     if not hasattr(config, "buckets"):
         return None
-    return Subwords(
-        network.vocabulary_size, config.shortest_ngram, config.longest_ngram, config.buckets
-    )
+    return Subwords(vocabulary_size, config.shortest_ngram, config.longest_ngram, config.buckets)
 
 
 def rows_of(folder: Path) -> np.ndarray:

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from fourstage.errors import EnvironmentFault, Interrupted, RecipeError
 from models.inputs.randomness import generator
-from models.stage_format import head_file
+from models.stage_format import SUBWORDS, head_file
 from models.training import checkpoint
 from models.training.assembly import build_network
 from models.training.interruption import Interruption
@@ -31,7 +31,7 @@ from models.vectors import text
 from models.vectors.context import ContextVectors, array_of
 from models.vectors.logistic import Score
 from models.vectors.outputs import HierarchicalSoftmax, NegativeSampling, Output
-from models.vectors.subwords import SUBWORDS, SubwordRows, SubwordTable, subwords_of
+from models.vectors.subwords import SubwordRows, SubwordTable, subwords_of
 from models.vectors.tables import Table
 from models.vectors.windows import Block, blocks
 
@@ -208,7 +208,7 @@ class _Run:
             folders=job.folders,
         )
         self.scorer = ContextVectors(self.network, objective)
-        self.subwords = subwords_of(self.network)
+        self.subwords = subwords_of(self.network.config, self.network.vocabulary_size)
         self.subword_rows = None
         if self.subwords is not None:
             number = self.subwords.vocabulary_size + self.subwords.buckets

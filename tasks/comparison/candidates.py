@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
 COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
 NO_WIDE, FASTTEXT = "no-wide", "fasttext"
-# Settings of a stage that are about its own network, or are said anew.
+# Settings of fine-tuning that are about the recipe's own network.
 OF_THE_NETWORK = ("freeze", "gradual_unfreezing", "lora", "r_drop", "fgm", "remedies", "objectives")
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
 
@@ -142,10 +142,11 @@ def _counting(
 def _fasttext(
     whole: ResolvedRecipe, folders: Sequence[Path], left_out: tuple[str, ...]
 ) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """fastText's classifier, with the settings of ``papers/fasttext-classifier``; see `_counting`."""
+    """The classifier of ``papers/fasttext-classifier``, with its settings; see `_counting`."""
     finetune = whole.finetune
     assert finetune is not None
-    if not _rows_have_labels(finetune, folders) or finetune.family == "fasttext":
+    tuned = any(getattr(finetune, key) for key in OF_THE_NETWORK)
+    if tuned or not _rows_have_labels(finetune, folders) or finetune.family == "fasttext":
         return {}
     at = f"stages.{finetune.name}"
     words = {"scheme": "word", "vocabulary_size": 200_000, "minimum_count": 1}
@@ -154,7 +155,6 @@ def _fasttext(
     settings = (
         *_imported(whole),
         *left_out,
-        *(f"{at}.{key}=" for key in OF_THE_NETWORK if getattr(finetune, key)),
         "family=fasttext",
         "size=classifier",
         f"tokenizer={in_yaml(words)}",

@@ -577,16 +577,18 @@ class Layout:
         import numpy as np
 
         from models.evaluation.word_relations import relations
+        from models.vectors.lookup import WordTable
 
         with located(f"evaluate.word_relations: {name}"):  # each line is read, no word is known
-            relations(Path(self.snapshots[name].files[0].path), {}, np.zeros((1, 1)))
+            nothing = WordTable({}, np.zeros((1, 1)), {})
+            relations(Path(self.snapshots[name].files[0].path), nothing)
         self._add(
             word_relations_step(name),
             "word_relations",
             self._source(name),
             {"stage": stage_step(stage.name), "tokenizer": "tokenizer"},
-            parts=(self._scheme(),),
-            given={"snapshot": self.snapshots[name]},
+            parts=self._parts(stage),
+            given={"snapshot": self.snapshots[name], "folders": self.folders},
         )
 
     def _word_in_context(self, stage: ResolvedStage, name: str) -> None:

@@ -14,11 +14,11 @@ from tasks.store.steps import Bound
 def map_words(step: Bound, folder: Path) -> Findings:
     """Find the places of words in the plane. Words without a vector are named and left out."""
     from models.evaluation.word_map import word_map
-    from models.evaluation.word_relations import words_of_stage
+    from models.vectors.lookup import word_table
 
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    ids, vectors = words_of_stage(step.inputs["stage"].folder, tokenizer)
-    found = word_map(step.step.settings["words"], ids, vectors)
+    table = word_table(step.inputs["stage"].folder, tokenizer)
+    found = word_map(step.step.settings["words"], table)
     return Findings(
         {
             "words": list(found.words),

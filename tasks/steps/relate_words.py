@@ -15,13 +15,18 @@ from tasks.store.steps import Bound
 def relate_words(step: Bound, folder: Path) -> Findings:
     """Score a file of similarities or analogies on the vectors of whole words.
 
-    A question with a word that is not in the vocabulary is skipped and counted.
+    A question with a word that has no vector is skipped and counted; fastText has one of each word
+    that has n-grams.
     """
     from models.evaluation.word_relations import stage_relations
 
-    (file,) = step.step.given["snapshot"].files
+    given = step.step.given
+    (file,) = given["snapshot"].files
     metric, whole, sections = stage_relations(
-        step.inputs["stage"].folder, load_tokenizer(step.inputs["tokenizer"]), Path(file.path)
+        step.inputs["stage"].folder,
+        load_tokenizer(step.inputs["tokenizer"]),
+        Path(file.path),
+        given["folders"],
     )
     return Findings(
         {

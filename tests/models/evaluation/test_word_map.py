@@ -6,13 +6,14 @@ import numpy as np
 
 from models.evaluation.plane import plane
 from models.evaluation.word_map import word_map
+from models.vectors.lookup import WordTable
 
 WORDS = {f"w{i}": i + 2 for i in range(12)} | {"苹果": 14}
 
 
 def test_neighbours_are_those_of_a_search_and_unknown_words_are_named():
     vectors = np.random.default_rng(1).normal(size=(15, 6)).astype(np.float32)
-    found = word_map(["W3", "苹果", "none"], WORDS, vectors)
+    found = word_map(["W3", "苹果", "none"], WordTable(WORDS, vectors, {}))
     assert (found.words, found.unknown) == (("W3", "苹果"), ("none",))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     for word, row in (("W3", 5), ("苹果", 14)):
@@ -27,5 +28,5 @@ def test_neighbours_are_those_of_a_search_and_unknown_words_are_named():
 
 def test_one_word_or_none_has_no_map():
     vectors = np.eye(15, dtype=np.float32)
-    assert word_map(["w0"], WORDS, vectors).points.tolist() == [[0.0, 0.0]]
-    assert word_map(["x"], WORDS, vectors).points.shape == (0, 2)
+    assert word_map(["w0"], WordTable(WORDS, vectors, {})).points.tolist() == [[0.0, 0.0]]
+    assert word_map(["x"], WordTable(WORDS, vectors, {})).points.shape == (0, 2)

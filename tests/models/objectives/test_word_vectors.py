@@ -12,6 +12,7 @@ from fourstage.errors import Interrupted, RecipeError
 from models.catalogue import check_compatible
 from models.evaluation.heldout import has_objective, heldout_losses
 from models.evaluation.predict import predict
+from models.evaluation.word_relations import stage_relations
 from models.objectives.cbow import cbow
 from models.objectives.skip_gram import skip_gram
 from models.stage_format import NETWORK, head_file
@@ -19,6 +20,7 @@ from models.training.stage import Budget, Phase
 from models.training.trainer import train
 from models.vectors import text
 from models.vectors.logistic import Questions
+from models.vectors.lookup import word_table
 from models.vectors.subwords import Subwords, rows_of
 from models.vectors.tables import Table
 from models.vectors.training import Vectors
@@ -235,6 +237,17 @@ def test_fasttext_goes_on_with_its_ngrams_and_has_vectors_of_unseen_words(tmp_pa
     unseen = made.unseen("wabc", rows)
     assert unseen is not None
     assert unseen.shape == (16,)
+    # Only what is asked about has its vector made; a word of the vocabulary keeps its own.
+    found = word_table(tmp_path / "second", tokenizer(), ["WABC", "wab", "w abc"])
+    assert list(found.more) == ["WABC"]
+    assert np.array_equal(found.vectors[found.more["WABC"]], unseen)
+    assert len(found.vectors) == tokenizer().vocabulary_size + 1
+    pairs, questions = tmp_path / "pairs", tmp_path / "questions"
+    pairs.write_text("wab\tWABC\t3\nwab\twac\t2\nwac\twabc\t1\nwab\tw abc\t9\n")
+    questions.write_text(": x\nwab wac wabc wad\nwab wac wad wabc\nwab wac wad wae\n")
+    for file, asked, skipped in ((pairs, 3, 1), (questions, 2, 1)):  # an unseen word is no answer
+        _, told, _ = stage_relations(tmp_path / "second", tokenizer(), file)
+        assert (told.asked, told.skipped) == (asked, skipped)
     train(
         finetuning(tmp_path / "second", **given, budget=short),
         tmp_path / "tuned",
