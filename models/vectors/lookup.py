@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,25 +95,35 @@ def _of_ngrams(
 
 
 def nearest(
-    table: WordTable, query: np.ndarray, without: Iterable[int], count: int
-) -> list[tuple[str, float]]:
-    """The words of the vocabulary whose vectors have the highest cosine with a vector.
+    table: WordTable, words: Sequence[str], count: int
+) -> tuple[list[tuple[str, float]], list[str]]:
+    """The words of the vocabulary that are nearest to a word, or that an analogy asks for.
 
     Args:
         table: The words.
-        query: (D,) a vector of any length.
-        without: Rows that are left out.
+        words: One word; or three, a, b and c: a is to b as c is to the words that are found, those
+            with the highest cosine with b - a + c, of vectors of length 1 (3CosAdd).
         count: How many words.
 
     Returns:
-        Words with cosines, the nearest first; equally near ones by row.
+        Words with their cosines, the nearest first, without those that were asked about; and which
+        of `words` have no vector, for then nothing is found.
+
+    Reference:
+        Mikolov et al. 2013, NAACL, section 3; the name is Levy and Goldberg's (2014, CoNLL).
     """
-    words = sorted(table.ids, key=table.ids.__getitem__)
-    rows = np.array([table.ids[word] for word in words])
-    cosines = unit(table.vectors[rows]) @ unit(query[None])[0]
-    cosines[np.isin(rows, list(without))] = -np.inf
-    order = np.argsort(-cosines, kind="stable")[:count]
-    return [(words[i], float(cosines[i])) for i in order if np.isfinite(cosines[i])]
+    rows = [table.row(word) for word in words]
+    missing = [word for word, row in zip(words, rows, strict=True) if row is None]
+    if missing:
+        return [], missing
+    given = unit(table.vectors[rows])
+    query = given[0] if len(words) == 1 else given[1] - given[0] + given[2]
+    known = sorted(table.ids, key=table.ids.__getitem__)
+    of_known = np.array([table.ids[word] for word in known])
+    cosines = unit(table.vectors[of_known]) @ unit(query[None])[0]
+    order = np.argsort(-cosines, kind="stable")
+    order = order[~np.isin(of_known[order], rows)][:count]
+    return [(known[i], float(cosines[i])) for i in order], []
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:

@@ -329,3 +329,13 @@ def _is_output(name: str) -> bool:
 def store() -> Store:
     """The store in this process's home folder."""
     return Store(home(), say=say)
+
+
+def tokenizer_in_store(stage: Path) -> Path | None:
+    """The folder of a stage's tokenizer, if both are in the same store."""
+    try:
+        manifest = json.loads((stage / MANIFEST).read_text("utf-8"))
+        key = manifest["inputs"]["tokenizer"]["key"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return stage.parent.parent / "tokenizer" / str(key)

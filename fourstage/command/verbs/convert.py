@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
@@ -73,6 +72,7 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
     from models.interchange.published import published_folder
     from models.interchange.stage_folder import is_stage, read_stage, write_stage
     from models.interchange.vector_files import write_vectors_of
+    from tasks.store.artifacts import tokenizer_in_store
 
     refuse_files(target)
     address = source.startswith(("hf:", "folder:"))
@@ -81,7 +81,7 @@ def convert(source: str, target: Path, unilm: bool = False) -> dict[str, Any]:
     if unilm and (not folder.is_dir() or is_stage(folder)):
         raise RecipeError(f"--as-unilm: expected a Hugging Face folder of a BERT, got {source}")
     if folder.is_dir() and is_stage(folder):
-        found = read_stage(folder, _tokenizer_in_store(folder))
+        found = read_stage(folder, tokenizer_in_store(folder))
         if "static" in provided(found.family):
             write_vectors_of(found, target)
         else:
@@ -141,13 +141,3 @@ def _write_card_of_stage(stage: Path, target: Path) -> None:
     facts = facts_in_store(store, {"kind": "stage", "key": stage.name})
     if facts is not None:
         write_hub_card(facts, model_card(facts, f"Stage {facts.stages[-1].stage}"), target)
-
-
-def _tokenizer_in_store(stage: Path) -> Path | None:
-    """The folder of a stage's tokenizer, if both are in the same store."""
-    try:
-        manifest = json.loads((stage / "manifest.json").read_text("utf-8"))
-        key = manifest["inputs"]["tokenizer"]["key"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return stage.parent.parent / "tokenizer" / str(key)

@@ -1,53 +1,80 @@
-"""``nearest``: the texts of a file that are most similar to a text."""
+"""``nearest``: the texts of a file that are most similar to a text, or the words to a word."""
 
 from __future__ import annotations
 
 import heapq
+import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from fourstage.command.options import add_json
-from fourstage.command.output import ONE_CELL, only_this_on_standard_output, print_cells
+from fourstage.command.output import (
+    ONE_CELL,
+    only_this_on_standard_output,
+    print_cells,
+    print_table,
+)
 from fourstage.command.row_files import named, read_texts
-from fourstage.errors import RecipeError
+from fourstage.errors import RecipeError, did_you_mean
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
 
-HELP = "find the texts of a file that are most similar to a text, by a model's vectors"
+HELP = "find the texts of a file that are most similar to a text, or the words to a word"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("model", metavar="NAME@alias", help="or NAME/VERSION")
-    parser.add_argument("text", metavar="TEXT", help="the text to compare with")
+    parser.add_argument(
+        "model", metavar="NAME@alias", help="or NAME/VERSION; for words also a stage's folder"
+    )
+    parser.add_argument(
+        "text",
+        metavar="TEXT",
+        help="the text to compare with; without --input a word, of a model with one vector a word",
+    )
     parser.add_argument(
         "--input",
         type=Path,
-        required=True,
         metavar="FILE",
         help="rows in csv, tsv, jsonl or parquet, any number",
     )
+    parser.add_argument("--column", metavar="NAME", help="the column of --input with the texts")
     parser.add_argument(
-        "--column", required=True, metavar="NAME", help="the column of --input with the texts"
+        "--analogy",
+        nargs=2,
+        metavar=("A", "B"),
+        help="find the words that are to the word TEXT as B is to A",
     )
     parser.add_argument(
-        "--count", type=int, default=5, metavar="N", help="how many texts to print; 5 by default"
+        "--count", type=int, default=5, metavar="N", help="how many to print; 5 by default"
     )
     add_json(parser)
 
 
 def handle(options: Namespace) -> int:
-    """Read the file once, a batch at a time, and keep the nearest texts.
-
-    The time is that of reading every text with the network, and one product of vectors for each.
-    """
+    """Print the nearest texts of a file, or the nearest words."""
     if options.count < 1:
         raise RecipeError(f"--count: expected 1 or more, got {options.count}")
     if not options.text.strip():
         raise RecipeError("expected a text, got an empty one")
+    if (options.input is None) != (options.column is None):
+        raise RecipeError("expected --input with --column for texts, or neither for words")
+    if options.input is None:
+        return _words(options)
+    if options.analogy:
+        raise RecipeError("--analogy: is of words; leave --input and --column out")
+    return _texts(options)
+
+
+def _texts(options: Namespace) -> int:
+    """Read the file once, a batch at a time, and keep the nearest texts.
+
+    The time is that of reading every text with the network, and one product of vectors for each.
+    """
     if not options.input.is_file():
         raise RecipeError(f"--input: there is no file {options.input}")
     batches = read_texts(options.input, [options.column])
@@ -94,3 +121,49 @@ def _print(found: list[dict[str, Any]]) -> None:
         if not place:
             print_cells((name, cosine, text))
         print_cells((str(row[name]), f"{row[cosine]:.4f}", row[text]))
+
+
+def _words(options: Namespace) -> int:
+    """Look the words up in the table of the model's last stage."""
+    with (
+        only_this_on_standard_output(options.json) as print_object,
+        libraries_speak_to(new_log("nearest")),
+        ExitStack() as files,
+    ):
+        from models.catalogue import literals, provided
+        from models.interchange.stage_folder import is_stage
+        from models.saved_tokenizer import load_tokenizer
+        from models.stage_format import CONFIG, TOKENIZER
+        from models.vectors.lookup import nearest, word_table
+        from tasks.store.artifacts import tokenizer_in_store
+
+        stage = Path(options.model)
+        if is_stage(stage):
+            vocabulary = tokenizer_in_store(stage) or stage / TOKENIZER
+        else:
+            from tasks.registry.stage_files import stage_files
+
+            stage, vocabulary = files.enter_context(stage_files(options.model))
+        tokenizer = load_tokenizer(vocabulary)
+        family = str(json.loads((stage / CONFIG).read_text("utf-8"))["family"])
+        whole = literals("tokenizers", tokenizer.scheme).get("WHOLE_WORDS")
+        if "static" not in provided(family) or not whole:
+            raise RecipeError(
+                f"{options.model}: expected a model with one vector a word, such as word2vec with"
+                f" tokenizer word, got {family} with {tokenizer.scheme}; to compare texts, give"
+                " --input"
+            )
+        asked = [*(options.analogy or ()), options.text]
+        table = word_table(stage, tokenizer, asked)
+        found, missing = nearest(table, asked, options.count)
+        if missing:
+            raise RecipeError(
+                f"{options.model}: {missing[0][:80]!r} has no vector, it is none of the"
+                f" {len(table.ids):,} words of the vocabulary{did_you_mean(missing[0], table.ids)}"
+            )
+        rows = [{"word": word, "cosine": cosine} for word, cosine in found]
+        if options.json:
+            print_object({"model": options.model, "asked": asked, "nearest": rows})
+        else:
+            print_table(("word", "cosine"), [(word, f"{cosine:.4f}") for word, cosine in found])
+    return 0
