@@ -23,9 +23,8 @@ import keras
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.layers.gather import table_rows
 from models.layers.word_ngrams import LIMBS, MOST_BUCKETS, ngram_rows, word_hashes
-from models.layers.word_vectors import WordVectors, WordVectorsConfig
+from models.layers.word_vectors import Rows, WordVectors, WordVectorsConfig
 from models.protocols import Capability, Tokenizer
 
 # Keras annotates its operations as if each could return None.
@@ -96,7 +95,7 @@ class FastText(WordVectors):
                     f"size.buckets: expected 1 to {MOST_BUCKETS:,} with n-grams of words, got"
                     f" {buckets:,}"
                 )
-            self.ngram_embedding = keras.layers.Embedding(
+            self.ngram_embedding = Rows(
                 buckets, self.hidden_dim, "zeros", name="ngram", dtype="float32"
             )
             self.ngram_embedding.build((None, None))
@@ -126,8 +125,7 @@ class FastText(WordVectors):
         hashes = ops.take(ops.convert_to_tensor(self.word_hashes), ids, axis=0)
         read = real * ops.cast(hashes[:, :, 0, 0] >= 0, "int32")
         rows, there = ngram_rows(hashes, read, self.config.buckets)
-        words = table_rows(self.token_embedding.embeddings, ids)
-        ngrams = table_rows(self.ngram_embedding.embeddings, rows)  # (B, T, N - 1, D)
+        words, ngrams = self.token_embedding(ids), self.ngram_embedding(rows)  # (B, T, N - 1, D)
         x = words * ops.cast(read, "float32")[..., None]
         x += ops.sum(ngrams * ops.cast(there, "float32")[..., None], axis=2)  # (B, T, D)
         found = ops.sum(read, axis=1) + ops.sum(there, axis=(1, 2))

@@ -1,4 +1,4 @@
-"""Vectors of a sequence at given positions, and rows of a table."""
+"""Vectors of a sequence at given positions."""
 
 from __future__ import annotations
 
@@ -26,19 +26,3 @@ def gather_positions(sequence: Any, positions: Any) -> Any:
     flat = ops.reshape(sequence, (-1, width))  # (B·T, D)
     rows = ops.take(flat, ops.reshape(positions + first, (-1,)), axis=0)
     return ops.reshape(rows, (batch, num_positions, width))
-
-
-def table_rows(table: Any, rows: Any) -> Any:
-    """Rows of a variable, (…) → (…, D).
-
-    On TensorFlow it is not read as a whole: of a variable with sparse updates that makes a copy.
-
-    Args:
-        table: A variable (V, D).
-        rows: (…) int32 in [0, V).
-    """
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        return tf.gather(table.value, rows)
-    return ops.take(table, rows, axis=0)

@@ -26,6 +26,22 @@ class WordVectorsConfig:
     dropout: float = 0.0
 
 
+class Rows(keras.layers.Embedding):
+    """An embedding of whose table only the rows that are asked for are read.
+
+    On TensorFlow, a variable with sparse updates is copied each time it is read as a whole.
+    """
+
+    def call(self, inputs: Any) -> Any:
+        """Vectors of int32 ids, (…) → (…, D)."""
+        if keras.backend.backend() != "tensorflow":
+            return super().call(inputs)
+        import tensorflow as tf
+
+        table: Any = self.embeddings
+        return tf.gather(table.value, inputs)
+
+
 class WordVectors(keras.Model):
     """One vector for each word, whatever stands around it.
 
@@ -61,7 +77,7 @@ class WordVectors(keras.Model):
         # word2vec.c, InitNet: uniform within ±1/2 divided by the width.
         bound = 0.5 / self.hidden_dim
         initializer: Any = keras.initializers.RandomUniform(-bound, bound)
-        self.token_embedding = keras.layers.Embedding(
+        self.token_embedding = Rows(
             vocabulary_size,
             self.hidden_dim,
             embeddings_initializer=initializer,

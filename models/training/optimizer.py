@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -110,15 +111,12 @@ class _Layerwise(keras.optimizers.Optimizer):
         self.gradient_norm = self.add_variable((), name="gradient_norm", dtype="float32")
         self._resting: frozenset[int] = frozenset()
         self._first: dict[int, int] = {}
-        self.rates: tuple[float, ...] = ()
 
-    def build(self, variables: Sequence[Any]) -> None:
-        """Create the optimizer's variables, and each variable's rate from its path."""
-        if self.built:
-            return
-        super().build(variables)
-        depths = layer_depths([variable.path for variable in variables])
-        self.rates = tuple(self.layer_decay ** (max(depths) - depth) for depth in depths)
+    @cached_property
+    def rates(self) -> tuple[float, ...]:
+        """Each variable's share of the rate, from its path."""
+        depths = layer_depths([variable.path for variable in self._trainable_variables])
+        return tuple(self.layer_decay ** (max(depths) - depth) for depth in depths)
 
     def _get_current_learning_rate(self) -> Any:
         """The rate of this update; Keras would count micro-batches instead of updates."""
@@ -233,14 +231,6 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
         super().__init__(*args, **kwargs)
         self.bias_correction = bias_correction
         self._common: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self.decayed: tuple[bool, ...] = ()
-
-    def build(self, variables: Sequence[Any]) -> None:
-        """Create the moments, and each variable's rate and decay from its path and shape."""
-        if self.built:
-            return
-        super().build(variables)
-        self.decayed = tuple(is_decayed(variable) for variable in variables)
 
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
         """Nothing: `update_step` applies weight decay with the variable's own rate."""
@@ -260,7 +250,7 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
         if key not in self._common:
             self._common[key] = self._factors(learning_rate, *key)
         rate, kept, powers, epsilon = self._common[key]
-        if self.decayed[index] and self.weight_decay:
+        if self.weight_decay and is_decayed(self._trainable_variables[index]):
             self.assign(variable, variable * kept)
         if keras.backend.backend() == "tensorflow":
             self._fused(gradient, variable, rate, index, powers, epsilon)

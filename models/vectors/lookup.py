@@ -112,10 +112,10 @@ def nearest(
     Reference:
         Mikolov et al. 2013, NAACL, section 3; the name is Levy and Goldberg's (2014, CoNLL).
     """
-    rows = [table.row(word) for word in words]
-    missing = [word for word, row in zip(words, rows, strict=True) if row is None]
-    if missing:
-        return [], missing
+    found = {word: table.row(word) for word in words}
+    rows = [row for row in map(found.get, words) if row is not None]
+    if len(rows) < len(words):
+        return [], [word for word in words if found[word] is None]
     given = unit(table.vectors[rows])
     query = given[0] if len(words) == 1 else given[1] - given[0] + given[2]
     known = sorted(table.ids, key=table.ids.__getitem__)

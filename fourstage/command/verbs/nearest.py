@@ -144,7 +144,7 @@ def _words(options: Namespace) -> int:
             from tasks.registry.stage_files import stage_files
 
             stage, vocabulary = files.enter_context(stage_files(options.model))
-        tokenizer = load_tokenizer(vocabulary)
+        tokenizer: Any = load_tokenizer(vocabulary)
         family = str(json.loads((stage / CONFIG).read_text("utf-8"))["family"])
         whole = literals("tokenizers", tokenizer.scheme).get("WHOLE_WORDS")
         if "static" not in provided(family) or not whole:
