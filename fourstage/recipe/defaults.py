@@ -35,13 +35,30 @@ ADAMW: dict[str, Any] = {
     "layer_decay": 1.0,
 }
 
-# fastText's of supervised training, for a row at a time.
-SGD: dict[str, Any] = {
-    "peak_learning_rate": 0.1,
-    "warmup": 0.0,
-    "decay": "linear",
-    "clip_norm": 0.0,
-    "layer_decay": 1.0,
+_PLAIN = {"warmup": 0.0, "clip_norm": 0.0, "layer_decay": 1.0}
+# Of optimizers that have the same defaults in every stage.
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    # T5's rate of fine-tuning (Raffel et al. 2020, arXiv 1910.10683, 3.1.2).
+    "adafactor": {
+        "peak_learning_rate": 1e-3,
+        "decay": "constant",
+        "weight_decay": 0.0,
+        **_PLAIN,
+    },
+    "adagrad": {"peak_learning_rate": 0.01, "decay": "constant", "epsilon": 1e-7, **_PLAIN},
+    "lamb": {
+        "peak_learning_rate": 1e-3,
+        "decay": "linear",
+        "weight_decay": 0.01,
+        "beta_1": 0.9,
+        "beta_2": 0.999,
+        "epsilon": 1e-6,
+        **_PLAIN,
+        "warmup": 0.06,
+        "clip_norm": 1.0,
+    },
+    # fastText's of supervised training, for a row at a time.
+    "sgd": {"peak_learning_rate": 0.1, "decay": "linear", **_PLAIN},
 }
 
 

@@ -395,11 +395,9 @@ class StageResolution:
         return Budget(unit, amount)
 
     def _optimizer(self, at: str, stage: Stage) -> Optimizer:
-        written = stage.optimizer
-        name = "sgd" if written is not None and written.sgd is not None else "adamw"
-        default = defaults.SGD if name == "sgd" else defaults.STAGES[stage.stage].adamw
-        settings = getattr(written, name, None)
-        said = settings.model_dump(exclude_none=True) if settings is not None else {}
+        written = dict(stage.optimizer.model_dump(exclude_none=True) if stage.optimizer else {})
+        name, said = next(iter(written.items()), ("adamw", {}))
+        default = defaults.OPTIMIZERS.get(name) or defaults.STAGES[stage.stage].adamw
         for key in sorted(said.keys() - default.keys() - {"ratio"}):
             self.ledger.fault(
                 f"{at}.optimizer.{name}.{key}", f"{name} has no such setting: {', '.join(default)}"

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from fourstage.recipe.messages import raise_all
 from fourstage.recipe.schema import Recipe, Stage
 
-OPTIMIZERS = ("adamw", "sgd")
 STAGE_KEYS_TO_COME = ("lengths", "decode")
 REMEDIES = ("layer_decay",)
 
@@ -45,8 +44,6 @@ def _in_stage(stage: Stage) -> Iterator[tuple[str, str]]:
     if stage.optimizer is None:
         return
     for name in stage.optimizer.model_fields_set:
-        if name not in OPTIMIZERS:
-            yield "optimizer", f"{name!r}; there is: {', '.join(OPTIMIZERS)}"
         settings = getattr(stage.optimizer, name)
         if settings is not None and settings.groups is not None:
             yield f"optimizer.{name}.groups", "the key 'groups'"

@@ -1,4 +1,4 @@
-"""AdamW, SGD and the learning-rate schedule, built from a recipe's settings.
+"""The optimizers and the learning-rate schedule, built from a recipe's settings.
 
 Weight decay is decoupled from the gradient and does not apply to LayerNorms and biases. With
 ``layer_decay``, the learning rate decreases with the distance from the output: fine-tuning then
@@ -309,6 +309,55 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
         return super().get_config() | {"bias_correction": self.bias_correction}
 
 
+class _OfKeras(_Layerwise):
+    """Keras's own update, at the variable's rate; decay is that of AdamW."""
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update one variable."""
+        share = self.rates[self._get_variable_index(variable)]
+        super().update_step(gradient, variable, learning_rate * share)
+
+    def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
+        for variable in variables:
+            if self.weight_decay and is_decayed(variable):
+                share = self.rates[self._get_variable_index(variable)]
+                rate = ops.cast(self._get_current_learning_rate(), variable.dtype) * share
+                variable.assign(variable * (1.0 - rate * self.weight_decay))
+
+
+@keras.saving.register_keras_serializable(package="fourstage")
+class LayerwiseAdafactor(_OfKeras, keras.optimizers.Adafactor):
+    """Adafactor: second moments by row and column, steps in proportion to a variable's size.
+
+    A step is the rate, at most 1/√t, times the variable's root mean square, at least 1e-3. Without
+    first moments, as T5 is trained. Shazeer and Stern 2018, arXiv 1804.04235.
+    """
+
+
+@keras.saving.register_keras_serializable(package="fourstage")
+class LayerwiseAdagrad(_OfKeras, keras.optimizers.Adagrad):
+    """AdaGrad: rate · g / √(.1 + Σ g² + ε). Duchi et al. 2011, JMLR 12."""
+
+
+@keras.saving.register_keras_serializable(package="fourstage")
+class LayerwiseLamb(_OfKeras, keras.optimizers.Lamb):
+    """LAMB: Adam's step made as long as the variable, times the rate.
+
+    Here as in Keras weight decay stands beside that step; in You et al. 2020, arXiv 1904.00962, it
+    is part of what is made as long.
+    """
+
+
+OPTIMIZERS = {
+    "adafactor": LayerwiseAdafactor,
+    "adagrad": LayerwiseAdagrad,
+    "adamw": LayerwiseAdamW,
+    "lamb": LayerwiseLamb,
+    "sgd": LayerwiseSGD,
+}
+_OWN = ("weight_decay", "beta_1", "beta_2", "epsilon", "bias_correction")  # of some of them
+
+
 def is_decayed(variable: Any) -> bool:
     """Whether weight decay applies: to matrices and embeddings, not to LayerNorms and biases."""
     name = variable.path.rsplit("/", 1)[-1]
@@ -332,7 +381,7 @@ def layer_depths(paths: Sequence[str]) -> list[int]:
 
 def make_optimizer(
     settings: Mapping[str, Any], *, total_steps: int, accumulation: int = 1, name: str = "adamw"
-) -> LayerwiseAdamW | LayerwiseSGD:
+) -> Any:
     """The optimizer of a stage.
 
     Args:
@@ -340,24 +389,15 @@ def make_optimizer(
             else a number of updates.
         total_steps: Number of updates.
         accumulation: Micro-batches per update.
-        name: ``adamw`` or ``sgd``.
+        name: One of `OPTIMIZERS`.
     """
-    more = {
-        "learning_rate": schedule(settings, total_steps),
-        "clip_norm": settings["clip_norm"],
-        "layer_decay": settings["layer_decay"],
-        "gradient_accumulation_steps": accumulation if accumulation > 1 else None,
-        "name": name,
-    }
-    if name == "sgd":
-        return LayerwiseSGD(**more)
-    return LayerwiseAdamW(
-        **more,
-        weight_decay=settings["weight_decay"],
-        beta_1=settings["beta_1"],
-        beta_2=settings["beta_2"],
-        epsilon=settings["epsilon"],
-        bias_correction=settings["bias_correction"],
+    return OPTIMIZERS[name](
+        learning_rate=schedule(settings, total_steps),
+        clip_norm=settings["clip_norm"],
+        layer_decay=settings["layer_decay"],
+        gradient_accumulation_steps=accumulation if accumulation > 1 else None,
+        name=name,
+        **{key: settings[key] for key in _OWN if key in settings},
     )
 
 

@@ -44,7 +44,7 @@ ADAMW = {
     "clip_norm": 2.0,
     "layer_decay": 0.9,
 }
-SGD = {key: ADAMW[key] for key in defaults.SGD}
+OTHERS = {name: {key: ADAMW[key] for key in given} for name, given in defaults.OPTIMIZERS.items()}
 TRAINED = {
     "batch_size": 8,
     "micro_batches": 2,
@@ -107,7 +107,6 @@ FINETUNE = {
     "stop": {"patience": 3, "metric": "accuracy"},
     "select": {"metric": "accuracy", "split": "dev"},
 }
-OTHER_OPTIMIZERS = ("adafactor", "adagrad", "lamb")
 GROUP = {"match": "embeddings/*", "peak_learning_rate": 1e-3, "weight_decay": 0.1}
 RULES = {"at_least": 0.1, "at_most": 0.8}
 BEYOND_SLICES = {"above": "cheap_baseline", "p50_at_most": 5.0, "p95_at_most": 10.0}
@@ -263,7 +262,10 @@ READ = {
         "units": {"entities": "entities.tsv"},
         "stages": [GRAPH, KNOWING],
     },
-    "gradient descent": {**UNLABELLED, "stages": [{**PLAIN, "optimizer": {"sgd": SGD}}]},
+    **{
+        name: {**UNLABELLED, "stages": [{**PLAIN, "optimizer": {name: settings}}]}
+        for name, settings in OTHERS.items()
+    },
     "no labels, several seeds": {
         **UNLABELLED,
         "seeds": {"values": [1, 2, 3, 4], "from": "second", "together": 2},
@@ -280,9 +282,13 @@ REFUSED: list[dict[str, Any]] = [
     {"remedies": {"replay": {"share": 0.1, "corpora": {"other": 1.0}}}},
     *({"remedies": {name: {"rate": 0.1}}} for name in ("distillation", "adapters")),
     {"remedies": {"mixout": 0.1}},
-    *({"optimizer": {name: ADAMW}} for name in OTHER_OPTIMIZERS),
-    *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", "sgd", *OTHER_OPTIMIZERS)),
-    *({"optimizer": {"sgd": {key: ADAMW[key]}}} for key in ADAMW if key not in SGD),
+    *({"optimizer": {name: {"groups": [GROUP]}}} for name in ("adamw", *OTHERS)),
+    *(
+        {"optimizer": {name: {key: value}}}
+        for name, settings in OTHERS.items()
+        for key, value in ADAMW.items()
+        if key not in settings
+    ),
     {"init": "folder:nowhere"},
     {"promote": {"model": "two", "require_slices": {"length": {"accuracy": BEYOND_SLICES}}}},
     {
@@ -295,7 +301,7 @@ REFUSED: list[dict[str, Any]] = [
     {"tokenizer": {"minimum_count": 5}},
     {"stages": [{**PLAIN, "tokenizer": {"add_words": 5}}]},
     {"gradual_unfreezing": {"share": 0.1}},
-    *({"optimizer": {name: {"ratio": 20.0}}} for name in ("sgd", *OTHER_OPTIMIZERS)),
+    *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHERS),
 ]
 TEXTS = (
     *("other", "more", "zzz", "roberta", "mini", "second", "papers/roberta"),

@@ -1,4 +1,4 @@
-"""AdamW and SGD against NumPy, the learning rate against formulas, and who is decayed."""
+"""Optimizers against NumPy, the learning rate against formulas, and who is decayed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from fourstage.recipe.defaults import SGD
+from fourstage.recipe.defaults import OPTIMIZERS
 from models.families.bert import Bert
 from models.training.optimizer import (
     WarmupThenDecay,
@@ -193,7 +193,7 @@ def test_gradient_descent_equals_numpy_and_moves_only_the_rows_that_were_read(ac
     kernel = keras.Variable(rng.normal(size=(3, 2)).astype(np.float32))
     kernel._path = "head/kernel"
     weights = [np.array(v.numpy(), np.float64) for v in (table, kernel)]
-    settings = {**SGD, "peak_learning_rate": 0.2, "layer_decay": 0.5}
+    settings = {**OPTIMIZERS["sgd"], "peak_learning_rate": 0.2, "layer_decay": 0.5}
     optimizer = make_optimizer(settings, total_steps=4, accumulation=accumulation, name="sgd")
     optimizer.build([table, kernel])
     for update in range(4):
@@ -216,7 +216,7 @@ def test_gradient_descent_equals_numpy_and_moves_only_the_rows_that_were_read(ac
 
 def test_gradient_descent_clips_the_norm_of_all_rows():
     table = keras.Variable(np.zeros((4, 2), np.float32))
-    settings = {**SGD, "peak_learning_rate": 1.0, "clip_norm": 0.5}
+    settings = {**OPTIMIZERS["sgd"], "peak_learning_rate": 1.0, "clip_norm": 0.5}
     optimizer = make_optimizer(settings, total_steps=10, name="sgd")
     optimizer.build([table])
     twice = tf.IndexedSlices(tf.ones((2, 2)), tf.constant([1, 1]), tf.constant([4, 2]))
@@ -225,3 +225,65 @@ def test_gradient_descent_clips_the_norm_of_all_rows():
     expected = np.zeros((4, 2))
     expected[1] = -2.0 * 0.5 / 8**0.5
     np.testing.assert_allclose(table.numpy(), expected, rtol=1e-6)
+
+
+def rms(x: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(x**2)))
+
+
+def adafactor(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.ndarray:
+    """Shazeer and Stern 2018, algorithm 4 for matrices, 5 for vectors; no first moments."""
+    kept, square = 1 - t**-0.8, g**2 + 1e-30
+    if w.ndim == 2:
+        held["r"] = kept * held.get("r", 0) + (1 - kept) * square.mean(axis=1)
+        held["c"] = kept * held.get("c", 0) + (1 - kept) * square.mean(axis=0)
+        v = np.outer(held["r"], held["c"]) / held["r"].mean()
+    else:
+        v = held["v"] = kept * held.get("v", 0) + (1 - kept) * square
+    u = g / np.sqrt(v)
+    return max(1e-3, rms(w)) * min(rate, 1 / np.sqrt(t)) * u / max(1, rms(u))
+
+
+def adagrad(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.ndarray:
+    held["sum"] = held.get("sum", 0.1) + g**2
+    return rate * g / np.sqrt(held["sum"] + 1e-7)
+
+
+def lamb(w: np.ndarray, g: np.ndarray, t: int, rate: float, held: dict) -> np.ndarray:
+    held["m"] = 0.9 * held.get("m", 0) + 0.1 * g
+    held["v"] = 0.999 * held.get("v", 0) + 0.001 * g**2
+    u = held["m"] / (1 - 0.9**t) / (np.sqrt(held["v"] / (1 - 0.999**t)) + 1e-6)
+    return rate * np.linalg.norm(w) / np.linalg.norm(u) * u
+
+
+@pytest.mark.parametrize("rule", [adafactor, adagrad, lamb])
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_the_optimizers_of_keras_equal_numpy(rule, accumulation: int):
+    rng = np.random.default_rng(5)
+    paths = {"net/embedding/table": (4, 3), "net/block_0/kernel": (3, 5), "head/bias": (5,)}
+    variables = []
+    for path, shape in paths.items():
+        variables.append(keras.Variable(rng.normal(size=shape).astype(np.float32)))
+        variables[-1]._path = path
+    weights = [np.array(v.numpy(), np.float64) for v in variables]
+    settings = {**OPTIMIZERS[rule.__name__], "peak_learning_rate": 0.3, "layer_decay": 0.5}
+    settings |= {"decay": "linear", "warmup": 0.0, "clip_norm": 0.0}
+    optimizer = make_optimizer(
+        settings, total_steps=4, accumulation=accumulation, name=rule.__name__
+    )
+    optimizer.build(variables)
+    held: list[dict] = [{} for _ in weights]
+    for update in range(4):
+        mean = [np.zeros_like(w) for w in weights]
+        for _ in range(accumulation):
+            found = [rng.normal(size=w.shape).astype(np.float32) for w in weights]
+            for total, part in zip(mean, found, strict=True):
+                total += part / accumulation
+            optimizer.apply([tf.constant(g) for g in found], variables)
+        for i, (weight, share) in enumerate(zip(weights, (0.25, 0.5, 1.0), strict=True)):
+            rate = 0.3 * (1 - update / 4) * share
+            if weight.ndim == 2:
+                weight *= 1 - rate * settings.get("weight_decay", 0.0)
+            weight -= rule(weight, mean[i], update + 1, rate, held[i])
+    for variable, expected in zip(variables, weights, strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=2e-5, atol=2e-6)
