@@ -133,10 +133,11 @@ def _setting(
     default: ast.expr | None,
     words: dict[str, tuple[str, ...]],
 ) -> Setting:
+    value = REQUIRED if default is None else _literal(default)
     return Setting(
         name,
         _names(annotation),
-        REQUIRED if default is None else _literal(default),
+        list(value) if isinstance(value, tuple) else value,  # as a recipe writes it
         words.get(name.upper()) or words.get(f"{name.upper()}S") or (),
     )
 

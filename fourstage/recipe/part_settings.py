@@ -46,6 +46,6 @@ def misfit(setting: Setting, value: Any) -> str:
             return f"expected a share, 0 to 1, got {value}"
         if "float" not in setting.types and value < 0:
             return f"expected 0 or more, got {value}"
-        if setting.is_count and value < 1:
+        if setting.is_count and value < 1 and value != setting.default:
             return f"expected 1 or more, got {value}"
     return ""

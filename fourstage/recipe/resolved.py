@@ -89,6 +89,7 @@ class ResolvedStage(StageSettings):
         starts_from: What parts of its network start from: an earlier stage, the folder of one, or a
             file of word vectors.
         init: Where the network comes from that takes the place of training; None: it is trained.
+        trains_itself: Whether its objective trains the network, with no optimizer.
     """
 
     index: int
@@ -103,6 +104,7 @@ class ResolvedStage(StageSettings):
     teachers: Mapping[str, str] = field(default_factory=dict)
     starts_from: Mapping[str, str] = field(default_factory=dict)
     init: str | None = None
+    trains_itself: bool = False
 
     @property
     def tokens_a_step(self) -> float:
@@ -251,7 +253,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
     recipe: dict[str, Any] = {
         "name": resolved.name,
         "family": resolved.family,
-        "size": dict(resolved.network),
+        "size": _given(resolved.network),
         "tokenizer": _as_tokenizer(resolved.tokenizer),
     }
     units = {name: value for name, value in vars(resolved.units).items() if value is not None}
@@ -268,8 +270,11 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
     recipe["decontaminate"] = list(resolved.decontaminate)
     recipe["evaluate"] = {
         **({"metrics": list(resolved.metrics)} if resolved.metrics else {}),
-        "split": resolved.evaluation_split,
-        "slices": list(resolved.slices),
+        **(
+            {"split": resolved.evaluation_split, "slices": list(resolved.slices)}
+            if resolved.finetune
+            else {}
+        ),
         "forgetting_on": list(resolved.forgetting_on),
         **({"probes": dict(resolved.probes)} if resolved.probes else {}),
         **(
@@ -321,12 +326,17 @@ def _as_tokenizer(tokenizer: ResolvedTokenizer) -> dict[str, Any]:
     return {name: value for name, value in said.items() if name in usual or value}
 
 
+def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a recipe has them: none without a value."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
 def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     written: dict[str, Any] = {"stage": stage.kind, "name": stage.name}
     if stage.init is not None:
         return {**written, "init": stage.init}
     if stage.starts_network:
-        written |= {"family": stage.family, "size": dict(stage.network)}
+        written |= {"family": stage.family, "size": _given(stage.network)}
     if stage.tokenizer is not None:
         written["tokenizer"] = _as_tokenizer(stage.tokenizer)
     if stage.starts_from:
@@ -334,12 +344,12 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     if stage.kind == "finetune":
         written["dataset"] = stage.dataset
         written["overlap"] = stage.overlap
-        written["head"] = {stage.head: dict(stage.head_settings)}
+        written["head"] = {stage.head: _given(stage.head_settings)}
     else:
         written["corpora"] = dict(stage.corpora)
     if stage.objectives or stage.kind != "finetune":
         written["objectives"] = {
-            name: {**settings, "weight": stage.weights[name]}
+            name: {**_given(settings), "weight": stage.weights[name]}
             for name, settings in stage.objectives.items()
         }
     if stage.alternate:
@@ -357,10 +367,12 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         "batch_size": stage.batch_size,
         "micro_batches": stage.micro_batches,
         "budget": {stage.budget.unit: stage.budget.amount},
-        "optimizer": {stage.optimizer.name: _without(stage.optimizer.settings, NEUTRAL_OPTIMIZER)},
         "precision": stage.precision,
         "refresh": stage.refresh,
     }
+    if not stage.trains_itself:
+        optimizer = stage.optimizer
+        written["optimizer"] = {optimizer.name: _without(optimizer.settings, NEUTRAL_OPTIMIZER)}
     if stage.freeze:
         written["freeze"] = list(stage.freeze)
     for key in ("gradual_unfreezing", "lora", "feature_based", "r_drop", "fgm", "stop", "select"):

@@ -101,7 +101,7 @@ class StageResolution:
                 )
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
-            self._without_effect(at, stage, objectives)
+        trains_itself = self._trains_itself(at, stage, objectives)
         dataset = self._dataset(at, stage)
         if head and dataset:
             wanted = catalogue.answers_name(head, self.ledger.folders)
@@ -150,6 +150,7 @@ class StageResolution:
             teachers=teachers,
             starts_from=starts_from,
             init=stage.init,
+            trains_itself=trains_itself,
             **resolve_tuning(self.ledger, at, stage, before is None or stage.starts_network),
         )
 
@@ -490,8 +491,8 @@ class StageResolution:
         except RecipeError as error:
             self.ledger.faults.append(error)
 
-    def _without_effect(self, at: str, stage: Stage, objectives: Iterable[str]) -> None:
-        """Refuse settings of gradient descent where an objective trains the network itself."""
+    def _trains_itself(self, at: str, stage: Stage, objectives: Iterable[str]) -> bool:
+        """Whether an objective trains the network; refuses settings of gradient descent then."""
         folders = self.ledger.folders
         own = [o for o in objectives if catalogue.literals("objectives", o, folders).get("TRAINS")]
         for key in _OF_GRADIENT_DESCENT if own else ():
@@ -500,3 +501,4 @@ class StageResolution:
                     f"{at}.{key}",
                     f"{own[0]} trains the network itself and has its own settings; leave it out",
                 )
+        return bool(own)

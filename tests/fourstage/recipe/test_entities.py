@@ -62,7 +62,6 @@ def test_a_stage_has_its_own_vocabulary_and_the_others_the_recipes(write, tmp_pa
     assert set(resolved.sources) == {"triples", "ids", "words", "rows"}
     assert resolved.units.entities == "names.tsv"
     said = as_recipe(resolved)
-    del said["stages"][0]["optimizer"]  # without effect on TransE, and so refused
     (tmp_path / "again.yaml").write_text(yaml.safe_dump(said), encoding="utf-8")
     again = resolve(load_recipe(tmp_path / "again.yaml"))
     assert again.stages[0].tokenizer == graph.tokenizer

@@ -225,7 +225,7 @@ def test_a_family_in_capitals_suggests_the_right_one(write):
     [
         ("zh-reviews", ("l2_sp", "replay", "head_tail")),
         ("long-rows", ("windows",)),
-        ("source-and-target", ("adafactor", "decode")),
+        ("source-and-target", ("decode",)),
     ],
 )
 def test_what_is_still_to_come_parses_and_is_refused_as_that(name, places):
