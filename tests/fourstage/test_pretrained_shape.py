@@ -51,7 +51,7 @@ def test_the_network_reads_the_text_and_learns_the_labels(network, tmp_path, mon
     assert resolved.tokenizer.vocabulary_size == TOKENIZER.vocabulary_size
 
     tried = {each.name: each.overrides for each in candidates_of("first")}
-    parts = ["as-written", "labels-only", "no-domain", "no-task", "counting", "no-wide"]
+    parts = ["as-written", "labels-only", "no-domain", "no-task", "counting", "no-wide", "fasttext"]
     assert list(tried) == parts
     assert "stages.general=" in tried["counting"]
     assert "stages.general=" not in tried["labels-only"]
