@@ -103,24 +103,23 @@ def test_two_readings_share_nothing(made):
     np.testing.assert_array_equal(read.start(one, np.ones_like(one)), first)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"beams": 4}, {"sample": True, "seed": 3}], ids=["greedy", "beams", "sample"]
-)
-def test_a_text_does_not_depend_on_those_that_are_written_beside_it(made, settings):
+def test_a_text_does_not_depend_on_those_that_are_written_beside_it(made):
     rng = np.random.default_rng(1)
     for variable in made.trainable_variables:
         if len(variable.shape) == 2:  # so large that texts vary, too small to multiply rounding
             scale = made.embeddings.scale if "token" in variable.path else 1.0
             variable.assign(0.2 * rng.normal(size=variable.shape) / scale)
     prompts = [texts(1, length, seed=length)[0].tolist() for length in (9, 2, 5, 2, 7)]
-    asked = Generation(max_new_tokens=8, no_repeat_ngram=1, **settings)
-    read = reader(made)
-    together = generate(read, prompts, asked, stops={7}, pad_id=0)
-    for prompt, found in zip(prompts, together, strict=True):
-        (alone,) = generate(read, [prompt], asked, stops={7}, pad_id=0)
-        assert alone.tokens == found.tokens
-        assert alone.log_probability == pytest.approx(found.log_probability, abs=1e-4)
-    assert len({each.tokens for each in together}) > 3
+    read = reader(made)  # one for all searches, for each is traced
+    searches: list[dict] = [{}, {"beams": 4}, {"sample": True, "seed": 3}]
+    for settings in searches:
+        asked = Generation(max_new_tokens=8, no_repeat_ngram=1, **settings)
+        together = generate(read, prompts, asked, stops={7}, pad_id=0)
+        for prompt, found in zip(prompts, together, strict=True):
+            (alone,) = generate(read, [prompt], asked, stops={7}, pad_id=0)
+            assert alone.tokens == found.tokens, settings
+            assert alone.log_probability == pytest.approx(found.log_probability, abs=1e-4)
+        assert len({each.tokens for each in together}) > 3, settings
 
 
 @pytest.mark.parametrize("family", APART)
