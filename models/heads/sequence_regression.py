@@ -16,7 +16,7 @@ import numpy as np
 
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
-from models.inputs.rows import framed_texts, row_index, seen_regions
+from models.inputs.rows import framed_rows, row_index
 from models.layers.row_scorer import RowScorer
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
@@ -37,7 +37,7 @@ class SequenceRegression:
     The loss is the squared error in standard deviations of the training rows' numbers. Their mean
     and deviation are weights of the head, saved and restored with it.
 
-    A text that is too long is cut (`framed_texts`); of a pair, the longer text first. The index's
+    A text that is too long is cut (`framed_rows`); of a pair, the longer text first. The index's
     details count the rows that were cut.
 
     Args:
@@ -82,13 +82,9 @@ class SequenceRegression:
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """Rows and their numbers, NaN for a row without one."""
-        texts = [
-            corpus.texts(row)[::-1] if swapped else corpus.texts(row)
-            for row, swapped in entries.tolist()
-        ]
-        numbers = single_precision([corpus.answers[row] for row, _ in entries.tolist()])
-        seen = seen_regions(corpus, entries["row"], self.context)
-        return framed_texts(texts, self.context) | seen | {keys.NUMBER_LABELS: numbers}
+        numbers = single_precision([corpus.answers[row] for row in entries["row"].tolist()])
+        framed = framed_rows(corpus, entries["row"], self.context, entries["swapped"])
+        return framed | {keys.NUMBER_LABELS: numbers}
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""

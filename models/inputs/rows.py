@@ -111,36 +111,49 @@ def check_rows(head: str, rows: TokenisedRows, right: Sequence[bool], expected: 
         )
 
 
-def framed_rows(rows: TokenisedRows, entries: np.ndarray, context: Context) -> Batch:
+def framed_rows(
+    rows: TokenisedRows,
+    entries: np.ndarray,
+    context: Context,
+    swapped: np.ndarray | None = None,
+) -> Batch:
     """Rows [CLS] text [SEP] or [CLS] text [SEP] second text [SEP], padded to a common length.
 
     Of two texts, the longer one is cut first. A text that is too long keeps its beginning, or the
     part around its markers (`window_start`).
 
+    Args:
+        rows: Tokenised rows.
+        entries: (b,) row numbers.
+        context: The stage's constants.
+        swapped: (b,) bool: of which rows the second text is read first; None for none.
+
     Returns:
         As `framed`, and of rows with pictures, for a network that sees, as `seen_regions`; for one
         that reads entities, entity_ids (B, T') int32.
     """
-    texts = [rows.texts(int(row)) for row in entries]
+    order = np.ones(len(entries), int) if swapped is None else np.where(swapped, -1, 1)
+    read = list(zip(entries.tolist(), order.tolist(), strict=True))
+    texts = [rows.texts(row)[::way] for row, way in read]
     batch = framed_texts(texts, context) | seen_regions(rows, entries, context)
     if Capability.ENTITIES in context.network:
-        batch[keys.ENTITY_IDS] = _named(rows, entries, texts, batch, context)
+        entities = [rows.entities(row)[::way] for row, way in read]
+        batch[keys.ENTITY_IDS] = _named(entities, texts, batch, context)
     return batch
 
 
 def _named(
-    rows: TokenisedRows,
-    entries: np.ndarray,
+    entities: Sequence[tuple[np.ndarray, ...]],
     texts: Sequence[tuple[np.ndarray, ...]],
     batch: Batch,
     context: Context,
 ) -> np.ndarray:
     """The entities named in framed rows, (B, T') int32, 0 for none."""
     found = np.zeros_like(batch[keys.TOKEN_IDS])
-    for row, (number, given) in enumerate(zip(entries, texts, strict=True)):
+    for row, (every, given) in enumerate(zip(entities, texts, strict=True)):
         at = 1
         kept = _kept(given, context.sequence_length, context.marks)
-        for named, own in zip(rows.entities(int(number)), kept, strict=True):
+        for named, own in zip(every, kept, strict=True):
             part = named[own]
             found[row, at : at + len(part)] = part
             at += own.stop - own.start + 1

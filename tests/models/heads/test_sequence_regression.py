@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -13,7 +14,7 @@ from models.evaluation.predict import RowPredictor
 from models.families.bert import SIZES, Bert
 from models.heads.sequence_regression import SequenceRegression
 from models.inputs.batches import batches
-from models.protocols import Context
+from models.protocols import Capability, Context
 from models.weights import load_weights, save_weights
 from tests.models.memory_corpus import MemoryRows, PlainTokenizer
 
@@ -88,6 +89,20 @@ def test_a_symmetric_head_reads_pairs_in_both_orders_and_other_rows_once():
     assert batch["token_ids"][:2, :6].tolist() == [[2, 7, 8, 3, 9, 3], [2, 9, 3, 7, 8, 3]]
     assert batch["segment_ids"][:2, :6].tolist() == [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]]
     assert batch["number_labels"].tolist() == [96, 96, 104, 104, 96, 104]
+
+
+def test_entities_are_swapped_with_the_texts_that_name_them():
+    class Named(MemoryRows):
+        def entities(self, i: int) -> tuple[np.ndarray, ...]:
+            return tuple(ids * 1000 for ids in self.texts(i))
+
+    rows = Named([([7, 8], [9], "96.0"), ([7], None, "104.0")])
+    context = replace(BARE, network=frozenset({Capability.ENTITIES}))
+    head = SequenceRegression(context, symmetric=True)
+    index = head.index(rows, np.random.default_rng(0))
+    named = head.segments(rows, index.entries, np.random.default_rng(0))["entity_ids"]
+    assert named[:2, :5].tolist() == [[0, 7000, 8000, 0, 9000], [0, 9000, 0, 7000, 8000]]
+    assert named[2].tolist() == [0, 7000, *[0] * (named.shape[1] - 2)]
 
 
 def test_a_symmetric_head_gives_a_pair_one_number_in_either_order():
