@@ -202,8 +202,10 @@ class Batches:
         The choices of a row are texts of their own, (B · C, T), while examples are made.
         """
         shape = rows[keys.TOKEN_IDS].shape[:-1]
-        texts = (keys.TOKEN_IDS, keys.SEGMENT_IDS, keys.PADDING_MASK)
-        batch: Batch = {key: rows[key].reshape(-1, rows[key].shape[-1]) for key in texts}
+        texts = (keys.TOKEN_IDS, keys.SEGMENT_IDS, keys.PADDING_MASK, keys.ENTITY_IDS)
+        batch: Batch = {
+            key: rows[key].reshape(-1, rows[key].shape[-1]) for key in texts if key in rows
+        }
         ids = batch[keys.TOKEN_IDS]
         starts = self._context.tokenizer.unit_starts(ids.ravel()).reshape(ids.shape)
         batch[keys.UNIT_STARTS] = starts.astype(np.uint8) * keys.WORD

@@ -44,4 +44,4 @@ def made_stage(plan: Plan, stage_name: str, verb: str) -> tuple[Path, Tokenizer]
             f"{verb}: {name} not made yet; `fourstage run` with the same recipe and options"
             " makes it"
         )
-    return made[name].folder, load_tokenizer(made["tokenizer"])
+    return made[name].folder, load_tokenizer(made[plan.steps[name].inputs["tokenizer"]])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fourstage.errors import EnvironmentFault, RecipeError, UnknownNameError
-from tasks.store.step_names import dataset_step, measurement_step, tokens_step
+from tasks.store.step_names import dataset_step, measurement_step, tokenizer_step, tokens_step
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +61,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
             " documents and makes no batches of examples"
         )
     source = stage.dataset or max(stage.corpora, key=lambda name: stage.corpora[name])
-    wanted = ("tokenizer", tokens_step(source))
+    wanted = (tokenizer_step(stage), tokens_step(source))
     before = [step for step in plan.steps.values() if step.kind != "stage"]
     made = {
         each.step.name: each.found
@@ -74,7 +74,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
             f"show: {', '.join(missing)} not made yet; `fourstage run` with the same recipe"
             " and options makes it before the first stage"
         )
-    tokenizer, tokens = load_tokenizer(made["tokenizer"]), made[wanted[1]]
+    tokenizer, tokens = load_tokenizer(made[wanted[0]]), made[wanted[1]]
     data = _data(tokens, tokenizer, stage, plan)
     context = Context(
         tokenizer,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -11,11 +12,12 @@ import pytest
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.families.ernie_tsinghua import SIZES, ErnieTsinghua
+from models.heads.sequence_classification import SequenceClassification
 from models.inputs.batches import batches
 from models.objectives.entity_denoising import EntityDenoising, corrupted
 from models.protocols import Context
 from models.weights import named_weights
-from tests.models.memory_corpus import MemoryCorpus, PlainTokenizer
+from tests.models.memory_corpus import MemoryCorpus, MemoryRows, PlainTokenizer
 
 CONTEXT = Context(PlainTokenizer(), 12, network=ErnieTsinghua.provides)
 ENTITY = 256
@@ -74,6 +76,22 @@ def test_entities_of_a_corpus_reach_the_batch_of_a_network_that_reads_them_alone
     assert "unit_starts" not in batch
     with pytest.raises(ContractViolation, match=r"units: \{entities: FILE\}"):
         first(Context(PlainTokenizer(), 12))
+
+
+def test_beside_a_head_a_copy_of_the_rows_names_what_the_rows_name():
+    class Named(MemoryRows):
+        def entities(self, i: int) -> tuple[np.ndarray, ...]:
+            return tuple(np.where(ids % 2, ids * 1000, 0) for ids in self.texts(i))
+
+    rows = Named([([5, 6, 7, 8], None, "a"), ([9, 10], None, "b")])
+    context = replace(CONTEXT, label_names=("a", "b"))
+    head, beside = SequenceClassification(context), EntityDenoising(context, unaligned=0.95)
+    batch = batches({"rows": (rows, 1.0)}, [head], context, 2, seed=1, on_copy=[beside]).batch(0)
+    text = batch["token_ids"] * (batch["token_ids"] > 4)
+    assert np.array_equal(batch["entity_ids"], np.where(text % 2, text * 1000, 0))
+    assert batch["copy/entity_weights"].sum() == 3
+    assert {*np.unique(batch["copy/entity_labels"])} == {0, 5000, 7000, 9000}
+    assert not np.array_equal(batch["copy/entity_ids"], batch["entity_ids"])
 
 
 def test_the_loss_is_over_the_different_entities_of_the_batch():
