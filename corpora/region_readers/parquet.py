@@ -72,7 +72,8 @@ def _check_columns(content: Content, schema: Any) -> None:
         while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
             kind, nested = kind.value_type, True
         if name == "image_id":
-            fits = not nested and (types.is_string(kind) or types.is_integer(kind))
+            text = types.is_string(kind) or types.is_large_string(kind)
+            fits = not nested and (text or types.is_integer(kind))
         elif name in ("image_w", "image_h"):
             fits = not nested and types.is_integer(kind)
         else:

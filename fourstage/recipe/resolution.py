@@ -206,10 +206,22 @@ class _Resolution:
                 " after it starts another one; give it a family and a size, or leave it out",
             )
         others = {n for each in stages if each is not stage for n in (*each.corpora, each.dataset)}
+        if evaluate := self.ledger.recipe.evaluate:
+            others |= {*(evaluate.probes or ()), *(evaluate.forgetting_on or ())}
         for name in (name for name in stage.corpora if name in others):
             self.ledger.fault(
-                f"{at}.corpora", f"{name} is read by a stage with another vocabulary, too"
+                f"{at}.corpora", f"{name} is read by another vocabulary, too, by a stage or evaluate"
             )
+        for each in behind:
+            uses = {f"objectives.{n}.{catalogue.TEACHER}": name for n, name in each.teachers.items()}
+            starts = {f"starts_from.{part}": name for part, name in each.starts_from.items()}
+            starts.pop(f"starts_from.{ENTITIES}", None)
+            for where in (w for w, name in (uses | starts).items() if name == stage.name):
+                self.ledger.fault(
+                    f"stages[{each.index}].{where}",
+                    f"stage {stage.name} reads by a vocabulary of its own; the same token has to"
+                    " have the same number in both networks",
+                )
         return replace(stage, tokenizer=self._tokenizer(said, [stage], f"{at}.tokenizer"))
 
     def _tokenizer(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import ContractViolation, UnknownNameError
+from fourstage.recipe import defaults
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.networks import ResolvedNetwork
 from fourstage.recipe.schema import Stage
@@ -61,8 +62,8 @@ def resolve_starts(
                 )
             )
             continue
-        if part == EMBEDDINGS and len(said) > 1:
-            others = ", ".join(each for each in said if each != part)
+        others = ", ".join(each for each in said if each != part and each not in tables)
+        if part == EMBEDDINGS and others:
             ledger.fault(where, f"{others} brings its own token vectors along; name one of them")
         path = _path(name, ledger)
         if part in tables:
@@ -162,22 +163,40 @@ def _fits_table(
     name: str,
     network: ResolvedNetwork,
     earlier: Mapping[str, ResolvedNetwork],
-    width: str,
+    size: tuple[str, str],
 ) -> None:
-    """Check that a table starts from a stage with a vocabulary of its own, of the table's width."""
+    """Check that a table starts from a stage with a vocabulary of its own, which fits in it.
+
+    Args:
+        ledger: Collects faults.
+        where: The key.
+        name: The stage.
+        network: The network with the table.
+        earlier: Networks of the stages before, by name.
+        size: The settings that are the table's rows and width.
+    """
+    rows, width = size
     own = {
-        each: earlier[each]
+        each: (earlier[each], stage.tokenizer.vocabulary_size or defaults.VOCABULARY_SIZE)
         for each, stage in zip(ledger.names(), ledger.recipe.stages, strict=True)
         if stage.tokenizer is not None and each in earlier
     }
     if name not in own:
         what = "an earlier stage of the recipe with a `tokenizer` of its own"
         ledger.faults.append(UnknownNameError(f"{ledger.recipe.where}: {where}", name, what, own))
-    elif (wanted := _width(own[name].arguments)) != network.arguments.get(width):
+        return
+    theirs, vocabulary_size = own[name]
+    if (wanted := _width(theirs.arguments)) != network.arguments.get(width):
         ledger.fault(
             where,
             f"expected {width} {wanted}, the width of the vectors of stage {name}, got"
             f" {network.arguments.get(width)}; give both the same",
+        )
+    if (there := network.arguments.get(rows, 0)) < vocabulary_size:
+        ledger.fault(
+            where,
+            f"expected {rows} of {vocabulary_size} or more, the vocabulary_size of stage {name},"
+            f" got {there}; the table has a row for each of its names",
         )
 
 

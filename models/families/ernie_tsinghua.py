@@ -35,7 +35,7 @@ from models.protocols import Capability
 ops: Any = keras.ops
 
 PROVIDES = ("bidirectional", "segments", "pooled_output", "entities")
-TABLES = {"entities": "entity_dim"}  # what starts from a stage's vectors, and how wide it is
+TABLES = {"entities": ("num_entities", "entity_dim")}  # starts from a stage's vectors: rows, width
 SIZES = {
     "tiny": {
         "num_layers": 3,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -326,18 +327,25 @@ class Layout:
 
     def _entities(self, units: dict[str, Any], inputs: dict[str, str]) -> dict[str, Any]:
         """Add what links names to settings and inputs of tokens; the list's location."""
-        from corpora.gazetteer import find_gazetteer
-
-        said = self.recipe.units.entities
-        if said is None:
+        if self.recipe.units.entities is None:
             return {}
         (graph,) = {
             s.starts_from[ENTITIES] for s in self.recipe.stages if ENTITIES in s.starts_from
         }
         inputs["entities"] = next(tokenizer_step(s) for s in self.recipe.stages if s.name == graph)
-        path = find_gazetteer(said, self.folders, "entities")
-        units["entities"] = hash_file(path)
+        path, units["entities"] = self._list_of_entities
         return {"entities": path}
+
+    @cached_property
+    def _list_of_entities(self) -> tuple[Path, str]:
+        """The file that links names, each line of which is read once, and its digest."""
+        from corpora.entities import read_entities
+        from corpora.gazetteer import find_gazetteer
+
+        path = find_gazetteer(str(self.recipe.units.entities), self.folders, "entities")
+        with located("units.entities"):
+            read_entities(path)
+        return path, hash_file(path)
 
     def _units(self, language: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Segmenter and gazetteer settings for the key of tokens, and the gazetteer's location."""

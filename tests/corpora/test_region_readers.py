@@ -120,7 +120,9 @@ def test_parquet_is_read_flat_and_nested(tmp_path: Path, pictured, nested: bool)
         return pyarrow.table(columns)
 
     numbered = table([1, 2, 3])
-    pyarrow.parquet.write_table(numbered, tmp_path / "f.parquet")
+    ids = pyarrow.array(["1", "2", "3"], pyarrow.large_string())  # as Polars writes text
+    written = numbered if nested else numbered.set_column(0, "image_id", ids)
+    pyarrow.parquet.write_table(written, tmp_path / "f.parquet")
     prepared = pictured(tmp_path / "f.parquet", [1, 2, 4])
     check(prepared, [1, 2])
     assert prepared.counts.quarantined == {"a picture that is missing": 2}  # 4 and the test row's

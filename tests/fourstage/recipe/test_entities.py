@@ -97,7 +97,16 @@ def test_smoke_reads_the_graph_that_every_machine_has_and_the_list_of_its_entiti
         (("{hidden_dim: 100}", "{hidden_dim: 50}"), "entities: expected entity_dim 50, the width"),
         (("scheme: name", "scheme: nome"), "stages[0].tokenizer.scheme: 'nome' is not"),
         (("minimum_count: 1, ", "lowercase: true, "), "stages[0].tokenizer.lowercase: name keeps"),
-        (("{words: 1}", "{words: 1, triples: 1}"), "triples is read by a stage with another vocab"),
+        (("vocabulary_size: 900", "vocabulary_size: 41001"), "num_entities of 41001 or more, the"),
+        (("{words: 1}", "{words: 1, triples: 1}"), "triples is read by another vocabulary, too"),
+        (
+            ("name: knowing", "evaluate: {forgetting_on: [triples]}\nname: knowing"),
+            "stages[0].corpora: triples is read by another vocabulary, too",
+        ),
+        (
+            ("{entities: graph}", "{entities: graph, embeddings: graph}"),
+            "stages[1].starts_from.embeddings: stage graph reads by a vocabulary of its own",
+        ),
         (
             (
                 "    family: ernie_tsinghua\n    size: base\n    starts_from: {entities: graph}\n",
@@ -111,6 +120,14 @@ def test_what_does_not_fit_is_refused_before_any_work(write, change, expected: s
     with pytest.raises(RecipeError) as caught:
         resolve(load_recipe(write(change)))
     assert expected in str(caught.value)
+
+
+def test_words_may_start_from_a_file_beside_the_entities(write, tmp_path: Path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("word " + "0.5 " * 768 + "\n", encoding="utf-8")
+    starts = f"{{entities: graph, embeddings: {vectors}}}"
+    text = resolve(load_recipe(write(("{entities: graph}", starts)))).stages[1]
+    assert text.starts_from == {"entities": "graph", "embeddings": str(vectors)}
 
 
 def test_a_model_that_reads_entities_is_not_promoted(write):

@@ -311,3 +311,27 @@ def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
     assert "tokens smoke_general" not in measured.inputs
     assert "tokens smoke_triples" not in plan.steps["measurement text"].inputs
     assert "package" not in plan.steps, "nobody there knows what names mean"
+
+
+def test_a_list_of_entities_is_read_before_any_work(project: Project):
+    names = project.folder / "data" / "names.tsv"
+    names.write_text("Context\tcontext\n", encoding="utf-8")
+    size = {"hidden_dim": 32}
+    names_of_graph = {"scheme": "name", "vocabulary_size": 2000, "minimum_count": 1}
+    graph = {
+        **{"stage": "general", "name": "graph", "family": "transe", "size": size},
+        **{"tokenizer": names_of_graph, "corpora": {"smoke_triples": 1.0}},
+        **{"objectives": {"transe": {}}, "budget": {"epochs": 1}},
+    }
+    general = {key: value for key, value in stages()[0].items() if key != "objectives"}
+    text = {**general, "family": "ernie_tsinghua", "size": "tiny", "objectives": {"masked_lm": {}}}
+    text |= {"name": "text", "starts_from": {"entities": "graph"}}
+    whole = recipe("knowing", stages=[graph, text], promote=None, evaluate=None)
+    whole |= {"family": "ernie_tsinghua", "units": {"entities": "data/names.tsv"}}
+    file = str(project.recipe(whole))
+    before = plan_recipe(file).steps["tokens notes"].settings["entities"]
+    names.write_text("Context\tcontext\nGroup\tgroup\n", encoding="utf-8")
+    assert plan_recipe(file).steps["tokens notes"].settings["entities"] != before
+    names.write_text("Context\tcontext\nGroup, group\n", encoding="utf-8")
+    with pytest.raises(ContractViolation, match=r"^units.entities: .*names.tsv:2: expected id<TAB>"):
+        plan_recipe(file)
