@@ -8,6 +8,7 @@ from corpora.regions import NoRegionsError, Regions
 from data_contracts.sources import Pictures
 
 _MOST_DIGITS = 9
+_TOO_LARGE = 10**_MOST_DIGITS  # pixels
 _SLACK = 1.0  # pixels by which a box may go beyond its picture: some count corners, some pixels
 
 
@@ -34,7 +35,7 @@ def detected(
     if features.shape[1] != wanted.region_dim:
         told = f"{features.shape[1]} numbers, region_dim is {wanted.region_dim}"
         raise NoRegionsError("features of another width than region_dim", told)
-    if width < 1 or height < 1:
+    if not (1 <= width < _TOO_LARGE and 1 <= height < _TOO_LARGE):
         raise NoRegionsError("a picture without a size")
     with np.errstate(over="ignore"):
         boxes, features = boxes.astype(np.float32), features.astype(np.float32)

@@ -15,7 +15,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from corpora.detected import detected
 from corpora.pictures import PreparedRegions
+from corpora.regions import NoRegionsError
+from data_contracts.sources import Pictures
 from fourstage.errors import ContractViolation, RecipeError
 from tests.corpora.conftest import Prepare, Prepared, source_of
 from tests.corpora.test_regions import drawing, encoded
@@ -248,6 +251,14 @@ def test_hostile_numpy_archives_are_refused(tmp_path: Path, pictured, features: 
     assert rejected["train bad"].startswith(reason)
     assert rejected["train cut"] == "not a whole .npz file of numbers"
     assert len(rejected) == 2
+
+
+@pytest.mark.parametrize("side", [0, -1, 10**9, 10**300])
+def test_a_size_that_no_picture_has_is_refused(side: int):
+    wanted = Pictures(files=("features.npz",), region_dim=DIM)
+    for width, height in ((side, HEIGHT), (WIDTH, side)):
+        with pytest.raises(NoRegionsError, match="without a size"):
+            detected(boxes_of(1), features_of(1), width, height, wanted)
 
 
 def test_pictures_and_features_are_not_taken_for_each_other(tmp_path: Path, pictured):
