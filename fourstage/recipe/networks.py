@@ -63,18 +63,15 @@ def resolve_network(
             ledger.origins[f"{place}.{name}"] = f"default of {family}"
         elif isinstance(size, str):
             ledger.origins[f"{place}.{name}"] = f"size {size} of {family}"
-    heads, width = given.get("num_heads"), given.get("hidden_dim")
-    own = "head_dim" in known  # heads have a width of their own
-    if (
-        not own
-        and isinstance(heads, int)
-        and isinstance(width, int)
-        and heads > 0
-        and width % heads
-    ):
-        ledger.fault(
-            place, f"expected a hidden_dim that num_heads divides, got {width} and {heads}"
-        )
+    whole = {**fallback, **given}
+    for heads, width in (("num_heads", "hidden_dim"), ("entity_heads", "entity_dim")):
+        many, wide = whole.get(heads), whole.get(width)
+        if "head_dim" in known or not (isinstance(many, int) and isinstance(wide, int)):
+            continue  # heads have a width of their own, or there are none
+        if many > 0 and wide % many:
+            ledger.fault(
+                place, f"expected {width} to be a multiple of {heads}, got {wide} and {many}"
+            )
     return ResolvedNetwork(
         family, {**fallback, **part_settings.as_declared(given, known)}, fallback
     )

@@ -210,10 +210,13 @@ class _Resolution:
             others |= {*(evaluate.probes or ()), *(evaluate.forgetting_on or ())}
         for name in (name for name in stage.corpora if name in others):
             self.ledger.fault(
-                f"{at}.corpora", f"{name} is read by another vocabulary, too, by a stage or evaluate"
+                f"{at}.corpora",
+                f"{name} is read by another vocabulary, too, by a stage or evaluate",
             )
         for each in behind:
-            uses = {f"objectives.{n}.{catalogue.TEACHER}": name for n, name in each.teachers.items()}
+            uses = {
+                f"objectives.{n}.{catalogue.TEACHER}": name for n, name in each.teachers.items()
+            }
             starts = {f"starts_from.{part}": name for part, name in each.starts_from.items()}
             starts.pop(f"starts_from.{ENTITIES}", None)
             for where in (w for w, name in (uses | starts).items() if name == stage.name):

@@ -97,6 +97,14 @@ def test_smoke_reads_the_graph_that_every_machine_has_and_the_list_of_its_entiti
         (("{hidden_dim: 100}", "{hidden_dim: 50}"), "entities: expected entity_dim 50, the width"),
         (("scheme: name", "scheme: nome"), "stages[0].tokenizer.scheme: 'nome' is not"),
         (("minimum_count: 1, ", "lowercase: true, "), "stages[0].tokenizer.lowercase: name keeps"),
+        (
+            (
+                "    size: base\n    starts",
+                "    size: {num_layers: 2, num_text_layers: 1, hidden_dim: 8,"
+                " num_heads: 2, num_entities: 900, entity_dim: 50}\n    starts",
+            ),
+            "stages[1].size: expected entity_dim to be a multiple of entity_heads, got 50 and 4",
+        ),
         (("vocabulary_size: 900", "vocabulary_size: 41001"), "num_entities of 41001 or more, the"),
         (("{words: 1}", "{words: 1, triples: 1}"), "triples is read by another vocabulary, too"),
         (

@@ -333,5 +333,7 @@ def test_a_list_of_entities_is_read_before_any_work(project: Project):
     names.write_text("Context\tcontext\nGroup\tgroup\n", encoding="utf-8")
     assert plan_recipe(file).steps["tokens notes"].settings["entities"] != before
     names.write_text("Context\tcontext\nGroup, group\n", encoding="utf-8")
-    with pytest.raises(ContractViolation, match=r"^units.entities: .*names.tsv:2: expected id<TAB>"):
+    with pytest.raises(
+        ContractViolation, match=r"^units.entities: .*names.tsv:2: expected id<TAB>"
+    ):
         plan_recipe(file)
