@@ -288,17 +288,18 @@ class _Resolution:
             return
         for stage in stages:
             length = max(phase.sequence_length for phase in stage.phases)
+            sentinels = (stage.tokenizer or tokenizer).sentinels
             for name, settings in stage.objectives.items():
                 parts = catalogue.literals("objectives", name, self.ledger.folders)
                 if "HIDES_SPANS" not in parts:
                     continue
                 rate, mean_length = (settings[each] for each in parts["HIDES_SPANS"])
                 needed = longest_text(length - 2, rate, mean_length).spans
-                if needed > tokenizer.sentinels:
+                if needed > sentinels:
                     self.ledger.fault(
                         f"stages[{stage.index}].objectives.{name}",
                         f"a row of {length} tokens has {needed} hidden spans, but the tokenizer has"
-                        f" {tokenizer.sentinels} sentinels; say"
+                        f" {sentinels} sentinels; say"
                         f" `tokenizer: {{sentinels: {needed}}}` or more, or shorten the rows",
                     )
 

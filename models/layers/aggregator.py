@@ -20,7 +20,7 @@ class AggregatorBlock(TransformerBlock):
         h = activation(W w + W′ e + b)        W′ e only where an entity stands
         w ← norm(w + V h + c)                 e ← norm(e + V′ h + c′), but of the last block
 
-    A batch without entities, and a row without any, are read as by a block of the text alone.
+    A row without entities is read as by a block of the text alone; so is a batch, by `call`.
 
     Args:
         entity_dim: E, width of an entity's vector.
@@ -30,9 +30,9 @@ class AggregatorBlock(TransformerBlock):
         arguments: Those of `TransformerBlock`, without pre-LN.
 
     Shape:
-        x (B, T, D), entities (B, T, E) and aligned (B, T), 1 where an entity stands, or None of
-        both, bias broadcast to (B, H, T, T), entity_bias to (B, H, T, T)
-        → (B, T, D) float32, and entities (B, T, E) float32, or None.
+        x (B, T, D), entities (B, T, E) and aligned (B, T), 1 where an entity stands, bias and
+        entity_bias broadcast to (B, H, T, T)
+        → (B, T, D) float32, and entities (B, T, E) float32, or None of a block that gives none.
 
     Reference:
         Zhang et al. 2019, arXiv 1905.07129, 3.4, and `BertLayer` (with attention) and

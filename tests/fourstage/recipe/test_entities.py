@@ -138,6 +138,27 @@ def test_words_may_start_from_a_file_beside_the_entities(write, tmp_path: Path):
     assert text.starts_from == {"entities": "graph", "embeddings": str(vectors)}
 
 
+@pytest.mark.parametrize("sentinels", [1, 50])
+def test_spans_are_hidden_by_the_sentinels_of_the_stages_own_vocabulary(tmp_path: Path, sentinels):
+    own = {"scheme": "unigram", "sentinels": sentinels}
+    stage = {"stage": "general", "size": "tiny", "corpora": {"words": 1}}
+    spans = {"name": "spans", "family": "t5", "objectives": {"span_denoising": {}}}
+    whole = {"name": "two", "family": "bert", "size": "tiny"}
+    later = {
+        "name": "later",
+        "family": "bert",
+        "corpora": {"notes": 1},
+        "objectives": {"masked_lm": {}},
+    }
+    whole["stages"] = [stage | spans | {"tokenizer": own}, stage | later]
+    (tmp_path / "two.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+    if sentinels > 1:
+        assert resolve(load_recipe(tmp_path / "two.yaml")).tokenizer.sentinels == 0
+    else:
+        with pytest.raises(RecipeError, match="hidden spans, but the tokenizer has 1 sentinels"):
+            resolve(load_recipe(tmp_path / "two.yaml"))
+
+
 def test_a_model_that_reads_entities_is_not_promoted(write):
     file = write(("units:", "promote: {model: knowing}\nunits:"))
     with pytest.raises(RecipeError, match="reads the entities that texts name can't be served"):
