@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,8 +46,12 @@ def candidates_of(
     smoke: bool = False,
     more: Sequence[str] = (),
     without: Sequence[str] = (),
+    told: Callable[[str], object] | None = None,
 ) -> list[Candidate]:
     """The recipe as written, parts of it, counted n-grams, a larger network, and yours.
+
+    A usual candidate that can't be made of this recipe, such as one without a network of a recipe
+    whose labels train a language model, too, is left out.
 
     Args:
         recipe: Name or path of a recipe with labels.
@@ -55,6 +59,7 @@ def candidates_of(
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
         more: ``NAME:a.b=c``, further candidates; a name that comes again adds a setting.
         without: Names of candidates to leave out.
+        told: Receives a sentence about each that can't be made.
 
     Raises:
         RecipeError: The recipe has no labels or a search, a setting is invalid, or nothing is left.
@@ -70,10 +75,8 @@ def candidates_of(
             f"{whole.where}: choose spends its minutes on whole recipes, and this one has a search"
             " of its own; add --set search="
         )
-    settings = {
-        **_usual(whole, folders, smoke),
-        **{n: ("yours", s) for n, s in parse_variants(more, "--candidate").items()},
-    }
+    yours = parse_variants(more, "--candidate")
+    settings = {**_usual(whole, folders, smoke), **{n: ("yours", s) for n, s in yours.items()}}
     for name in without:
         if name not in (AS_WRITTEN, *settings):
             known = (AS_WRITTEN, *settings)
@@ -81,7 +84,15 @@ def candidates_of(
     found = [Candidate(AS_WRITTEN, "the recipe as it is", tuple(overrides))]
     for name, (about, said) in settings.items():
         made = (*overrides, *variant_overrides(whole, name, said))
-        resolve_recipe(recipe, made, smoke)  # an invalid setting is refused before any work
+        try:
+            resolve_recipe(recipe, made, smoke)  # an invalid setting is refused before any work
+        except RecipeError as error:
+            if name in yours:
+                raise
+            if told and name not in without:
+                (first, *_) = str(error).splitlines()
+                told(f"choose: {name} is left out, it can't be made of this recipe: {first}")
+            continue
         found.append(Candidate(name, about, made))
     found = [each for each in found if each.name not in without]
     if not found:
@@ -104,7 +115,7 @@ def _usual(
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
-    found |= _counting(whole, folders, left_out) | _fasttext(whole, folders, left_out)
+    found |= _counting(whole, folders, left_out) | _fasttext(whole, folders)
     one_network = not any(stage.starts_network for stage in whole.stages[1:])
     if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
@@ -129,7 +140,7 @@ def _counting(
     place = f"stages.{finetune.name}.head.{finetune.head}.wide"
     # The weights before the first update are one choice.
     wide = [f"{place}=true", *_selecting(whole, finetune)]
-    alone = (*_imported(whole), *left_out, "family=tfidf", "size=tiny", *wide)
+    alone = (*_labels_alone(whole), "family=tfidf", "size=tiny", *wide)
     found = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
         return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}
@@ -140,7 +151,7 @@ def _counting(
 
 
 def _fasttext(
-    whole: ResolvedRecipe, folders: Sequence[Path], left_out: tuple[str, ...]
+    whole: ResolvedRecipe, folders: Sequence[Path]
 ) -> dict[str, tuple[str, tuple[str, ...]]]:
     """The classifier of ``papers/fasttext-classifier``, with its settings; see `_counting`."""
     finetune = whole.finetune
@@ -153,8 +164,7 @@ def _fasttext(
     words["lowercase"] = whole.tokenizer.lowercase
     head = {**finetune.head_settings, "dropout": 0.0, "wide": False}
     settings = (
-        *_imported(whole),
-        *left_out,
+        *_labels_alone(whole),
         "family=fasttext",
         "size=classifier",
         f"tokenizer={in_yaml(words)}",
@@ -167,9 +177,9 @@ def _fasttext(
     return {FASTTEXT: ("fastText: words and pairs of words, averaged, from labels alone", settings)}
 
 
-def _imported(whole: ResolvedRecipe) -> tuple[str, ...]:
-    """Settings that leave out the network that a recipe starts from."""
-    return tuple(f"stages.{stage.name}=" for stage in whole.stages if stage.init)
+def _labels_alone(whole: ResolvedRecipe) -> tuple[str, ...]:
+    """Settings that leave out all other stages, also a teacher and the network it starts from."""
+    return tuple(f"stages.{stage.name}=" for stage in whole.stages if stage.kind != "finetune")
 
 
 def _rows_have_labels(finetune: ResolvedStage, folders: Sequence[Path]) -> bool:
@@ -186,7 +196,8 @@ def _selecting(whole: ResolvedRecipe, finetune: ResolvedStage) -> tuple[str, ...
 
 
 def _larger(whole: ResolvedRecipe) -> tuple[str, ...]:
-    size = {**whole.network, **{name: 2 * whole.network[name] for name in SCALED}}
+    size = {name: value for name, value in whole.network.items() if value is not None}
+    size |= {name: 2 * whole.network[name] for name in SCALED}
     return (f"size={in_yaml(size)}", *map(_slower, whole.stages))
 
 

@@ -128,7 +128,7 @@ def open_choice(
         UnknownNameError: `without` names no candidate.
     """
     candidates = {
-        each.name: each for each in candidates_of(recipe, overrides, smoke, more, without)
+        each.name: each for each in candidates_of(recipe, overrides, smoke, more, without, say)
     }
     whole = plan_recipe(recipe, overrides, smoke)
     asked = {

@@ -84,6 +84,30 @@ def test_the_larger_network_has_twice_the_width_and_half_the_rates() -> None:
         assert one.corpora == other.corpora
 
 
+def test_a_usual_candidate_that_this_recipe_does_not_allow_is_left_out_and_told() -> None:
+    whys = {
+        "objectives={masked_lm: {}}": {"counting": "'masked_lm' needs bidirectional"},
+        "freeze=[embeddings]": dict.fromkeys(("labels-only", "counting"), "starts from random"),
+    }
+    for setting, why in whys.items():
+        told: list[str] = []
+        given = [f"stages.finetune.{setting}"]
+        found = [each.name for each in candidates_of("quickstart", given, told=told.append)]
+        assert found == [name for name in names() if name not in (*why, "fasttext")]
+        for line, (name, said) in zip(told, why.items(), strict=True):
+            assert line.startswith(f"choose: {name} is left out")
+            assert said in line
+        candidates_of("quickstart", given, told=told.append, without=list(why))
+        assert len(told) == len(why), "who leaves it out knows"
+        with pytest.raises(RecipeError):
+            candidates_of("quickstart", given, more=["counting:family=tfidf"])
+
+
+def test_counting_needs_no_teacher_and_the_larger_network_keeps_what_is_unset() -> None:
+    assert {"counting", "fasttext"} <= {each.name for each in candidates_of("papers/distilbert")}
+    assert "larger" in [each.name for each in candidates_of("papers/xlnet")]  # settings None and 0
+
+
 def test_what_cannot_be_chosen_among_is_refused_before_any_work() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'larger'"):
         names(without=["largr"])
