@@ -312,10 +312,20 @@ class LayerwiseAdamW(_Layerwise, keras.optimizers.AdamW):
 class _OfKeras(_Layerwise):
     """Keras's own update, at the variable's rate; decay is that of AdamW."""
 
+    _rested = 0  # updates before the first one of the variable that is being updated
+
+    @property
+    def iterations(self) -> Any:
+        """Number of updates so far, those in which the variable rested not among them."""
+        updates = super().iterations
+        return updates - self._rested if self._rested else updates
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update one variable."""
-        share = self.rates[self._get_variable_index(variable)]
-        super().update_step(gradient, variable, learning_rate * share)
+        index = self._get_variable_index(variable)
+        self._rested = self._first.get(index, 0)
+        super().update_step(gradient, variable, learning_rate * self.rates[index])
+        self._rested = 0
 
     def _apply_weight_decay(self, variables: Sequence[Any]) -> None:
         for variable in variables:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fourstage.recipe.defaults import STAGES
+from fourstage.recipe.defaults import OPTIMIZERS, STAGES
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.job import TrainingJob
 from models.training.stage import Budget, Optimizer, Phase, StageSettings
@@ -96,7 +96,7 @@ class Rows:
 def job(settings: Mapping[str, Any]) -> TrainingJob:
     """Settings of a stage and of its job, sorted out."""
     ((rule, given),) = settings["optimizer"].items()
-    settings = {**settings, "optimizer": Optimizer(rule, {**RULE, **given})}
+    settings = {**settings, "optimizer": Optimizer(rule, {**OPTIMIZERS.get(rule, RULE), **given})}
     of_stage = {f.name for f in fields(StageSettings)} & set(settings)
     stage = StageSettings(**{name: settings[name] for name in of_stage})
     return TrainingJob(stage, **{name: settings[name] for name in set(settings) - of_stage})

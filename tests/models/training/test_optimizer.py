@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -287,3 +288,46 @@ def test_the_optimizers_of_keras_equal_numpy(rule, accumulation: int):
             weight -= rule(weight, mean[i], update + 1, rate, held[i])
     for variable, expected in zip(variables, weights, strict=True):
         np.testing.assert_allclose(variable.numpy(), expected, rtol=2e-5, atol=2e-6)
+
+
+def of_keras(name: str) -> tuple[list[keras.Variable], Any]:
+    """Two variables and an optimizer for them."""
+    variables = [keras.Variable(np.eye(3, dtype=np.float32)) for _ in range(2)]
+    for number, variable in enumerate(variables):
+        variable._path = f"net/block_{number}/kernel"
+    settings = {**OPTIMIZERS[name], "decay": "constant", "warmup": 0.0}
+    optimizer = make_optimizer(settings, total_steps=50, name=name)
+    optimizer.build(variables)
+    return variables, optimizer
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+def test_a_variable_that_rests_at_first_then_moves_as_from_the_start(name: str):
+    gradients = np.random.default_rng(7).normal(size=(3, 3, 3)).astype(np.float32)
+    moved = []
+    for first in (0, 20):
+        (early, late), optimizer = of_keras(name)
+        optimizer.begin_at([(early, 0), (late, first)])
+        for update in range(first + 3):
+            optimizer.rest([late] if update < first else [])
+            own = tf.constant(gradients[max(update - first, 0)])
+            optimizer.apply([tf.ones((3, 3)), own], [early, late])
+        moved.append(late.numpy())
+    np.testing.assert_array_equal(*moved)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+def test_a_checkpoint_of_weights_and_optimizer_goes_on_to_the_same_bits(name: str):
+    gradients = np.random.default_rng(8).normal(size=(4, 2, 3, 3)).astype(np.float32)
+    kept: list[np.ndarray] = []
+    ends = []
+    for begin in (0, 2):
+        variables, optimizer = of_keras(name)
+        for variable, array in zip([*variables, *optimizer.variables], kept, strict=False):
+            variable.assign(array)
+        for update in range(begin, 4):
+            optimizer.apply([tf.constant(g) for g in gradients[update]], variables)
+            if update == 1:
+                kept = [v.numpy().copy() for v in (*variables, *optimizer.variables)]
+        ends.append(np.stack([v.numpy() for v in variables]))
+    np.testing.assert_array_equal(*ends)
