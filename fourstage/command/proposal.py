@@ -77,7 +77,7 @@ def propose(
         RecipeError: The pre-trained network can't be used.
         UnknownNameError: A column does not exist.
     """
-    start = pretrained_shape(init) if init else None
+    start = None if init is None else pretrained_shape(init)
     found: dict[str, Survey] = {}
     if rows:
         asked: dict[str, Any] = {"text": text, "pair": pair, "label": label}

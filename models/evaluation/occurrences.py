@@ -102,7 +102,7 @@ def places(
     """Token ids of each text, its word's first token, and the token after its last.
 
     The text before a word, the word and what follows are tokenised apart, so that a token is never
-    half a word's.
+    half a word's. A unigram model may then read a word after a bracket as one after a blank.
     """
     parts: list[str] = []
     for each in occurrences:
@@ -110,6 +110,10 @@ def places(
         blank = len(each.text[: each.start].rstrip())
         parts += [each.text[:blank], each.text[blank : each.end], each.text[each.end :]]
     encoded = context.tokenizer.encode(parts)
+    for number, part in enumerate(parts):
+        amid = number % 3 and any(parts[number - number % 3 : number])
+        if amid and not part[:1].isspace():
+            encoded[number] = _without_blank(encoded[number], context.tokenizer)
     found = []
     for number in range(len(occurrences)):
         before, word, after = encoded[3 * number : 3 * number + 3]
@@ -124,6 +128,11 @@ def places(
         cut = max(min((start + end - room) // 2, len(ids) - room), 0)
         found.append((ids[cut : cut + room], start - cut, end - cut))
     return found
+
+
+def _without_blank(ids: np.ndarray, tokenizer: Any) -> np.ndarray:
+    """Tokens without the blank that a unigram model writes in front of a text."""
+    return ids if not len(ids) or tokenizer.decode(ids[:1]) else ids[1:]
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -168,7 +168,8 @@ class Layout:
                     "word_map",
                     {"words": list(self.recipe.word_map)},
                     {"stage": stage_step(self.recipe.pretrained.name), "tokenizer": "tokenizer"},
-                    parts=(self._scheme(),),
+                    parts=self._parts(self.recipe.pretrained),
+                    given={"folders": self.folders},
                 )
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)

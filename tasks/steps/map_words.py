@@ -12,13 +12,17 @@ from tasks.store.steps import Bound
 
 @durable()
 def map_words(step: Bound, folder: Path) -> Findings:
-    """Find the places of words in the plane. Words without a vector are named and left out."""
+    """Find the places of words in the plane. Words without a vector are named and left out.
+
+    fastText has a vector of each word that has n-grams.
+    """
     from models.evaluation.word_map import word_map
     from models.vectors.lookup import word_table
 
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
-    table = word_table(step.inputs["stage"].folder, tokenizer)
-    found = word_map(step.step.settings["words"], table)
+    words, folders = step.step.settings["words"], step.step.given["folders"]
+    table = word_table(step.inputs["stage"].folder, tokenizer, words, folders)
+    found = word_map(words, table)
     return Findings(
         {
             "words": list(found.words),

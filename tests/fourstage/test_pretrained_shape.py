@@ -77,6 +77,7 @@ def test_without_time_it_learns_the_labels_only(network, tmp_path, monkeypatch, 
     [
         ("folder:nowhere", "--init: folder:nowhere: there is no such folder"),
         ("bert-base-uncased", "--init: 'bert-base-uncased': expected hf:owner/name@commit"),
+        ("", "--init: '': expected hf:owner/name@commit"),
         ("models:/mine@champion", "name a registered version in the recipe"),
     ],
 )

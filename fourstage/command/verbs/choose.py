@@ -69,7 +69,7 @@ def handle(options: Namespace) -> int:
         _enter_project(options)
     elif options.recipe is None:
         raise RecipeError("choose: name a recipe, or give --rows FILE [--corpus FILE]")
-    elif options.init:
+    elif options.init is not None:
         raise RecipeError("choose: --init goes with --rows; a recipe names its own network")
     given = options.recipe, options.overrides, options.smoke
     candidates_of(*given, options.candidate, options.without)
