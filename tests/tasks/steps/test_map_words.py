@@ -14,7 +14,7 @@ from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.vectors.subwords import ROWS
 from tasks.steps.map_words import map_words
-from tasks.store.artifacts import Findings, store
+from tasks.store.artifacts import Artifact, Findings, store
 from tasks.store.steps import Bound, Step
 
 PIECES = [*SPECIAL_TOKENS, "king", "queen", "apple"]
@@ -45,4 +45,5 @@ def test_a_word_of_no_vocabulary_has_a_place(tmp_path: Path, monkeypatch: pytest
     step = Step("word_map", "word_map", settings, given={"folders": ()})
     map_words.fn(Bound(step, inputs))
     found = store().find("word_map", Bound(step, inputs).key)
+    assert isinstance(found, Artifact)
     assert (found.facts["words"], found.facts["unknown"]) == (["King", "kings"], ["two words"])
