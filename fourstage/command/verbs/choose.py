@@ -56,7 +56,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="leave a candidate out: as-written, labels-only, no-STAGE, larger, or yours",
+        help="leave a candidate out: as-written, labels-only, no-STAGE, counting, fasttext, wide,"
+        " wide-labels-only, no-wide, larger, or yours",
     )
     add_json(parser)
 
