@@ -20,6 +20,17 @@ from tasks.run.pages import (
 )
 from tasks.run.recipe_run import RecipeRun, join_or_open
 
+# What is asked of the network before the labels: kind of step, and the page that shows it.
+PAGES = {
+    "probe": show_probes,
+    "few_shot": show_few_shot,
+    "links": show_links,
+    "word_relations": show_word_relations,
+    "word_in_context": show_word_in_context,
+    "polysemy": show_polysemy,
+    "word_map": show_word_map,
+}
+
 
 @flow(name="evaluate", flow_run_name=named("evaluate", "recipe"))
 @says_what_next("run")
@@ -47,20 +58,9 @@ def evaluate(
     with join_or_open(run, recipe, overrides, smoke) as run:
         if run.plan.recipe.search:
             search(recipe, overrides, smoke, handed(run))
-        if run.make_all("probe"):
-            show_probes(run)
-        if run.make_all("few_shot"):
-            show_few_shot(run)
-        if run.make_all("links"):
-            show_links(run)
-        if run.make_all("word_relations"):
-            show_word_relations(run)
-        if run.make_all("word_in_context"):
-            show_word_in_context(run)
-        if run.make_all("polysemy"):
-            show_polysemy(run)
-        if run.make_all("word_map"):
-            show_word_map(run)
+        for kind, show in PAGES.items():
+            if run.make_all(kind):
+                show(run)
         if not run.make_all("package", "evaluation"):
             return {}
         show_evaluation(run)

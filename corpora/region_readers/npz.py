@@ -28,18 +28,15 @@ from data_contracts.sources import Pictures
 SUFFIXES = (".npz",)
 _DAMAGE = (
     zipfile.BadZipFile,
-    NotImplementedError,
     EOFError,
     OSError,
-    RuntimeError,  # it is encrypted
+    RuntimeError,  # encrypted, an unknown compression, nested too deeply
     SyntaxError,  # NumPy's, of a broken header, and the next two
     tokenize.TokenError,
     MemoryError,
-    UnicodeError,
     ValueError,
     OverflowError,
     TypeError,
-    RecursionError,
     zlib.error,
 )
 
@@ -60,24 +57,26 @@ def read(
     while len(data) <= MAX_PICTURE_BYTES and (piece := content.stream.read(1 << 20)):
         data += piece
     try:
-        yield name, _regions(data, wanted)
+        yield name, _regions(data, wanted, content.name)
     except NoRegionsError as error:
         yield name, error
-    except _DAMAGE:
-        yield name, NoRegionsError("not a whole .npz file of numbers", content.name)
 
 
-def _regions(data: bytes, wanted: Pictures) -> Regions:
+def _regions(data: bytes, wanted: Pictures, where: str) -> Regions:
     if len(data) > MAX_PICTURE_BYTES:
         raise NoRegionsError(f"a picture of more than {MAX_PICTURE_BYTES:,} bytes")
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        boxes, features, width, height = (
-            _array(archive, *names)
-            for names in (("boxes", "bbox"), ("features", "x"), ("image_w",), ("image_h",))
-        )
-    if boxes.ndim != 2 or features.ndim != 2 or width.size != 1 or height.size != 1:
-        raise NoRegionsError("boxes, features or a size of another shape")
-    return detected(boxes, features, int(width.item()), int(height.item()), wanted)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            boxes, features, width, height = (
+                _array(archive, *names)
+                for names in (("boxes", "bbox"), ("features", "x"), ("image_w",), ("image_h",))
+            )
+        if boxes.ndim != 2 or features.ndim != 2 or width.size != 1 or height.size != 1:
+            raise NoRegionsError("boxes, features or a size of another shape")
+        size = int(width.item()), int(height.item())
+    except _DAMAGE:
+        raise NoRegionsError("not a whole .npz file of numbers", where) from None
+    return detected(boxes, features, *size, wanted)
 
 
 def _array(archive: zipfile.ZipFile, *names: str) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.resolved import ResolvedStage, of_last_network
+from fourstage.recipe.resolved import ResolvedStage, pretraining_of
 from fourstage.recipe.schema import FewShot
 from models import catalogue
 from models.evaluation.few_shot.rules import FREE_FORM, OVER_NEUTRAL, PER_TOKEN, USUAL
@@ -50,7 +50,7 @@ def resolve_few_shot(
 def _check_network(ledger: Ledger, stages: Sequence[ResolvedStage], heads: Iterable[str]) -> None:
     """Refuse a network that has not learned to continue text."""
     place = "evaluate.few_shot"
-    before = [stage for stage in of_last_network(stages) if stage.kind != "finetune"]
+    before = pretraining_of(stages)
     if not before:
         ledger.fault(
             place, "there is no pre-trained network that could answer; add a stage general"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.resolved import ResolvedStage, of_last_network
+from fourstage.recipe.resolved import ResolvedStage, pretraining_of
 
 OBJECTIVE = "transe"
 
@@ -21,7 +21,7 @@ def resolve_links(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str,
     asked = (evaluate and evaluate.links) or ()
     for i, name in enumerate(asked):
         ledger.source(f"evaluate.links[{i}]", name, labelled=True)
-    before = [stage for stage in of_last_network(stages) if stage.kind != "finetune"]
+    before = pretraining_of(stages)
     if asked and not (before and OBJECTIVE in before[-1].objectives):
         ledger.fault(
             "evaluate.links",

@@ -211,7 +211,7 @@ class ResolvedRecipe:
     @property
     def pretraining(self) -> tuple[ResolvedStage, ...]:
         """The stages of the last network before the labels, in order."""
-        return tuple(stage for stage in self.last_network if stage.kind != "finetune")
+        return pretraining_of(self.stages)
 
     @property
     def pretrained(self) -> ResolvedStage | None:
@@ -246,6 +246,11 @@ def of_last_network(stages: Sequence[ResolvedStage]) -> tuple[ResolvedStage, ...
     """The stages that trained the last one's network, in order."""
     start = max((stage.index for stage in stages if stage.starts_network), default=0)
     return tuple(stages[start:])
+
+
+def pretraining_of(stages: Sequence[ResolvedStage]) -> tuple[ResolvedStage, ...]:
+    """The stages of the last network before the labels, in order."""
+    return tuple(stage for stage in of_last_network(stages) if stage.kind != "finetune")
 
 
 def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.resolved import ResolvedStage, of_last_network
+from fourstage.recipe.resolved import ResolvedStage, pretraining_of
 from models import catalogue
 from models.evaluation.marked_words import word_in
 
@@ -55,7 +55,7 @@ def resolve_polysemy(
 
 def check_vectors(ledger: Ledger, place: str, stages: Sequence[ResolvedStage]) -> None:
     """Refuse a recipe without a stage of pre-training whose network gives a token a vector."""
-    before = [stage for stage in of_last_network(stages) if stage.kind != "finetune"]
+    before = pretraining_of(stages)
     if not before:
         ledger.fault(place, "there is no pre-trained network to look at; add a stage general")
         return

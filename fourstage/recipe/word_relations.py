@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fourstage.recipe.ledger import Ledger
-from fourstage.recipe.resolved import ResolvedStage, of_last_network
+from fourstage.recipe.resolved import ResolvedStage, pretraining_of
 from models import catalogue
 
 
@@ -41,7 +41,7 @@ def resolve_word_map(
 
 def _check_words(ledger: Ledger, place: str, stages: Sequence[ResolvedStage], scheme: str) -> None:
     """Refuse a network without one vector a word, and a tokenizer whose tokens are no words."""
-    before = [stage for stage in of_last_network(stages) if stage.kind != "finetune"]
+    before = pretraining_of(stages)
     if not (before and "static" in catalogue.provided(before[-1].family, ledger.folders)):
         able = [
             name

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.evaluation.plane import plane
-from models.vectors.lookup import WordTable, unit
+from models.vectors.lookup import WordTable, nearest, unit
 
 NEIGHBOURS = 5
 
@@ -37,20 +37,8 @@ def word_map(words: Sequence[str], table: WordTable) -> WordMap:
         words: Looked up as written, then in lower case.
         table: All words; those of the vocabulary are neighbours.
     """
-    vectors = unit(table.vectors)
-    rows = np.array(list(table.ids.values()))
-    names = list(table.ids)
-    found: dict[str, int] = {}
-    for word in words:
-        row = table.row(word)
-        if row is not None:
-            found[word] = row
-    nearest = {}
-    for word, row in found.items():
-        cosines = vectors[rows] @ vectors[row]
-        cosines[rows == row] = -np.inf
-        best = np.argsort(-cosines, kind="stable")[: min(NEIGHBOURS, len(rows) - 1)]
-        nearest[word] = [(names[i], float(cosines[i])) for i in best]
-    chosen = vectors[list(found.values())]
+    found = {word: row for word in words if (row := table.row(word)) is not None}
+    near = {word: nearest(table, [word], NEIGHBOURS)[0] for word in found}
+    chosen = unit(table.vectors[list(found.values())])
     points = plane(chosen) if len(found) > 1 else np.zeros((len(found), 2))
-    return WordMap(tuple(found), points, nearest, tuple(w for w in words if w not in found))
+    return WordMap(tuple(found), points, near, tuple(w for w in words if w not in found))

@@ -135,7 +135,7 @@ def _counting(
     finetune = whole.finetune
     assert finetune is not None
     assert finetune.head is not None
-    if not _rows_have_labels(finetune, folders) or finetune.family == "tfidf":
+    if not _words_may_answer(finetune, folders) or finetune.family == "tfidf":
         return {}
     place = f"stages.{finetune.name}.head.{finetune.head}.wide"
     # The weights before the first update are one choice.
@@ -157,7 +157,7 @@ def _fasttext(
     finetune = whole.finetune
     assert finetune is not None
     tuned = any(getattr(finetune, key) for key in OF_THE_NETWORK)
-    if tuned or not _rows_have_labels(finetune, folders) or finetune.family == "fasttext":
+    if tuned or not _words_may_answer(finetune, folders) or finetune.family == "fasttext":
         return {}
     at = f"stages.{finetune.name}"
     words = {"scheme": "word", "vocabulary_size": 200_000, "minimum_count": 1}
@@ -182,7 +182,7 @@ def _labels_alone(whole: ResolvedRecipe) -> tuple[str, ...]:
     return tuple(f"stages.{stage.name}=" for stage in whole.stages if stage.kind != "finetune")
 
 
-def _rows_have_labels(finetune: ResolvedStage, folders: Sequence[Path]) -> bool:
+def _words_may_answer(finetune: ResolvedStage, folders: Sequence[Path]) -> bool:
     """Whether words alone may answer: the head can count, and nothing else stands in its way."""
     head = str(finetune.head)
     return literals("heads", head, folders).get("WIDE", False) and not finetune.feature_based

@@ -60,7 +60,7 @@ def layers_plot(facts: Mapping[str, Any]) -> bytes:
     axes.set_xticks(range(len(names)), names, rotation=90 if len(names[-1]) > 2 else 0)
     axes.set_xlabel("layer")
     axes.set_ylabel("accuracy")
-    axes.legend(fontsize=7, frameon=False)
+    axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes.spines[["top", "right"]].set_visible(False)
     drawn.tight_layout()
     return png(drawn)

@@ -48,6 +48,7 @@ def map_plot(facts: Mapping[str, Any]) -> bytes:
             fontsize=8,
             family=families(),
         )
+    axes.margins(0.15)  # room for the words at the edge
     axes.set_xticks([])
     axes.set_yticks([])
     drawn.tight_layout()

@@ -13,6 +13,8 @@ from tasks.store.predictions import WORD_REGIONS
 
 MOST_TOKENS = 24
 TITLES = {"attention": "attention", "plan": "what is carried"}
+# Even attention is pale. All of a plan adds up to 1, so that there the largest is darkest.
+DARKEST = {"attention": 1.0, "plan": None}
 
 
 def word_regions_of(measured: Artifact) -> bytes | None:
@@ -25,7 +27,7 @@ def word_regions_of(measured: Artifact) -> bytes | None:
 def word_region_plot(found: Sequence[Mapping[str, Any]]) -> bytes:
     """Tables of tokens by regions, side by side for each row, as a PNG.
 
-    Regions are numbered as `fourstage show` does. Each table has a scale of its own.
+    Regions are numbered as `fourstage show` does.
 
     Args:
         found: Rows, as `models.evaluation.word_regions` gives them.
@@ -39,7 +41,9 @@ def word_region_plot(found: Sequence[Mapping[str, Any]]) -> bytes:
         ]
         for place, name in enumerate(names):
             axes = drawn.add_subplot(len(found), len(names), number * len(names) + place + 1)
-            axes.imshow(row[name][:MOST_TOKENS], cmap="Blues", vmin=0, aspect="auto")
+            axes.imshow(
+                row[name][:MOST_TOKENS], cmap="Blues", vmin=0, vmax=DARKEST[name], aspect="auto"
+            )
             regions = range(len(row[name][0]))
             axes.set_xticks(regions, [str(region + 1) for region in regions], fontsize=6)
             font = {"family": families(), "size": 7}

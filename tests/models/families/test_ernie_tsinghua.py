@@ -12,6 +12,7 @@ from fourstage.errors import RecipeError
 from models.families.bert import Bert
 from models.families.ernie_tsinghua import ErnieTsinghua
 from models.weights import load_weights, named_weights
+from tests.models.families.drawn import dense, draw_weights, norm
 
 RNG = np.random.default_rng(9)
 TEXT_SIZE = {"vocabulary_size": 30, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 20}
@@ -39,26 +40,7 @@ def value(tensor: Any) -> np.ndarray:
 def made() -> tuple[Any, dict[str, np.ndarray]]:
     """A network all of whose weights are drawn, and its weights."""
     network = ErnieTsinghua(**SIZE)
-    drawn = {
-        name: RNG.normal(
-            1.0 if name.endswith("gamma") else 0.0,
-            0.1 if name.endswith(("gamma", "beta", "bias")) else 0.3,
-            variable.shape,
-        ).astype(np.float32)
-        for name, variable in named_weights(network).items()
-    }
-    load_weights(network, drawn)
-    return network, drawn
-
-
-def dense(w: dict[str, np.ndarray], name: str, rows: np.ndarray) -> np.ndarray:
-    return rows @ w[f"{name}/kernel"] + w[f"{name}/bias"]
-
-
-def norm(w: dict[str, np.ndarray], name: str, rows: np.ndarray) -> np.ndarray:
-    moved = rows - rows.mean(-1, keepdims=True)
-    scaled = moved / np.sqrt((moved**2).mean(-1, keepdims=True) + 1e-12)
-    return scaled * w[f"{name}/gamma"] + w[f"{name}/beta"]
+    return network, draw_weights(network, RNG)
 
 
 def attention(

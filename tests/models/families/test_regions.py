@@ -13,6 +13,7 @@ from models.families.bert import Bert
 from models.layers.attention import MultiHeadAttention, bias_from_padding
 from models.protocols import Context
 from models.weights import load_weights, named_weights
+from tests.models.families.drawn import dense, draw_weights, norm
 from tests.models.memory_corpus import PlainTokenizer
 
 RNG = np.random.default_rng(6)
@@ -48,32 +49,9 @@ def value(tensor: Any) -> np.ndarray:
 
 
 def made(family: str) -> tuple[Any, dict[str, np.ndarray]]:
-    """A network all of whose weights are drawn, gains and biases too, and its weights.
-
-    Gains are near 1 and biases near 0: with others positions are all but equal after four blocks,
-    so that nothing could be told apart.
-    """
+    """A network all of whose weights are drawn, and its weights."""
     network = catalogue.find("families", family)(**SIZE | ALL[family])
-    drawn = {
-        name: RNG.normal(
-            1.0 if name.endswith("gamma") else 0.0,
-            0.1 if name.endswith(("gamma", "beta", "bias")) else 0.3,
-            variable.shape,
-        ).astype(np.float32)
-        for name, variable in named_weights(network).items()
-    }
-    load_weights(network, drawn)
-    return network, drawn
-
-
-def dense(w: dict[str, np.ndarray], name: str, rows: np.ndarray) -> np.ndarray:
-    return rows @ w[f"{name}/kernel"] + w[f"{name}/bias"]
-
-
-def norm(w: dict[str, np.ndarray], name: str, rows: np.ndarray) -> np.ndarray:
-    moved = rows - rows.mean(-1, keepdims=True)
-    scaled = moved / np.sqrt((moved**2).mean(-1, keepdims=True) + 1e-12)
-    return scaled * w[f"{name}/gamma"] + w[f"{name}/beta"]
+    return network, draw_weights(network, RNG)
 
 
 def box_numbers(boxes: np.ndarray, sides: bool) -> np.ndarray:
