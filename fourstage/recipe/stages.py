@@ -101,6 +101,8 @@ class StageResolution:
                 )
         if objectives or head:
             self._compatible(at, objectives, head, alternate)
+        if head:
+            self._check_wide(f"{at}.head.{head}.wide", head, head_settings)
         trains_itself = self._trains_itself(at, stage, objectives)
         dataset = self._dataset(at, stage)
         if head and dataset:
@@ -490,6 +492,18 @@ class StageResolution:
                 catalogue.check_compatible(family, list(objectives), head, folders, where)
         except RecipeError as error:
             self.ledger.faults.append(error)
+
+    def _check_wide(self, place: str, head: str, settings: Mapping[str, Any]) -> None:
+        """Refuse a family that only counts under a head that could count and is told not to."""
+        family, folders = self.network.family, self.ledger.folders
+        counts = catalogue.literals("families", family, folders).get("COUNTS")
+        could = catalogue.literals("heads", head, folders).get("WIDE")
+        if counts and could and not settings.get("wide"):
+            self.ledger.fault(
+                place,
+                f"expected true, got false: family {family!r} has no network, so nothing else"
+                f" could tell rows apart. Write head: {{{head}: {{wide: true}}}}",
+            )
 
     def _trains_itself(self, at: str, stage: Stage, objectives: Iterable[str]) -> bool:
         """Whether an objective trains the network; refuses settings of gradient descent then."""

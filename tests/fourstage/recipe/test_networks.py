@@ -183,3 +183,15 @@ def test_task_and_finetune_come_once(write, kind):
     last = "  - {stage: finetune, " + head + "}\n"
     after = first + (last if kind == "task" else "")
     assert f"not supported yet: a second {kind} stage" in fault(write((last, after)))
+
+
+def test_a_family_that_only_counts_needs_a_head_that_counts(tmp_path):
+    file = tmp_path / "counted.yaml"
+    file.write_text(
+        "{name: counted, family: tfidf, size: tiny, tokenizer: {scheme: word, vocabulary_size: 90},"
+        " stages: [{stage: finetune, dataset: rows, head: {sequence_classification: {}}}]}",
+        encoding="utf-8",
+    )
+    assert fault(file).count("sequence_classification.wide: expected true, got false") == 1
+    file.write_text(file.read_text("utf-8").replace("n: {}", "n: {wide: true}"), encoding="utf-8")
+    assert resolve(load_recipe(file)).stages[0].head_settings["wide"]
