@@ -46,7 +46,7 @@ def candidates_of(
     smoke: bool = False,
     more: Sequence[str] = (),
     without: Sequence[str] = (),
-    told: Callable[[str], object] | None = None,
+    unmade: Callable[[str, str], object] | None = None,
 ) -> list[Candidate]:
     """The recipe as written, parts of it, counted n-grams, a larger network, and yours.
 
@@ -59,7 +59,7 @@ def candidates_of(
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
         more: ``NAME:a.b=c``, further candidates; a name that comes again adds a setting.
         without: Names of candidates to leave out.
-        told: Receives a sentence about each that can't be made.
+        unmade: Receives the name of each that can't be made, and why.
 
     Raises:
         RecipeError: The recipe has no labels or a search, a setting is invalid, or nothing is left.
@@ -89,9 +89,9 @@ def candidates_of(
         except RecipeError as error:
             if name in yours:
                 raise
-            if told and name not in without:
+            if unmade and name not in without:
                 (first, *_) = str(error).splitlines()
-                told(f"choose: {name} is left out, it can't be made of this recipe: {first}")
+                unmade(name, first)
             continue
         found.append(Candidate(name, about, made))
     found = [each for each in found if each.name not in without]

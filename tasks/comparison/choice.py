@@ -48,6 +48,7 @@ class Choice:
         smoke: Whether it is run at size tiny on embedded data, each round with the same budgets.
         minutes: Minutes in all.
         candidates: By name, in order.
+        unmade: Why usual candidates can't be made of the recipe, by name.
         whole: The recipe's plan as written.
         folder: Where the choice keeps its state and its page.
     """
@@ -56,6 +57,7 @@ class Choice:
     smoke: bool
     minutes: float
     candidates: Mapping[str, Candidate]
+    unmade: Mapping[str, str]
     whole: Plan
     folder: Path
 
@@ -127,9 +129,11 @@ def open_choice(
         RecipeError: There are no labels, or a setting is invalid.
         UnknownNameError: `without` names no candidate.
     """
-    candidates = {
-        each.name: each for each in candidates_of(recipe, overrides, smoke, more, without, say)
-    }
+    unmade: dict[str, str] = {}
+    found = candidates_of(recipe, overrides, smoke, more, without, unmade.__setitem__)
+    candidates = {each.name: each for each in found}
+    for name, why in unmade.items():
+        say(f"choose: {name} is left out, it can't be made of this recipe: {why}")
     whole = plan_recipe(recipe, overrides, smoke)
     asked = {
         "recipe": canonical(as_recipe(whole.recipe)),
@@ -139,7 +143,7 @@ def open_choice(
     }
     folder = home() / FOLDER / digest(asked)
     folder.mkdir(parents=True, exist_ok=True)
-    return Choice(recipe, smoke, minutes, candidates, whole, folder)
+    return Choice(recipe, smoke, minutes, candidates, unmade, whole, folder)
 
 
 def prepare(choice: Choice) -> None:
@@ -328,6 +332,7 @@ def table_of(choice: Choice) -> dict[str, Any]:
             for name, seconds in left_out.items()
             if name not in rows
         },
+        "unmade": dict(choice.unmade),
         "folder": str(choice.folder),
     }
 

@@ -66,6 +66,9 @@ def choice_page(table: Mapping[str, Any]) -> str:
             )
             + "."
         )
+    if choice["unmade"]:
+        parts.append("Left out, since they can't be made of this recipe:")
+        parts.append("\n".join(f"- {name}: {why}" for name, why in choice["unmade"].items()))
     if bought := stage_cells(choice):
         parts += ["## What each stage bought", markdown_table(*bought), _caution(choice)]
     for metric in comparison["metrics"]:
