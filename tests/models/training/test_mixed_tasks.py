@@ -34,13 +34,13 @@ NETWORK = {
 
 
 def rows(task: str, number: int, seed: int, kind: str = "text") -> MemoryRows:
-    """Rows of words of either half of the vocabulary, without those of prefixes and answers."""
+    """Rows of ten words of one kind or of the other, none in a prefix or an answer."""
     rng = np.random.default_rng(seed)
     made = []
     for half in rng.choice(["high", "low"], number).tolist():
         start = {"low": len(SPECIAL_TOKENS) + 60, "high": len(SPECIAL_TOKENS) + 130}[half]
         word = WORDS[task][half]
-        text = rng.integers(start, start + 70, rng.integers(3, 8)).tolist()
+        text = rng.integers(start, start + 10, rng.integers(3, 8)).tolist()
         made.append((text, word if kind == "label" else json.dumps([word])))
     return MemoryRows(made)
 
