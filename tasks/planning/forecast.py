@@ -88,7 +88,7 @@ def costs_from_scratch(
     for stage in recipe.stages:
         if stage.init is not None:
             continue
-        read = _shares(stage, rows, sizes)
+        read = shares(stage, rows, sizes)
         known = {name: sizes[name] for name in read if name in sizes}
         tokens = _tokens(stage, read, known)
         speed, measured = tokens_per_second(
@@ -206,10 +206,19 @@ def _tokens(
     return amount * max(sizes[name] / share for name, share in read.items())
 
 
-def _shares(
+def shares(
     stage: ResolvedStage, rows: Mapping[str, int], sizes: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Share of the tokens by source; none of a mixture whose rows are not counted yet."""
+    """Share of a stage's tokens by source.
+
+    Args:
+        stage: The stage.
+        rows: Training rows by dataset, of those that were counted before.
+        sizes: Training tokens by source.
+
+    Returns:
+        Shares that sum to 1; none of a mixture whose rows are not counted yet.
+    """
     if stage.mixture is None:
         return stage.corpora or dict.fromkeys(stage.datasets, 1.0)
     if not set(stage.datasets) <= rows.keys() & sizes.keys():

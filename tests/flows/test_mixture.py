@@ -43,7 +43,7 @@ def test_a_mixture_is_run_shown_planned_and_traced(someone: Listener):
     (someone.person.folder / "mixes.yaml").write_text(yaml.safe_dump(SAID), "utf-8")
     answer = someone.types("run", "mixes.yaml", "--json")
     assert answer.code == 0, answer.told()
-    (stage,) = answer.json["stages"]
+    (stage,) = (each for each in answer.json["stages"] if each["status"] == "trained")
     assert set(stage["passes"]) == set(PREFIXES)
     assert set(stage["heldout_loss"]) <= {"smoke_text"}
 
@@ -56,7 +56,7 @@ def test_a_mixture_is_run_shown_planned_and_traced(someone: Listener):
     assert all(re.fullmatch(r"[01]\.[02468]", text) for (text,) in written[8:])
 
     again = someone.types("run", "mixes.yaml", "--json").json["stages"]
-    assert [each["status"] for each in again] == ["reused"]
+    assert {each["status"] for each in again} == {"reused", "skipped"}
     other = ("--set", "stages.finetune.mixture.temperature=1", "--json")
     planned = someone.types("plan", "mixes.yaml", *other)
     assert planned.code == 0, planned.told()
