@@ -22,6 +22,7 @@ from corpora.answer_counts import answer_counts, check_learnable
 from corpora.answers import after_cleaning, names_in, num_in, texts_in, without_offsets
 from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
+from corpora.evaluation_rows import EvaluationRows, Place
 from corpora.identity import marked_form, normal_form, text_digest
 from corpora.labels import check_kinds, check_names, check_seen
 from corpora.near_duplicates import NearDuplicates
@@ -106,6 +107,7 @@ class _Known:
     same: str  # digest of the text with markings: equal means a repeated row
     plain: str  # digest without markings: equal means a shared text
     key: str  # what rows of one group share: the source's group, or the text
+    elsewhere: Place | None  # place of an evaluation row of another dataset that it gives away
 
 
 class DatasetWriter:
@@ -116,16 +118,23 @@ class DatasetWriter:
         folder: Where to write.
         overlap: What happens to training rows whose text also occurs in evaluation rows.
         measures: Fields of every profile.
+        elsewhere: Evaluation rows of another dataset, which are treated as its own.
     """
 
     def __init__(
-        self, source: Source, folder: Path, overlap: Overlap, measures: list[pyarrow.Field]
+        self,
+        source: Source,
+        folder: Path,
+        overlap: Overlap,
+        measures: list[pyarrow.Field],
+        elsewhere: EvaluationRows | None = None,
     ):
         from scipy.cluster.hierarchy import DisjointSet
 
         self._source = source
         self._folder = folder
         self._overlap = overlap
+        self._elsewhere = elsewhere
         self._profile_schema = dataset_profile(measures, source.answers)
         self._rows: list[_Known] = []
         self._groups = DisjointSet()  # of the rows' keys
@@ -262,7 +271,13 @@ class DatasetWriter:
         if kind not in ("label", "number", "choice"):
             answer = hashlib.sha256(answer.encode()).hexdigest()[:16]
         number = num_in(kind, row.label)
-        return _Known(row.id, row.location, split, answer, names, number, same, plain, key)
+        elsewhere = None
+        if self._elsewhere is not None and split in (None, "train"):
+            targets, markings = texts_in(kind, row.label), self._source.markings
+            elsewhere = self._elsewhere.given_away(row.text, row.text_pair, targets, markings)
+        return _Known(
+            row.id, row.location, split, answer, names, number, same, plain, key, elsewhere
+        )
 
     def _cleaned(self, row: Row, ledger: RejectionLog) -> tuple[Row, dict[str, Any]] | None:
         """The row with cleaned texts, and what was measured of it."""
@@ -417,15 +432,17 @@ class DatasetWriter:
             ),
             "overlap": self._overlap,
         }
-        overlapping = sorted({*shared["dev"], *shared["test"]})
+        given_away = [number for number in present if self._rows[number].elsewhere]
+        if self._elsewhere is not None:
+            self._details["train_rows_in_evaluation_elsewhere"] = len(given_away)
+        overlapping = sorted({*shared["dev"], *shared["test"], *given_away})
         if overlapping and self._overlap == "refuse":
             raise ContractViolation(self._overlap_message(overlapping, texts))
         if self._overlap == "drop_from_train":
             for number in overlapping:
                 gone.add(number)
                 row = self._rows[number]
-                split: Split = "test" if row.plain in texts["test"] else "dev"
-                other = self._rows[texts[split][row.plain]].id
+                split, other = self._evaluated_as(row, texts)
                 ledger.remove(row.id, row.location, f"its text is in {split} too", other)
             return {}
         return {
@@ -434,12 +451,19 @@ class DatasetWriter:
             if splits[number] != "train" and self._rows[number].plain in texts["train"]
         }
 
+    def _evaluated_as(self, row: _Known, texts: dict[Split, dict[str, int]]) -> Place:
+        """Split and id of the evaluation row that has a training row's text."""
+        for split in ("test", "dev"):
+            if row.plain in texts[split]:
+                return split, self._rows[texts[split][row.plain]].id
+        assert row.elsewhere is not None, "it overlaps with one of them"
+        return row.elsewhere
+
     def _overlap_message(self, overlapping: list[int], texts: dict[Split, dict[str, int]]) -> str:
         pairs = []
         for number in overlapping[:_SHOWN]:
             row = self._rows[number]
-            split: Split = "test" if row.plain in texts["test"] else "dev"
-            pairs.append(f"{row.id} = {split} {self._rows[texts[split][row.plain]].id}")
+            pairs.append(f"{row.id} = {' '.join(self._evaluated_as(row, texts))}")
         more = f" and {len(overlapping) - _SHOWN:,} more" if len(overlapping) > _SHOWN else ""
         return (
             f"source {self._source.name}: {len(overlapping):,} training rows have a text of dev "

@@ -19,6 +19,7 @@ from corpora.arrow_files import TableWriter
 from corpora.cleaning import clean
 from corpora.datasets import DatasetWriter, Overlap
 from corpora.decontamination import EvaluationTexts
+from corpora.evaluation_rows import EvaluationRows
 from corpora.identity import normal_form, text_digest
 from corpora.near_duplicates import NearDuplicates
 from corpora.profile import measure
@@ -89,7 +90,12 @@ def prepare_corpus(
 
 
 def prepare_dataset(
-    source: Source, snapshot: Snapshot, folder: Path, *, overlap: Overlap = "drop_from_train"
+    source: Source,
+    snapshot: Snapshot,
+    folder: Path,
+    *,
+    overlap: Overlap = "drop_from_train",
+    elsewhere: EvaluationRows | None = None,
 ) -> Counts:
     """Write ``rows.arrow``, ``labels.json`` and what `prepare_corpus` writes, except documents.
 
@@ -102,6 +108,7 @@ def prepare_dataset(
         folder: Where to write; must exist.
         overlap: What happens to training rows whose text (without markings) also occurs in dev or
             test: ``drop_from_train``, ``refuse`` (an error that lists their ids) or ``report``.
+        elsewhere: Evaluation rows of the dataset that it is learnt beside: they count as its own.
 
     Returns:
         What was read, kept, quarantined and removed; the details hold the overlap as found.
@@ -110,7 +117,7 @@ def prepare_dataset(
         ContractViolation: A file cannot be read; labels are of several kinds, near-equal or unseen
             in train; rows overlap although the policy refuses it; nothing is left.
     """
-    return DatasetWriter(source, folder, overlap, MEASURES).write(snapshot)
+    return DatasetWriter(source, folder, overlap, MEASURES, elsewhere).write(snapshot)
 
 
 class _CorpusWriter:

@@ -70,6 +70,7 @@ FIXED_SHAPES = (
     *(REGION_FEATURES, REGION_BOXES, REGION_MASK, MASKED_REGIONS),
     *(REGION_LABELS, REGION_WEIGHTS),
 )
+TOKENS = (TOKEN_IDS, TARGET_IDS, TARGET_LABELS)  # [PAD] where a row has ended
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these
 
 # Used by objectives only; removed before a batch reaches the network.

@@ -327,9 +327,10 @@ class Head(Objective, Protocol):
     the last text of each row is tokenised word by word. With ``WIDE`` (optional) it can answer by
     counted n-grams alone, if its setting ``wide`` is true. With ``EMBEDS`` (optional) rows are
     pairs whose texts are read alone; the scorer has ``vectors(batch, outputs)``, one of length 1
-    for each text, and ``numbers(first, second)``, the cosines and the answers of pairs of them. A
-    head has `answer` and no `decode`. The entries of its index are row numbers, or structured with
-    a field ``row``.
+    for each text, and ``numbers(first, second)``, the cosines and the answers of pairs of them.
+    With ``MIXES`` (optional) it also learns from rows of other datasets, which are written as texts
+    (`models.inputs.mixture.PrefixedRows`). A head has `answer` and no `decode`. The entries of its
+    index are row numbers, or structured with a field ``row``.
     """
 
     targets: tuple[str, ...]  # batch keys of the correct answers, which are removed for prediction

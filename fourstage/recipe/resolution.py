@@ -205,7 +205,9 @@ class _Resolution:
                 "a vocabulary of its own is for a stage with a network of its own, and the stage"
                 " after it starts another one; give it a family and a size, or leave it out",
             )
-        others = {n for each in stages if each is not stage for n in (*each.corpora, each.dataset)}
+        others = {
+            n for each in stages if each is not stage for n in (*each.corpora, *each.datasets)
+        }
         if evaluate := self.ledger.recipe.evaluate:
             others |= {*(evaluate.probes or ()), *(evaluate.forgetting_on or ())}
         for name in (name for name in stage.corpora if name in others):

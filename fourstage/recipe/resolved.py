@@ -25,6 +25,7 @@ NEUTRAL: Mapping[str, Any] = {
     "r_drop": None,
     "fgm": None,
     "feature_based": None,
+    "mixture": None,
 }
 NEUTRAL_OPTIMIZER: Mapping[str, Any] = {
     "bias_correction": "moments",
@@ -105,6 +106,11 @@ class ResolvedStage(StageSettings):
     starts_from: Mapping[str, str] = field(default_factory=dict)
     init: str | None = None
     trains_itself: bool = False
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Its dataset, and those that are learnt beside it."""
+        return (*([self.dataset] if self.dataset else []), *(self.mixture or {}).get("beside", ()))
 
     @property
     def tokens_a_step(self) -> float:
@@ -224,7 +230,7 @@ class ResolvedRecipe:
         names: list[str] = list(self.tokenizer.learn_from)
         for stage in self.stages:
             names += stage.tokenizer.learn_from if stage.tokenizer else ()
-            names += [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
+            names += [*stage.corpora, *stage.datasets]
         names += [*self.probes, *self.few_shot, *self.word_in_context]
         names += [*self.forgetting_on, *self.decontaminate]
         return tuple(dict.fromkeys(names))
@@ -348,6 +354,9 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
         written["starts_from"] = dict(stage.starts_from)
     if stage.kind == "finetune":
         written["dataset"] = stage.dataset
+        if stage.mixture is not None:
+            beside = {name: said["prefix"] for name, said in stage.mixture["beside"].items()}
+            written["mixture"] = {**_given(stage.mixture), "beside": beside}
         written["overlap"] = stage.overlap
         written["head"] = {stage.head: _given(stage.head_settings)}
     else:

@@ -333,6 +333,21 @@ class Lengths(Part):
     target: Length
 
 
+class Mixture(Part):
+    """Text-to-text tasks that are learnt together, each behind a prefix of its own."""
+
+    a_key_of = "a mixture"
+
+    beside: Annotated[dict[str, str], Field(min_length=1)]
+    """Prefix by dataset: ``{sst2: "sst2 sentence:"}``. Their training rows are mixed with those of
+    the stage's dataset, labels and numbers written as texts."""
+    limit: Count | None = None
+    """K: rows of a dataset beyond which it is read no more often; 1 for equal rates; by default
+    none."""
+    temperature: Annotated[float, Field(ge=1, le=1e6)] | None = None
+    """T: rates are in proportion to min(rows, K)^(1/T); default 1."""
+
+
 class Window(Part):
     """Long rows are read in overlapping windows."""
 
@@ -409,6 +424,8 @@ class Stage(Part):
     """Share of the tokens by name of the source."""
     dataset: str | None = None
     """Labelled source of the finetune stage."""
+    mixture: Mixture | None = None
+    """Datasets that a head which writes texts learns from beside its own."""
     overlap: Literal["drop_from_train", "refuse", "report"] | None = None
     """What happens to training rows that are also evaluation rows."""
     objectives: Annotated[dict[str, Settings], Field(min_length=1)] | None = None
@@ -688,6 +705,7 @@ class Recipe(Part):
         for stage in self.stages:
             names += (stage.tokenizer and stage.tokenizer.learn_from) or ()
             names += [*(stage.corpora or ()), *([stage.dataset] if stage.dataset else [])]
+            names += (stage.mixture and stage.mixture.beside) or ()
         return tuple(dict.fromkeys(names))
 
     @property

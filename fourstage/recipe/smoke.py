@@ -174,6 +174,8 @@ def _stage(
         small["tokenizer"] = _tokenizer(small["tokenizer"], [small])
     if "dataset" in small:
         small["dataset"] = rows
+    if "mixture" in small:
+        small["mixture"] = {**small["mixture"], "beside": _beside(small["mixture"]["beside"], rows)}
     if isinstance(small.get("head"), dict):
         small["head"] = {name: _head(own) for name, own in small["head"].items()}
     steps = small.get("budget", {}).get("steps", STEPS)
@@ -200,6 +202,14 @@ def _stage(
     elif stage["stage"] == "general" or small.get("objectives"):
         small["sequence_length"] = SEQUENCE_LENGTH
     return small
+
+
+def _beside(beside: dict[str, str], rows: str) -> dict[str, str]:
+    """Prefixes of embedded rows with a label and with a number, in place of all other datasets'."""
+    small = {name: prefix for name, prefix in beside.items() if name in EMBEDDED}
+    others = [prefix for name, prefix in beside.items() if name not in EMBEDDED]
+    free = [ROWS[kind] for kind in ("label", "number") if ROWS[kind] not in (*small, rows)]
+    return {**small, **dict(zip(free, others, strict=False))}
 
 
 def _reads(

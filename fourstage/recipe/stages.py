@@ -15,6 +15,7 @@ from typing import Any
 from fourstage.errors import RecipeError, UnknownNameError
 from fourstage.recipe import defaults
 from fourstage.recipe.ledger import Ledger
+from fourstage.recipe.mixture import resolve_mixture
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
 from fourstage.recipe.resolved import ResolvedStage
 from fourstage.recipe.schema import STAGE_KINDS, Stage
@@ -71,7 +72,9 @@ class StageResolution:
         if stage.starts_network:
             self._start_network(at, stage, before)
         for key in (
-            ("dataset", "overlap", "head") if kind != "finetune" else ("corpora", "alternate")
+            ("dataset", "mixture", "overlap", "head")
+            if kind != "finetune"
+            else ("corpora", "alternate")
         ):
             if getattr(stage, key) is not None:
                 hint = (
@@ -123,6 +126,7 @@ class StageResolution:
             network=self.network.arguments,
             corpora=corpora,
             dataset=dataset,
+            mixture=resolve_mixture(self.ledger, at, stage, head, head_settings.get("prefix")),
             overlap=self.ledger.value(f"{at}.overlap", stage.overlap, "drop_from_train", kind)
             if kind == "finetune"
             else None,

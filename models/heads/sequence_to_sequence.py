@@ -38,6 +38,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import keras
 import numpy as np
@@ -51,6 +52,7 @@ from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs import noise
+from models.inputs.mixture import PrefixedRows
 from models.inputs.rows import check_answers, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
 from models.layers.target_scorer import TargetScorer, TargetScores
@@ -75,6 +77,7 @@ CHOOSES = 2
 PREPARES = True
 ANSWERS = "text"
 WRITES = True
+MIXES = True
 
 MASK_RATE = 0.7  # as in the paper, but for dialogue
 
@@ -84,6 +87,7 @@ class SequenceToSequence:
 
     A row's text is cut to leave room for `target_length` tokens (`framed_texts`), and its target is
     cut to them. The index's details count both. Of several references, the first is learnt from.
+    Rows of other datasets may be mixed with those of its own (`models.inputs.mixture`).
 
     Args:
         context: The stage's constants.
@@ -158,20 +162,26 @@ class SequenceToSequence:
         tokenizer = context.tokenizer
         self._never = sorted({*tokenizer.special_ids} - {tokenizer.sep_id})
         (self._prefix,) = tokenizer.encode([prefix]) if prefix else (np.zeros(0, np.int32),)
-        length = context.sequence_length - target_length
-        if len(self._prefix) > length - 5:
-            raise RecipeError(
-                f"{where}.prefix: {len(self._prefix)} tokens leave no room for the row's text; the"
-                f" stage's rows have {length} tokens beside the target"
-            )
-        self._source = replace(context, sequence_length=length)
-        self._encoded: tuple[TokenisedRows, list[np.ndarray]] | None = None
+        self._source = replace(context, sequence_length=context.sequence_length - target_length)
+        self._check_room(f"{where}.prefix", self._prefix)
+        # By dataset: batches of a mixture have rows of several, and a thread makes them ahead.
+        self._encoded: WeakKeyDictionary[Any, list[np.ndarray]] = WeakKeyDictionary()
         if context.rows is not None:
             right = [_first_text(answer) is not None for answer in context.rows.answers]
             check_answers("sequence_to_sequence", context.rows, right, "a list of texts")
 
-    def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
+    def _check_room(self, where: str, prefix: np.ndarray) -> None:
+        length = self._source.sequence_length
+        if len(prefix) > length - 5:
+            raise RecipeError(
+                f"{where}: {len(prefix)} tokens leave no room for the row's text; the"
+                f" stage's rows have {length} tokens beside the target"
+            )
+
+    def index(self, corpus: TokenisedRows | PrefixedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order."""
+        if isinstance(corpus, PrefixedRows):
+            self._check_room(corpus.where, corpus.prefix)
         texts = (self._texts(corpus, row) for row in range(len(corpus)))
         sources = text_index(texts, self._source.sequence_length)
         lengths = np.array([len(target) + 1 for target in self._targets(corpus)], np.int64)
@@ -187,7 +197,7 @@ class SequenceToSequence:
         )
 
     def segments(
-        self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
+        self, corpus: TokenisedRows | PrefixedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """Texts and targets; the targets of rows without answers have no weight."""
         rows = entries.tolist()
@@ -208,17 +218,18 @@ class SequenceToSequence:
         values = (ids, mask, labels, weights)
         return batch | dict(zip(self.targets, values, strict=True))
 
-    def _texts(self, rows: TokenisedRows, row: int) -> tuple[np.ndarray, ...]:
+    def _texts(self, rows: TokenisedRows | PrefixedRows, row: int) -> tuple[np.ndarray, ...]:
         """Token ids of a row's texts, the prefix before the first."""
+        prefix = rows.prefix if isinstance(rows, PrefixedRows) else self._prefix
         first, *more = rows.texts(row)
-        return (np.concatenate([self._prefix, first]), *more)
+        return (np.concatenate([prefix, first]), *more)
 
-    def _targets(self, rows: TokenisedRows) -> list[np.ndarray]:
+    def _targets(self, rows: TokenisedRows | PrefixedRows) -> list[np.ndarray]:
         """Token ids of each row's first reference."""
-        if self._encoded is None or self._encoded[0] is not rows:
+        if rows not in self._encoded:
             texts = [_first_text(answer) or "" for answer in rows.answers]
-            self._encoded = rows, self.context.tokenizer.encode(texts)
-        return self._encoded[1]
+            self._encoded[rows] = self.context.tokenizer.encode(texts)
+        return self._encoded[rows]
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Blanks, for a network that fills them in.

@@ -1,8 +1,8 @@
 """Batches: batch k as a pure function of recipe, corpora, seed and k.
 
-Corpora are mixed by their shares of tokens. Each pass reshuffles a corpus and redraws the pairs of
-an objective; the noise comes from a generator that is seeded for batch k. To resume, only k is
-needed.
+Corpora are mixed by their shares of tokens, datasets by their shares of examples. Each pass
+reshuffles a corpus and redraws the pairs of an objective; the noise comes from a generator that is
+seeded for batch k. To resume, only k is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fourstage.errors import ContractViolation, RecipeError
 from models import features as keys
 from models.inputs.captions import has_pictures
 from models.inputs.randomness import generator, grain_seed
-from models.inputs.rows import length_plan, padded_regions
+from models.inputs.rows import GROUPED, as_wide, length_plan, padded_regions
 from models.inputs.segments import with_entities
 from models.protocols import Batch, Capability, Context, Index, Objective
 
@@ -37,14 +37,12 @@ class Feed:
         name: The source's name.
         data: The tokenised corpus or rows.
         draw: Returns the index of a pass, given the number of the pass.
-        share: Share of the stage's tokens, 0-1.
         example_share: Share of the stage's examples, 0-1.
     """
 
     name: str
     data: Any
     draw: Callable[[int], Index]
-    share: float
     example_share: float
 
     @property
@@ -142,15 +140,16 @@ class Batches:
     def batches_in_pass(self, name: str | None = None) -> float:
         """Batches until a corpus has been read once; without a name, until all of them have."""
         chosen = [feed for feed in self.feeds if name in (None, feed.name)]
-        if all(feed.index.by_length for feed in chosen):
-            return float(max(-(-len(feed.index) // self.batch_size) for feed in chosen))
+        if len(self.feeds) == 1 and chosen[0].index.by_length:  # the last batch is filled up
+            return float(-(-len(chosen[0].index) // self.batch_size))
         return max(len(feed.index) / (feed.example_share * self.batch_size) for feed in chosen)
 
     def _plan(self, once: bool) -> grain.MapDataset:
         """The members of each batch: a Grain dataset of lists of (feed, example)."""
         if self._lanes is not None:
             return grain.MapDataset.source(self._lanes)
-        if self.feeds[0].index.by_length:
+        by_length = self.feeds[0].index.by_length
+        if by_length and len(self.feeds) == 1:
             return grain.MapDataset.source(
                 _LengthPlan(self.feeds[0].index.lengths, self.batch_size, self._seed, once)
             )
@@ -170,6 +169,9 @@ class Batches:
             for number, feed in enumerate(self.feeds)
         ]
         mixed = grain.MapDataset.mix(streams, [feed.example_share for feed in self.feeds])
+        if by_length:
+            plan = _MixedLengthPlan(self.feeds, mixed, self.batch_size, self._seed)
+            return grain.MapDataset.source(plan)
         return mixed.batch(self.batch_size, batch_fn=list)
 
     def _make(self, members: list[tuple[int, int]], rng: np.random.Generator) -> Batch:
@@ -237,6 +239,7 @@ class Batches:
             order.append(where)
         if len(parts) == 1:
             return parts[0]
+        parts = as_wide(parts, self._context.tokenizer.pad_id)
         back = np.argsort(np.concatenate(order), kind="stable")
         return {key: np.concatenate([part[key] for part in parts])[back] for key in parts[0]}
 
@@ -256,7 +259,8 @@ def batches(
     """The batches of a stage.
 
     Args:
-        corpora: {name: (tokenised corpus or rows, share of tokens)}; shares need not sum to 1.
+        corpora: {name: (tokenised corpus or rows, share)}; shares need not sum to 1. They are of
+            tokens, but of rows that are padded to their batch (`Index.by_length`) of examples.
         objectives: In the recipe's order; the one with the highest ``chooses`` chooses the
             segments.
         context: Tokenizer and sequence length.
@@ -271,7 +275,7 @@ def batches(
 
     Raises:
         ContractViolation: A corpus gives fewer examples than one batch needs.
-        RecipeError: No objective chooses the segments, or there is more than one dataset.
+        RecipeError: No objective chooses the segments.
     """
     chooser = max(objectives, key=lambda objective: objective.chooses)
     if not chooser.chooses:
@@ -289,13 +293,14 @@ def batches(
                 "or lower batch_size or sequence_length"
             )
         made.append((name, data, draw, share / total))
-    if len(made) > 1 and any(draw(0).by_length for _, _, draw, _ in made):
-        raise RecipeError(f"dataset: one at a time, got {len(made)}: {', '.join(names)}")
-    # Shares are of tokens: a corpus with short rows contributes more rows.
-    wanted = [share / float(draw(0).lengths.mean()) for _, _, draw, share in made]
+    # Of shares of tokens, a corpus with short rows contributes more rows.
+    wanted = [
+        share if draw(0).by_length else share / float(draw(0).lengths.mean())
+        for _, _, draw, share in made
+    ]
     feeds = [
-        Feed(name, data, draw, share, rows / sum(wanted))
-        for (name, data, draw, share), rows in zip(made, wanted, strict=True)
+        Feed(name, data, draw, rows / sum(wanted))
+        for (name, data, draw, _), rows in zip(made, wanted, strict=True)
     ]
     return Batches(
         feeds, objectives, chooser, context, batch_size, seed, once, task, in_lanes, on_copy
@@ -395,3 +400,33 @@ class _LengthPlan:
     def _plan_pass(self, number: int) -> np.ndarray:
         rng = None if self._once else generator(self._seed, "lengths", number)
         return length_plan(self._lengths, self._batch_size, rng)
+
+
+class _MixedLengthPlan:
+    """As `_LengthPlan`, of rows from several datasets: its groups take the place of passes.
+
+    The members of a group of batches follow one another in the mixture, so each group has the
+    mixture's composition, but for a row of each dataset.
+    """
+
+    def __init__(self, feeds: Sequence[Feed], mixture: Any, batch_size: int, seed: int):
+        self._feeds, self._mixture = tuple(feeds), mixture
+        self._batch_size, self._seed = batch_size, seed
+        self._group = functools.lru_cache(maxsize=2)(self._plan_group)
+
+    def __len__(self) -> int:
+        return ENDLESS
+
+    def __getitem__(self, index: int) -> list[tuple[int, int]]:
+        number, place = divmod(int(index), GROUPED)
+        return self._group(number)[place]
+
+    def _plan_group(self, number: int) -> list[list[tuple[int, int]]]:
+        count = GROUPED * self._batch_size
+        members = [self._mixture[number * count + i] for i in range(count)]
+        indices = [feed.index for feed in self._feeds]
+        lengths = np.array(
+            [indices[feed].lengths[example % len(indices[feed])] for feed, example in members]
+        )
+        plan = length_plan(lengths, self._batch_size, generator(self._seed, "lengths", number))
+        return [[members[row] for row in batch] for batch in plan.tolist()]

@@ -11,6 +11,7 @@ from models import features as keys
 from models.compilation import jit_compile
 from models.protocols import Batch, Capability, Context, Index, TokenisedRows, Tokenizer
 
+GROUPED = 32  # batches of which the rows are sorted by length together
 _SHOWN = 20  # ids of rows in a message
 
 
@@ -214,6 +215,25 @@ def padded_regions(part: Batch, count: int, most: int, width: int) -> Batch:
     return made
 
 
+def as_wide(parts: Sequence[Batch], pad_id: int) -> list[Batch]:
+    """The parts of a batch, padded to the width of the widest.
+
+    Args:
+        parts: Rows with the same keys; what is not one number a row is (b, T).
+        pad_id: What fills token ids; masks and weights are filled with 0.
+    """
+    wide = [dict(part) for part in parts]
+    for key, value in parts[0].items():
+        if value.ndim == 1:
+            continue
+        width = max(part[key].shape[1] for part in parts)
+        fill = pad_id if key in keys.TOKENS else 0
+        for part in wide:
+            if short := width - part[key].shape[1]:
+                part[key] = np.pad(part[key], [(0, 0), (0, short)], constant_values=fill)
+    return wide
+
+
 def framed_texts(rows: Sequence[tuple[np.ndarray, ...]], context: Context) -> Batch:
     """As `framed_rows`, of rows given as one or two texts each."""
     length, marks = context.sequence_length, context.marks
@@ -260,8 +280,8 @@ def length_plan(
     Args:
         lengths: (rows,) tokens per row.
         batch_size: B.
-        rng: Random generator. Rows are sorted by length within random groups of 32 batches, then
-            the batches are shuffled. None sorts all rows and keeps that order, for evaluation.
+        rng: Random generator. Rows are sorted by length within random groups of `GROUPED` batches,
+            then the batches are shuffled. None sorts all rows and keeps that order, for evaluation.
 
     Returns:
         (batches, B) int64 row numbers; -1 fills up the batch of the last rows.
@@ -271,7 +291,7 @@ def length_plan(
         order = np.argsort(lengths, kind="stable")
     else:
         mixed = rng.permutation(len(lengths))
-        group = np.arange(len(lengths)) // (32 * batch_size)
+        group = np.arange(len(lengths)) // (GROUPED * batch_size)
         order = mixed[np.lexsort((lengths[mixed], group))]
     plan = np.full(num_batches * batch_size, -1, np.int64)
     plan[: len(order)] = order

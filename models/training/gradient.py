@@ -31,6 +31,7 @@ from models import catalogue
 from models import features as keys
 from models.compilation import jit_compile
 from models.inputs.batches import batches
+from models.inputs.mixture import mixed, tasks_beside
 from models.inputs.randomness import grain_seed
 from models.inputs.rows import mark_ids
 from models.inputs.task_schedule import TaskSchedule
@@ -192,6 +193,7 @@ class _Run:
             tasks_before(job), () if self.stage.head is not None else self.groups
         )
         check_tasks(self.stage.family, self.network, self.tasks)
+        self.data = self._data()
         self.feeds: list[TaskSchedule] = [
             self._feed(number, phase, context, objectives)
             for number, (phase, context, objectives) in enumerate(
@@ -240,20 +242,25 @@ class _Run:
         chooser = max(self.objectives, key=lambda name: self.objectives[name].chooses)
         return {chooser: tuple(self.objectives)}
 
+    def _data(self) -> dict[str, tuple[Any, float]]:
+        """{source: (its text or rows, its share)}, as `batches` takes it."""
+        job, stage = self.job, self.stage
+        if stage.head is None:
+            return dict(job.corpora)
+        own, rows = stage.dataset or "rows", job.rows["train"]
+        if stage.mixture is None:
+            return {own: (rows, 1.0)}
+        beside = tasks_beside(stage.mixture, job.beside, job.tokenizer)
+        return mixed(own, rows, beside, stage.mixture)
+
     def _feed(
         self, number: int, phase: Phase, context: Context, objectives: Mapping[str, Any]
     ) -> TaskSchedule:
         """The batches of a phase."""
-        job = self.job
-        data = (
-            {(self.stage.dataset or "rows"): (job.rows["train"], 1.0)}
-            if self.stage.head is not None
-            else dict(job.corpora)
-        )
         return TaskSchedule(
             {
                 name: batches(
-                    data,
+                    self.data,
                     [objectives[each] for each in group if each not in self.on_copy],
                     context,
                     phase.batch_size or self.stage.batch_size,
@@ -637,11 +644,14 @@ class _Run:
         Rows that are read in several windows are not cut.
         """
         (batches, *_) = self.feeds[-1].groups.values()
-        details = batches.feeds[0].index.details
+        found = [feed.index.details for feed in batches.feeds]
         return {
-            what: {"count": details[f"truncated_{what}s"], "longest": details[f"longest_{what}"]}
+            what: {
+                "count": sum(details[f"truncated_{what}s"] for details in found),
+                "longest": max(details[f"longest_{what}"] for details in found),
+            }
             for what in ("row", "target")
-            if details.get(f"truncated_{what}s")
+            if any(details.get(f"truncated_{what}s") for details in found)
         }
 
     def _finish(self) -> Outcome:

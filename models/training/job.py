@@ -23,6 +23,7 @@ class TrainingJob:
         heldout: {source: tokenised held-out documents}; their loss may select the weights or stop
             the stage early.
         rows: {split: tokenised rows of the dataset}; ``train``, and ``dev`` for selection.
+        beside: {dataset: its tokenised training rows}, of those mixed with the stage's own.
         markings: Marker strings in the rows' texts, such as those around entities.
         initial: Folder of the previous stage, or None to start from random weights.
         starts: By part of the network, the folder of a stage, or the file of word vectors, that it
@@ -39,6 +40,7 @@ class TrainingJob:
     corpora: Mapping[str, tuple[TokenisedCorpus, float]] = field(default_factory=dict)
     heldout: Mapping[str, TokenisedCorpus] = field(default_factory=dict)
     rows: Mapping[str, TokenisedRows] = field(default_factory=dict)
+    beside: Mapping[str, TokenisedRows] = field(default_factory=dict)
     markings: tuple[str, ...] = ()
     initial: Path | None = None
     starts: Mapping[str, Path] = field(default_factory=dict)

@@ -58,6 +58,9 @@ class StageSettings:
         head: Name of the head; ``finetune`` only.
         head_settings: The head's settings.
         dataset: Labelled source; ``finetune`` only.
+        mixture: What is learnt beside the dataset: ``{"beside": {dataset: {"prefix": text,
+            "answers": kind}}, "limit": K or None, "temperature": T}`` (`models.inputs.mixture`), or
+            None.
         phases: Consecutive phases of different sequence length; one optimizer runs through all.
         batch_size: Examples per update.
         micro_batches: Parts of a batch whose gradients are accumulated, to save memory.
@@ -94,6 +97,7 @@ class StageSettings:
     head: str | None = None
     head_settings: Mapping[str, Any] = field(default_factory=dict)
     dataset: str | None = None
+    mixture: Mapping[str, Any] | None = None
     micro_batches: int = 1
     remedies: Mapping[str, Any] = field(default_factory=dict)
     freeze: tuple[str, ...] = ()

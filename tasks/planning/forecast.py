@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from models.inputs.mixture import rates
 from tasks.planning.layout import Plan
 from tasks.store.artifacts import Artifact, Missing, Store
 from tasks.store.step_names import stage_step, subject_of
@@ -81,12 +82,13 @@ def costs_from_scratch(
 ) -> list[Cost]:
     """Estimate the cost of each stage as if none were in the store: `stage_costs`."""
     sizes = _source_tokens(prospects, previous)
+    rows = _training_rows(prospects, previous)
     stages = previous.of_kind("stage")
     found = []
     for stage in recipe.stages:
         if stage.init is not None:
             continue
-        read = stage.corpora or ({stage.dataset: 1.0} if stage.dataset else {})
+        read = shares(stage, rows, sizes)
         known = {name: sizes[name] for name in read if name in sizes}
         tokens = _tokens(stage, read, known)
         speed, measured = tokens_per_second(
@@ -198,10 +200,42 @@ def _tokens(
         return amount
     if stage.budget.unit == "steps":
         return amount * stage.tokens_a_step
-    if set(read) - set(sizes):
+    if not read or set(read) - set(sizes):
         return None
     # An epoch ends when the slowest corpus has been read once.
     return amount * max(sizes[name] / share for name, share in read.items())
+
+
+def shares(
+    stage: ResolvedStage, rows: Mapping[str, int], sizes: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Share of a stage's tokens by source.
+
+    Args:
+        stage: The stage.
+        rows: Training rows by dataset, of those that were counted before.
+        sizes: Training tokens by source.
+
+    Returns:
+        Shares that sum to 1; none of a mixture whose rows are not counted yet.
+    """
+    if stage.mixture is None:
+        return stage.corpora or dict.fromkeys(stage.datasets, 1.0)
+    if not set(stage.datasets) <= rows.keys() & sizes.keys():
+        return {}
+    counted = {name: rows[name] for name in stage.datasets}
+    examples = rates(counted, stage.mixture["limit"], stage.mixture["temperature"])
+    tokens = {name: examples[name] * sizes[name] / rows[name] for name in counted}
+    return {name: own / sum(tokens.values()) for name, own in tokens.items()}
+
+
+def _training_rows(prospects: Sequence[Prospect], previous: PreviousArtifacts) -> dict[str, int]:
+    """Training rows of each dataset that was prepared before."""
+    found: dict[str, int] = {}
+    for step in (prospect.step for prospect in prospects if prospect.step.kind == "dataset"):
+        if earlier := previous.of(step):
+            found[subject_of(step.name)] = earlier[-1].facts["counts"]["splits"]["train"]
+    return found
 
 
 def _source_tokens(prospects: Sequence[Prospect], previous: PreviousArtifacts) -> dict[str, float]:

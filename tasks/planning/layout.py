@@ -134,6 +134,7 @@ class Layout:
         """All steps in order."""
         texts = self.recipe.sources
         datasets = [name for name in texts if self.sources[name].is_dataset]
+        datasets.sort(key=lambda name: name in self._beside)  # they must not repeat the others'
         for name in datasets:
             self._dataset(name)
         for name in texts:
@@ -141,7 +142,7 @@ class Layout:
                 self._corpus(name, datasets)
         self._tokenizers()
         used = self._used()
-        for name in used:
+        for name in [*used, *(name for name in self._beside if name not in used)]:
             self._tokens(name)
         before: str | None = None
         for stage in self.recipe.stages:
@@ -190,7 +191,7 @@ class Layout:
 
     def _dataset(self, name: str) -> None:
         finetune = self.recipe.finetune
-        trained_on = finetune is not None and finetune.dataset == name
+        trained_on = finetune is not None and name in finetune.datasets
         # A dataset listed only for decontamination is read for its evaluation rows alone.
         if finetune is not None and trained_on:
             overlap = finetune.overlap
@@ -199,8 +200,12 @@ class Layout:
             asked = (recipe.probes, recipe.few_shot, recipe.links, recipe.word_in_context)
             scored = any(name in each for each in asked)
             overlap = "drop_from_train" if scored else "report"
-        settings = {**self._source(name), "overlap": overlap}
-        self._add(dataset_step(name), "dataset", settings, **self._reading(name))
+        settings: dict[str, Any] = {**self._source(name), "overlap": overlap}
+        inputs: dict[str, str] = {}
+        if finetune is not None and finetune.dataset is not None and name in self._beside:
+            settings["evaluation_markings"] = list(self.sources[finetune.dataset].markings)
+            inputs[f"evaluation {finetune.dataset}"] = dataset_step(finetune.dataset)
+        self._add(dataset_step(name), "dataset", settings, inputs, **self._reading(name))
         allowed = overlap == "report"
         classes = (
             name in self.recipe.probes
@@ -405,7 +410,7 @@ class Layout:
                 parts=self._reads_start(),
                 given=given | more,
             )
-        read = [*stage.corpora, *([stage.dataset] if stage.dataset else [])]
+        read = [*stage.corpora, *stage.datasets]
         inputs = {"tokenizer": tokenizer_step(stage)}
         if before is not None and not stage.starts_network:
             inputs["stage before"] = before
@@ -675,6 +680,11 @@ class Layout:
         names = [name for stage in self.recipe.stages for name in stage.corpora]
         names += [stage.dataset for stage in self.recipe.stages if stage.dataset]
         return list(dict.fromkeys([*names, *self.recipe.forgetting_on]))
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """The datasets that are learnt beside the labelled stage's own."""
+        return self.recipe.finetune.datasets[1:] if self.recipe.finetune else ()
 
     def _data(self, name: str) -> str:
         return dataset_step(name) if self.sources[name].is_dataset else corpus_step(name)

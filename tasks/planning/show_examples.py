@@ -21,7 +21,9 @@ EXAMPLES = 10
 
 
 def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> Iterator[str]:
-    """Yield training examples of a stage under its seed, shared among its turns. Makes nothing.
+    """Yield training examples of a stage under its seed, shared among its turns or tasks.
+
+    Makes nothing.
 
     Args:
         plan: The recipe's.
@@ -39,6 +41,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
     from models.catalogue import answers_of, provided, turns
     from models.evaluation.predict import rows_of
     from models.inputs.display import shown
+    from models.inputs.mixture import tasks_beside
     from models.inputs.randomness import generator
     from models.inputs.rows import mark_ids
     from models.inputs.segments import with_entities
@@ -60,8 +63,8 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
             f"show: stage {stage_name}: {', '.join((stage.family, *stage.objectives))} reads whole"
             " documents and makes no batches of examples"
         )
-    source = stage.dataset or max(stage.corpora, key=lambda name: stage.corpora[name])
-    wanted = (tokenizer_step(stage), tokens_step(source))
+    source, *others = stage.datasets or [max(stage.corpora, key=lambda name: stage.corpora[name])]
+    wanted = (tokenizer_step(stage), tokens_step(source), *map(tokens_step, others))
     before = [step for step in plan.steps.values() if step.kind != "stage"]
     made = {
         each.step.name: each.found
@@ -89,15 +92,20 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
     groups = [tuple(made_objectives)]
     if stage.alternate:
         groups = list(turns(list(made_objectives), plan.folders).values())
+    parts: list[tuple[Any, Sequence[str]]] = [(data, group) for group in groups]
+    if stage.mixture is not None:
+        rows = {name: _data(made[tokens_step(name)], tokenizer, stage, plan) for name in others}
+        beside = tasks_beside(stage.mixture, rows, tokenizer)
+        parts += [(task, group) for task in beside.values() for group in groups]
     rng = generator(stage.seed, "show", source)
     seen: list[tuple[int, Batch]] = []
-    for group in groups:
+    for part, group in parts:
         objectives = {name: made_objectives[name] for name in group}
         chooser = max(objectives.values(), key=lambda objective: objective.chooses)
-        index = chooser.index(data, rng)
-        count = -(-EXAMPLES // len(groups))
+        index = chooser.index(part, rng)
+        count = -(-EXAMPLES // len(parts))
         entries = index.entries[rng.permutation(len(index))[:count]]
-        clean = with_entities(chooser.segments(data, entries, rng), context)
+        clean = with_entities(chooser.segments(part, entries, rng), context)
         batch = clean
         for objective in objectives.values():
             batch = objective.examples(batch, rng)
@@ -109,7 +117,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
         for row in range(len(entries)):
             example = shown(clean, batch, row, tokenizer, meanings)
             if stage.head is not None:
-                example += f"\nanswer: {data.answers[rows_of(entries)[row]]}"
+                example += f"\nanswer: {part.answers[rows_of(entries)[row]]}"
             yield example
         if keys.REGION_BOXES in batch:
             for row, pictured in enumerate(_pictured_rows(entries).tolist()):

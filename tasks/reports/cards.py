@@ -23,7 +23,7 @@ def stage_card(
     links: Mapping[str, str | None] | None = None,
     before: Mapping[str, float] | None = None,
     after: Mapping[str, float] | None = None,
-    labelled: Mapping[str, Any] | None = None,
+    labelled: Mapping[str, Mapping[str, Any]] | None = None,
     word_regions: bytes | None = None,
 ) -> str:
     """Card of a stage: key, cost, change in held-out loss, learned mix of layers, loss plot.
@@ -34,7 +34,7 @@ def stage_card(
         links: Address by name, such as ``{"MLflow run": "http://…"}``; None if there is no page.
         before: Held-out loss by corpus before the stage.
         after: Held-out loss by corpus after the stage.
-        labelled: Counts of its dataset; None without a dataset.
+        labelled: Counts of its datasets, by name; empty or None without any.
         word_regions: Plot of words and the regions of their picture; None for a blind network.
     """
     made, notes = artifact.facts, artifact.notes
@@ -53,10 +53,20 @@ def stage_card(
         "weights trained": number(notes.get("trained_weights")),
         "code": commit,
     }
-    if labelled:
-        facts["rows kept"] = f"{number(labelled['kept'])} of {number(labelled['read'])}"
-        facts["contradictory rows"] = number(labelled["contradictory"]["rows"])
+    tasks = {
+        name: {
+            "rows kept": f"{number(counts['kept'])} of {number(counts['read'])}",
+            "contradictory rows": number(counts["contradictory"]["rows"]),
+        }
+        for name, counts in (labelled or {}).items()
+    }
+    if len(tasks) == 1:
+        facts |= next(iter(tasks.values()))
     parts = [f"### {artifact.name}", _pairs(facts)]
+    if len(tasks) > 1:
+        passes = made.get("passes", {})
+        rows = [(name, *own.values(), number(passes.get(name), 2)) for name, own in tasks.items()]
+        parts.append(markdown_table(("task", "rows kept", "contradictory rows", "passes"), rows))
     if after:
         rows = [
             (

@@ -78,9 +78,9 @@ def _losses_before(run: RecipeRun, stage: str) -> dict[str, float]:
     return dict(measured.facts["heldout_loss"]) if measured else {}
 
 
-def _labelled_counts(run: RecipeRun, stage: str) -> dict[str, Any] | None:
-    """Row counts of a stage's dataset; None without one."""
-    (dataset,) = (one.dataset for one in run.plan.recipe.stages if one.name == stage)
+def _labelled_counts(run: RecipeRun, stage: str) -> dict[str, Any]:
+    """Row counts of a stage's datasets, by name."""
+    (names,) = (one.datasets for one in run.plan.recipe.stages if one.name == stage)
     # Missing if an older stage was pinned.
-    made = run.made.get(dataset_step(dataset)) if dataset else None
-    return made.facts["counts"] if made else None
+    made = {name: run.made.get(dataset_step(name)) for name in names}
+    return {name: each.facts["counts"] for name, each in made.items() if each}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.steps.durable import durable
 from tasks.store.artifacts import Findings, Input
 from tasks.store.steps import Bound
+
+if TYPE_CHECKING:
+    from corpora.evaluation_rows import EvaluationRows
 
 EVALUATION = "evaluation"  # role prefix of the datasets that corpora are decontaminated against
 
@@ -39,12 +42,36 @@ def prepare_dataset(step: Bound, folder: Path) -> Findings:
         step.step.given["snapshot"],
         folder,
         overlap=step.step.settings["overlap"],
+        elsewhere=_evaluation_rows(step),
     )
     labels = json.loads((folder / "labels.json").read_text(encoding="utf-8"))
     answers = step.step.given["source"].answers
     return Findings(
         {"counts": counts.to_json(), "labels": labels, "answers": answers}, _notes(step)
     )
+
+
+def _evaluation_rows(step: Bound) -> EvaluationRows | None:
+    """The evaluation rows of the dataset that this one is learnt beside; None without one."""
+    from corpora.answers import texts_in
+    from corpora.evaluation_rows import EvaluationRow, EvaluationRows
+    from corpora.prepared import prepared_rows
+
+    for role, dataset in step.inputs.items():
+        if role.startswith(EVALUATION):
+            name = role.removeprefix(EVALUATION).strip()
+            rows = (
+                EvaluationRow(
+                    (f"{row.split} of {name}", row.id),
+                    row.text,
+                    row.text_pair,
+                    texts_in(dataset.facts["answers"], row.label),
+                )
+                for row in prepared_rows(dataset.folder)
+                if row.split != "train"
+            )
+            return EvaluationRows(rows, step.step.settings["evaluation_markings"])
+    return None
 
 
 def _evaluation_texts(inputs: Mapping[str, Input]) -> Iterator[str]:

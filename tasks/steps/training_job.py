@@ -40,6 +40,10 @@ def training_job(
     }
     objectives = {n: {**said, **teachers.get(n, {})} for n, said in stage.objectives.items()}
     rows: dict[str, TokenisedRows] = {}
+    beside = {
+        name: TokenisedRows(step.inputs[tokens_step(name)].path(ROWS), "train")
+        for name in stage.datasets[1:]
+    }
     markings: tuple[str, ...] = ()
     if stage.dataset:
         dataset = step.inputs[tokens_step(stage.dataset)]
@@ -58,6 +62,7 @@ def training_job(
             for name, artifact in tokens.items()
         },
         rows=rows,
+        beside=beside,
         markings=markings,
         initial=before.folder if before else None,
         starts=starts,

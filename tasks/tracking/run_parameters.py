@@ -72,6 +72,9 @@ def _of_stage(stage: Any) -> dict[str, Any]:
     for key in ("lora", "feature_based", "r_drop", "fgm"):
         settings = getattr(stage, key) or {}
         found |= {f"{key}.{name}": value for name, value in settings.items()}
+    if stage.mixture:
+        found |= {f"mixture.{name}": value for name, value in stage.mixture.items()}
+        found["mixture.beside"] = ", ".join(stage.mixture["beside"])
     return found
 
 

@@ -12,6 +12,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from corpora.evaluation_rows import EvaluationRows
 from corpora.preparation import prepare_corpus, prepare_dataset
 from corpora.rejections import Counts
 from corpora.snapshot import take_snapshot
@@ -90,6 +91,7 @@ def dataset(tmp_path: Path) -> Prepare:
         test: Path | None = None,
         dev: Path | None = None,
         overlap: Any = "drop_from_train",
+        elsewhere: EvaluationRows | None = None,
         **settings: Any,
     ) -> Prepared:
         listed = {"train": train, "dev": dev, "test": test}
@@ -99,7 +101,7 @@ def dataset(tmp_path: Path) -> Prepare:
         folder = tmp_path / f"dataset{next(times)}"
         folder.mkdir()
         snapshot = take_snapshot(source)
-        counts = prepare_dataset(source, snapshot, folder, overlap=overlap)
+        counts = prepare_dataset(source, snapshot, folder, overlap=overlap, elsewhere=elsewhere)
         counts.check()
         return Prepared(counts, folder, snapshot.digest)
 

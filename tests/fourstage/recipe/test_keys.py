@@ -31,6 +31,7 @@ SOURCES = {
     **dict.fromkeys(("text", "other"), SourceFacts(labelled=False)),
     **dict.fromkeys(("rows", "more"), SourceFacts(labelled=True)),
     "both": SourceFacts(labelled=True, pairs=True),
+    "texts": SourceFacts(labelled=True, answers="text"),
 }
 ADAMW = {
     "peak_learning_rate": 1e-3,
@@ -171,6 +172,12 @@ FROZEN = {
     "head": {"sequence_classification": {"class_weights": "balanced"}},
     "feature_based": {"hidden_dim": 64, "num_layers": 2, "dropout": 0.2},
 }
+MIXED = {
+    "stage": "finetune",
+    "dataset": "texts",
+    "head": {"sequence_to_sequence": {"prefix": "say:"}},
+    "mixture": {"beside": {"rows": "name:", "more": "tell:"}, "limit": 500, "temperature": 2.0},
+}
 ASKED = {"answers": "label", "metric": "accuracy", "shots": [0, 4], "rows": 50}
 LOOKS = {
     "template": "{text} is {answer}",
@@ -223,6 +230,11 @@ READ = {
                 "ox": {"same": ["An ox", "One ox", "No ox"], "different": ["Ox!", "Ox?", "ox"]}
             },
         },
+    },
+    "tasks in a mixture": {
+        **UNLABELLED,
+        "family": "gpt2",
+        "stages": [{**PLAIN, "objectives": {"causal_lm": {"across_documents": False}}}, MIXED],
     },
     "answers from a prompt": {
         **IN_CONTEXT,
@@ -406,7 +418,7 @@ def test_a_key_that_a_stage_does_not_have_is_refused(kind: str):
     """Of every stage key one value, taken from the stages that have it."""
     elsewhere = {
         key: value
-        for stage in (*KINDS.values(), FROZEN, STARTED, GRAPH)
+        for stage in (*KINDS.values(), FROZEN, STARTED, GRAPH, MIXED)
         for key, value in stage.items()
     }
     least = {"stage", "corpora", "objectives", "dataset", "head"} & KINDS[kind].keys()
@@ -434,6 +446,7 @@ NAMES = {
     "probes": 1,
     "few_shot": 1,
     "verbalisers": 1,
+    "beside": 1,
 }  # levels of names below a key
 
 

@@ -210,14 +210,6 @@ def test_fewer_examples_than_a_batch_are_refused_with_the_numbers():
         pretraining(corpora={"one": (few, 1.0)}, batch_size=64)
 
 
-def test_two_datasets_at_once_are_refused():
-    with pytest.raises(RecipeError, match="one at a time"):
-        pretraining(
-            corpora={"a": (ROWS, 1.0), "b": (ROWS, 1.0)},
-            objectives=[SequenceClassification(CONTEXT)],
-        )
-
-
 def test_in_lanes_each_row_goes_on_where_it_ended():
     text = random_corpus(3, 100, sentences=(20, 21))
     length = -(-(text.num_tokens + 2) // 7) + 2  # seven windows, the last one reaching back

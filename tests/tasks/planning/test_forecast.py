@@ -11,6 +11,7 @@ from tasks.planning.forecast import (
     SECONDS_A_TOKEN,
     SECONDS_A_WEIGHT,
     disk_bytes,
+    shares,
     stage_costs,
     tokens_per_second,
 )
@@ -85,6 +86,25 @@ def test_passes_over_rows_that_are_not_counted_yet_are_not_called_free(tmp_path:
     *before, finetune = stage_costs(plan.recipe, ahead, PreviousArtifacts(store))
     assert all(cost.tokens and cost.seconds for cost in before)
     assert (finetune.tokens, finetune.seconds, finetune.passes) == (None, None, {})
+
+
+def test_of_a_mixture_each_dataset_is_read_by_its_rate(project: Project, tmp_path: Path):
+    general, *_, finetune = stages(general={"objectives": {"causal_lm": {}}})
+    finetune |= {
+        "dataset": "smoke_text",
+        "head": {"sequence_to_sequence": {"target_length": 8, "prefix": "go on:"}},
+        "mixture": {"beside": {"rows": "about:"}, "limit": 100},
+    }
+    said = {"stages": [general, finetune], "family": "gpt2", "promote": None}
+    plan = plan_recipe(str(project.recipe(recipe("mix", evaluate=None, **said))))
+    store = Store(tmp_path)
+    ahead = list(look_ahead(list(plan.steps.values()), store))
+    *_, cost = stage_costs(plan.recipe, ahead, PreviousArtifacts(store))
+    assert (cost.tokens, cost.passes) == (None, {}), "rows that are not counted are not free"
+    # 300 and 120 rows of 20 and of 10 tokens, as often: two thirds of the tokens are of the first.
+    found = shares(plan.recipe.stages[-1], {"smoke_text": 300, "rows": 120},
+                   {"smoke_text": 6000.0, "rows": 1200.0})  # fmt: skip
+    assert found == pytest.approx({"smoke_text": 2 / 3, "rows": 1 / 3})
 
 
 def test_a_larger_network_needs_more_disk(project: Project, tmp_path: Path):

@@ -188,6 +188,46 @@ def test_a_probe_changes_no_other_step(project: Project, probed: Plan):
             assert key(plain, name, {}) == key(probed, name, {})
 
 
+@pytest.fixture(scope="module")
+def mixed(project: Project) -> Plan:
+    project.dataset("beside", train=map(row, range(500, 540)), test=map(row, range(540, 560)))
+    general, *_, finetune = stages()
+    finetune |= {
+        "dataset": "smoke_text",
+        "head": {"sequence_to_sequence": {"target_length": 8, "prefix": "go on:"}},
+        "mixture": {"beside": {"beside": "about:"}},
+    }
+    said = [general | {"objectives": {"causal_lm": {}}}, finetune]
+    settings = {"evaluate": {"metrics": ["chrf"]}, "promote": None, "family": "gpt2"}
+    # A vocabulary that is learned from the other dataset first does not prepare it first.
+    tokenizer = {"vocabulary_size": 400, "learn_from": ["beside", "notes"]}
+    return plan_recipe(
+        str(project.recipe(recipe("mixed", stages=said, tokenizer=tokenizer, **settings)))
+    )
+
+
+def test_a_dataset_of_a_mixture_is_an_input_of_its_stage_behind_its_contract(mixed: Plan):
+    stage = mixed.steps["stage finetune"]
+    for name in ("smoke_text", "beside"):
+        assert stage.inputs[f"tokens {name}"] == f"tokens {name}"
+        assert stage.inputs[f"contract {name}"] == f"contract tokens {name}"
+        assert mixed.steps[f"tokens {name}"].inputs["contract"] == f"contract {name}"
+        assert mixed.steps[f"tokens {name}"].kind == "rows"
+    before = key(mixed, "stage finetune", {})
+    assert key(mixed, "stage finetune", {"tokens beside": "others"}) != before
+
+
+def test_rows_of_a_mixture_do_not_repeat_what_the_stage_is_evaluated_on(mixed: Plan):
+    assert mixed.steps["dataset beside"].inputs == {"evaluation smoke_text": "dataset smoke_text"}
+    assert mixed.steps["dataset smoke_text"].inputs == {}
+    assert mixed.steps["dataset beside"].settings["overlap"] == "drop_from_train"
+    assert mixed.steps["contract beside"].settings["parameters"] == {"overlap_free": 1.0}
+    # What counts afterwards are the rows of the stage's own dataset.
+    for name in ("evaluation", "measurement finetune", "package"):
+        assert "tokens beside" not in mixed.steps[name].inputs
+    assert mixed.steps["evaluation"].inputs["rows"] == "tokens smoke_text"
+
+
 def test_rows_are_asked_of_the_network_before_it_sees_labels(project: Project):
     project.dataset("asked", train=map(row, range(500, 540)), test=map(row, range(540, 560)))
     causal = {"objectives": {"causal_lm": {}}}

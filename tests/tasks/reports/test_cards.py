@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 from tasks.reports.cards import contract_card, left_out, stage_card
 from tasks.reports.plots import LARGEST, loss_plot
@@ -29,9 +30,20 @@ def test_a_stage_card_shows_key_cost_change_and_curve(lifecycle: Lifecycle):
     assert "reused" in stage_card(stage, reused=True)
     assert "contradictory" not in card
     counts = {"read": 1200, "kept": 1190, "contradictory": {"rows": 2, "ids": ["a", "b"]}}
-    card = stage_card(stage, reused=False, labelled=counts)
+    card = stage_card(stage, reused=False, labelled={"trials": counts})
     assert "1,190 of 1,200" in card
     assert "contradictory rows" in card
+    assert "| task |" not in card
+
+
+def test_the_card_of_a_mixture_says_how_often_each_task_was_read(lifecycle: Lifecycle):
+    counts = {"read": 1200, "kept": 1190, "contradictory": {"rows": 2, "ids": ["a", "b"]}}
+    stage = lifecycle["stage domain"]
+    stage = replace(stage, facts={**stage.facts, "passes": {"own": 1.25, "other": 0.5}})
+    card = stage_card(stage, reused=False, labelled={"own": counts, "other": counts | {"kept": 7}})
+    assert "| task | rows kept | contradictory rows | passes |" in card
+    assert "| own | 1,190 of 1,200 | 2 | 1.25 |" in card
+    assert "| other | 7 of 1,200 | 2 | 0.50 |" in card
 
 
 def test_a_long_history_stays_a_small_picture():
