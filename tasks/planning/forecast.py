@@ -82,7 +82,7 @@ def costs_from_scratch(
 ) -> list[Cost]:
     """Estimate the cost of each stage as if none were in the store: `stage_costs`."""
     sizes = _source_tokens(prospects, previous)
-    rows = _training_rows(prospects, previous)
+    rows = _training_rows(recipe, prospects, previous)
     stages = previous.of_kind("stage")
     found = []
     for stage in recipe.stages:
@@ -229,12 +229,16 @@ def shares(
     return {name: own / sum(tokens.values()) for name, own in tokens.items()}
 
 
-def _training_rows(prospects: Sequence[Prospect], previous: PreviousArtifacts) -> dict[str, int]:
-    """Training rows of each dataset that was prepared before."""
+def _training_rows(
+    recipe: ResolvedRecipe, prospects: Sequence[Prospect], previous: PreviousArtifacts
+) -> dict[str, int]:
+    """Training rows of each dataset of a mixture that was prepared before."""
+    mixed = {name for stage in recipe.stages if stage.mixture for name in stage.datasets}
     found: dict[str, int] = {}
     for step in (prospect.step for prospect in prospects if prospect.step.kind == "dataset"):
-        if earlier := previous.of(step):
-            found[subject_of(step.name)] = earlier[-1].facts["counts"]["splits"]["train"]
+        name = subject_of(step.name)
+        if name in mixed and (earlier := previous.of(step)):
+            found[name] = earlier[-1].facts["counts"]["splits"]["train"]
     return found
 
 
