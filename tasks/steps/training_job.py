@@ -42,7 +42,7 @@ def training_job(
     rows: dict[str, TokenisedRows] = {}
     beside = {
         name: TokenisedRows(step.inputs[tokens_step(name)].path(ROWS), "train")
-        for name in stage.datasets[1:]
+        for name in (stage.mixture or {}).get("beside", ())
     }
     markings: tuple[str, ...] = ()
     if stage.dataset:

@@ -24,12 +24,15 @@ def logits(made: Any, hidden: Any) -> np.ndarray:
 
 
 def lively(family: str) -> Any:
-    """A network whose predictions depend on what was read, and where."""
+    """A network whose predictions depend on what was read, and where.
+
+    With larger weights it amplifies the rounding of float32: at 0.2, to 1.05e-5 with AMX.
+    """
     made = network(family, seed=5)
     rng = np.random.default_rng(0)
     for variable in made.variables:
         if len(variable.shape) > 1 or "mask_embedding" in variable.path:
-            variable.assign(rng.normal(0.0, 0.2, variable.shape))
+            variable.assign(rng.normal(0.0, 0.15, variable.shape))
     return made
 
 
