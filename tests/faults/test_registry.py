@@ -215,7 +215,7 @@ def test_files_that_were_altered_are_refused_and_never_run(office: Office):
 def test_a_machine_that_computes_other_weights_registers_its_own(office: Office, tmp_path: Path):
     """Two machines, two homes, one MLflow: same keys, as keys leave the processor out."""
     database = f"sqlite:///{office.home / 'mlflow.db'}"
-    # What oneDNN computes with older instructions differs in the last bits. The oldest that know the
+    # What oneDNN computes with older instructions differs in the last bits. They must know the
     # precision: where AMX makes it bfloat16, oneDNN aborts with those that don't.
     isa = "AVX512_CORE_BF16" if resolve_precision() == "bfloat16" else "SSE41"
     older = {"MLFLOW_TRACKING_URI": database, "ONEDNN_MAX_CPU_ISA": isa}
