@@ -66,8 +66,12 @@ class Bench:
         self.project, self.log = self.folder / "project", self.folder / "runs.jsonl"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.runs: list[dict[str, Any]] = read(self.log) if self.log.exists() else []
-        if not (self.folder / "text.jsonl").exists():
+        sources, chosen = [options.text, options.rows], self.folder / "sources.json"
+        if not chosen.exists():
             self._write_data()
+            chosen.write_text(json.dumps(sources), "utf-8")
+        if json.loads(chosen.read_text("utf-8")) != sources:
+            raise SystemExit(f"{self.folder}: made with other sources than {sources}; use another")
 
     def once(self, arm: str, minutes: float, seed: int, work: Callable[..., dict]) -> dict:
         """What a training found, earlier or now."""
@@ -83,7 +87,7 @@ class Bench:
         return run
 
     def _write_data(self) -> None:
-        """Documents and rows as they are published, for both sides; the text last."""
+        """Documents and rows as they are published, for both sides."""
         from corpora.reading import read_documents, read_rows
         from corpora.snapshot import take_snapshot
         from data_contracts.records import Document, Row
@@ -241,7 +245,7 @@ class Bench:
         from models.evaluation.resampling import scores
 
         given = dict(DOCUMENTED)
-        if arm == "tuned":
+        if arm != "documented":
             given |= {"rate": self.options.peer_rate, "warmup": 0.06, "length": 128, "batch": 32}
             given["finetune_rate"] = float(ours["finetune"]["peak_learning_rate"])
             given["finetune_warmup"] = ours["finetune"]["warmup"]
@@ -250,7 +254,7 @@ class Bench:
                 **given,
                 "size": ours["size"],
                 "tokenizer": str(self.folder / f"fourstage-{CALIBRATION:g}-{SEED}"),
-                "network": str(self.folder / f"{arm}-{minutes:g}-{seed}"),
+                "network": str(self.folder / f"{arm.replace(' ', '-')}-{minutes:g}-{seed}"),
                 "seconds": max(60 * minutes, ours["seconds"]),
                 "seed": seed,
             }
@@ -285,7 +289,7 @@ def wall_seconds(home: Path, manifest: Mapping[str, Any]) -> float:
 def curves(runs: list[dict[str, Any]]) -> dict[str, dict[float, dict[str, float]]]:
     """Means over the seeds by arm and minutes."""
     found: dict[str, dict[float, dict[str, float]]] = {}
-    for arm, minutes in sorted({(run["arm"], run["minutes"]) for run in runs}):
+    for arm, minutes in dict.fromkeys((run["arm"], run["minutes"]) for run in runs):
         alike = [run for run in runs if (run["arm"], run["minutes"]) == (arm, minutes)]
         found.setdefault(arm, {})[minutes] = {
             what: mean(run[what] for run in alike) for what in ("nats", "dev", "tokens", "seconds")
@@ -298,11 +302,12 @@ def minutes_to(curve: Mapping[float, Mapping[str, float]], nats: float) -> float
 
     The minutes of its first point if it is there already, infinite if it never is.
     """
-    minutes = sorted(curve)
-    losses = np.minimum.accumulate([curve[each]["nats"] for each in minutes])
+    points = sorted((of["seconds"] / 60, of["nats"]) for of in curve.values())
+    losses = np.minimum.accumulate([loss for _, loss in points])
     if nats < losses[-1]:
         return math.inf
-    return float(np.exp(np.interp(nats, losses[::-1], np.log(minutes)[::-1])))
+    logarithms = np.log([minutes for minutes, _ in points])
+    return float(np.exp(np.interp(nats, losses[::-1], logarithms[::-1])))
 
 
 def draw(found: Mapping[str, Any], metric: str, path: Path) -> None:
@@ -316,10 +321,11 @@ def draw(found: Mapping[str, Any], metric: str, path: Path) -> None:
         axes = drawn.add_subplot(1, 2, n)
         for arm, curve in found.items():
             values = [of[what] for of in curve.values()]
-            axes.plot(list(curve), values, marker="o", markersize=4, label=arm)
+            minutes = [of["seconds"] / 60 for of in curve.values()]
+            axes.plot(minutes, values, marker="o", markersize=4, label=arm)
         axes.set_xscale("log")
         axes.minorticks_off()
-        axes.set_xticks(ticks, [f"{minutes:g}" for minutes in ticks])
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_xlabel("minutes of pre-training")
         axes.set_title(label, fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
@@ -341,34 +347,32 @@ def main() -> None:
     parser.add_argument("--peer-rate", type=float, default=1e-3, help="of the tuned peer")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    bench, runs = Bench(options), []
+    bench, runs, peers = Bench(options), [], ("documented", f"tuned {options.peer_rate:g}")
     bench.once("calibration", CALIBRATION, SEED, bench.ours)
     for seed in map(int, options.seeds.split(",")):
         for minutes in map(float, options.minutes.split(",")):
             runs.append(ours := bench.once("fourstage", minutes, seed, bench.ours))
-            for arm in ("documented", "tuned"):
+            for arm in peers:
                 runs.append(bench.once(arm, minutes, seed, partial(bench.theirs, arm, ours)))
     found, metric = curves(runs), runs[0]["metric"]
     draw(found, metric, bench.folder / "time_to_quality.png")
     last = max(found["fourstage"])
-    reached = {
-        arm: minutes_to(found["fourstage"], found[arm][last]["nats"])
-        for arm in ("documented", "tuned")
-    }
+    reached = {arm: minutes_to(found["fourstage"], found[arm][last]["nats"]) for arm in peers}
     if options.json:
         print(
             json.dumps({"means": found, "minutes_to_their_last": reached, "runs": runs}, indent=1)
         )
         return
-    print(f"minutes {'arm':<12} nats/char {metric:>9}       tokens  seconds")
+    print(f"minutes {'arm':<14} nats/char {metric:>9}       tokens  seconds")
     for minutes in sorted(found["fourstage"]):
         for arm, curve in found.items():
             nats, dev, tokens, seconds = curve[minutes].values()
             shown = f"{nats:>9.4f} {dev:>9.3f} {tokens:>12,.0f} {seconds:>8,.0f}"
-            print(f"{minutes:>7g} {arm:<12} {shown}")
+            print(f"{minutes:>7g} {arm:<14} {shown}")
     for arm, took in reached.items():
-        met = "met" if took <= last / GOAL else "not met"
-        print(f"{arm} after {last:g} minutes: ours after {took:.1f}; {GOAL} times as fast: {met}")
+        theirs = found[arm][last]["seconds"] / 60
+        met = "met" if took <= theirs / GOAL else "not met"
+        print(f"{arm} after {theirs:.1f} minutes: ours after {took:.1f}; {GOAL} × faster: {met}")
 
 
 if __name__ == "__main__":
