@@ -220,7 +220,7 @@ class Bench:
         whole = [ids[: len(ids) // inside * inside].reshape(-1, inside) for ids in encoded]
         rows, rng = np.tile(np.concatenate(whole), (DRAWS, 1)), np.random.default_rng(SEED)
         # An unknown token is masked only where there is nothing else.
-        order = np.argsort(rng.random(rows.shape) + (rows == tokenizer.unk_id), axis=1)
+        order = np.argsort(rng.random(rows.shape) + (rows == tokenizer.unknown_id), axis=1)
         places = np.sort(order[:, : round(RATE * inside)], axis=1)
         labels = np.take_along_axis(rows, places, axis=1)
         np.put_along_axis(rows, places, tokenizer.mask_id, axis=1)
