@@ -159,7 +159,7 @@ class Bench:
         environment = {"FOURSTAGE_HOME": str(home), "PYTHONPATH": str(PEER.parents[2])}
         command = (sys.executable, "-m", "fourstage.command", "run", str(path), "--json")
         told = answer(command, cwd=self.project, env={**os.environ, **environment})
-        stages = {stage["stage"]: stage for stage in told["stages"]}
+        stages = {of["stage"]: of for of in told["stages"] if of["status"] != "skipped"}
         places = {kind: home / "store" / "stage" / stages[kind]["key"] for kind in stages}
         manifests = {kind: read(place / "manifest.json")[0] for kind, place in places.items()}
         before = [stages[kind] for kind in ("general", "task")]
