@@ -161,7 +161,7 @@ class Bench:
         told = answer(command, cwd=self.project, env={**os.environ, **environment})
         stages = {of["stage"]: of for of in told["stages"] if of["status"] != "skipped"}
         places = {kind: home / "store" / "stage" / stages[kind]["key"] for kind in stages}
-        manifests = {kind: read(place / "manifest.json")[0] for kind, place in places.items()}
+        manifests = {kind: manifest(place) for kind, place in places.items()}
         before = [stages[kind] for kind in ("general", "task")]
         tokens = sum(stage["tokens"] for stage in before)
         timed = sum(stage["tokens"] / (stage["tokens_per_second"] or math.inf) for stage in before)
@@ -270,6 +270,11 @@ def read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
+def manifest(entry: Path) -> dict[str, Any]:
+    """What the store says of an entry."""
+    return json.loads((entry / "manifest.json").read_text("utf-8"))
+
+
 def answer(command: tuple[str, ...], **where: Any) -> dict[str, Any]:
     """The JSON object that a command prints."""
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, **where)
@@ -278,12 +283,12 @@ def answer(command: tuple[str, ...], **where: Any) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def wall_seconds(home: Path, manifest: Mapping[str, Any]) -> float:
+def wall_seconds(home: Path, made: Mapping[str, Any]) -> float:
     """From the start of a stage's MLflow run to its entry in the store."""
     from mlflow import MlflowClient
 
-    run = MlflowClient(f"sqlite:///{home}/mlflow.db").get_run(manifest["notes"]["run_id"])
-    return datetime.fromisoformat(manifest["created"]).timestamp() - run.info.start_time / 1000
+    run = MlflowClient(f"sqlite:///{home}/mlflow.db").get_run(made["notes"]["run_id"])
+    return datetime.fromisoformat(made["created"]).timestamp() - run.info.start_time / 1000
 
 
 def curves(runs: list[dict[str, Any]]) -> dict[str, dict[float, dict[str, float]]]:
