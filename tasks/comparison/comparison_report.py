@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tasks.comparison.comparison_table import unlike_tokenizers
 from tasks.comparison.contests import PROBE_MEAN
 from tasks.reports.tables import markdown_table
 
@@ -51,7 +52,9 @@ def headline(table: Table) -> str:
 def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows of the table of scores and costs, baselines last."""
     metrics = table["metrics"]
-    corpora = list(dict.fromkeys(c for r in table["recipes"] for c in r["heldout_loss"]))
+    unlike = unlike_tokenizers(table["recipes"])
+    told = "heldout_loss_a_character" if unlike else "heldout_loss"
+    corpora = list(dict.fromkeys(c for r in table["recipes"] for c in r[told]))
     head = (
         "recipe",
         "stages",
@@ -60,7 +63,7 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         "tokens",
         "steps",
         "seconds",
-        *(f"loss on {corpus}" for corpus in corpora),
+        *(f"{'nats a character' if unlike else 'loss'} on {corpus}" for corpus in corpora),
     )
     body = []
     for recipe in table["recipes"]:
@@ -73,12 +76,12 @@ def score_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
                 f"{recipe['tokens']:,.0f}",
                 f"{recipe['steps']:,.0f}",
                 f"{recipe['seconds']:,.0f}",
-                *(_loss(recipe, corpus) for corpus in corpora),
+                *(_loss(recipe, corpus, unlike) for corpus in corpora),
             )
         )
     blank = ("–",) * (3 + len(corpora))
     for rival in table["baselines"]:
-        scores = (f"{rival['metrics'][metric]:.4f}" for metric in metrics)
+        scores = (_score_of(rival["metrics"].get(metric)) for metric in metrics)
         body.append((rival["name"], "", "", *scores, *blank))
     return head, body
 
@@ -147,9 +150,7 @@ def explanation(table: Table) -> str:
         )
     parts += [
         f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"
-        " all its stages; those it shares with others are counted in full. Losses are held-out, at"
-        " the end of pre-training, in nats a hidden token; in brackets, against guessing by how"
-        " often each token occurs.",
+        f" all its stages; those it shares with others are counted in full. {_unit(table)}",
         "Differences: other rows (paired bootstrap over texts,"
         f" {table['resamples']:,} resamples) and other trainings (runs that share a pre-training"
         " count as one), with Student's t. The interval is each contrast's own; *p* is corrected"
@@ -161,6 +162,18 @@ def explanation(table: Table) -> str:
         *table["notes"],
     ]
     return "\n".join(f"- {part}" for part in parts)
+
+
+def _unit(table: Table) -> str:
+    if unlike_tokenizers(table["recipes"]):
+        return (
+            "Losses are held-out, at the end of pre-training, in nats a character, because tokens"
+            " are not the same; none where an objective's loss is no cross-entropy of tokens."
+        )
+    return (
+        "Losses are held-out, at the end of pre-training, in nats a hidden token; in brackets,"
+        " against guessing by how often each token occurs."
+    )
 
 
 def _contrasts(table: Table) -> str:
@@ -224,11 +237,17 @@ def plot(table: Table) -> bytes:
     return png(drawn)
 
 
-def _loss(recipe: Table, corpus: str) -> str:
+def _loss(recipe: Table, corpus: str, per_character: bool) -> str:
+    if per_character:
+        return _score_of(recipe["heldout_loss_a_character"].get(corpus), 3)
     loss, unigram = recipe["heldout_loss"].get(corpus), recipe["unigram_loss"].get(corpus)
     if loss is None:
         return "–"
     return f"{loss:.2f}" if unigram is None else f"{loss:.2f} ({loss - unigram:+.2f})"
+
+
+def _score_of(value: float | None, digits: int = 4) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _score(score: Mapping[str, Any] | None) -> str:

@@ -22,6 +22,8 @@ from tasks.store.step_names import tokens_step
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
+UNKNOWN = 0.001  # share of the tokens from which a loss per character is told to be too low
+
 
 def judge(
     entries: Sequence[Entry],
@@ -42,7 +44,8 @@ def judge(
     """
     from models.evaluation.comparison import CONFIDENCE, POWER, RESAMPLES
 
-    a_run = runs[entries[0].name][0]
+    first_runs = [runs[entry.name][0] for entry in entries]
+    a_run = next((run for run in first_runs if run.scores), first_runs[0])
     recipe, facts = a_run.plan.recipe, a_run.scores
     kinds = [facts["answers"]] if facts else []
     cheap, majority = names_of([*kinds, *(["label"] if recipe.probes else [])])
@@ -53,7 +56,7 @@ def judge(
     contests = contests_of({entry.name: runs[entry.name] for entry in entries}, declared, cheap)
     recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
     probed = contests.get(PROBE_MEAN)
-    labelled = next((found for name, (_, found) in contests.items() if name != PROBE_MEAN), None)
+    labelled = next((found for on, found in contests.values() if on[0].step == "evaluation"), None)
     return {
         "digest": comparison_digest(entries, runs, equal, contrasts),
         "dataset": recipe.finetune.dataset if recipe.finetune else None,
@@ -82,6 +85,8 @@ def judge(
         + [f"{entry.name}: {searched(entry.search)}" for entry in entries if entry.search]
         + _guessed_before(recipes)
         + unlike_windows(recipes)
+        + unlike_objectives(recipes)
+        + unknown_words(recipes)
         + [
             f"{entry.name}: {note}"
             for entry in entries
@@ -137,12 +142,15 @@ def _baselines(
             a_run = next(
                 runs[entry.name][0] for entry in entries if on[0].step in runs[entry.name][0].made
             )
+            if any(told not in a_run.made[each.step].facts for each in on):
+                continue  # what words mean in context is asked of vectors alone
             scores = {each: a_run.made[each.step].facts[told] for each in on}
             if not all(scores.values()):  # a project's own kind of answer has no baseline
                 return []
             parts[metric] = {each.name: score[each.metric] for each, score in scores.items()}
         means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
-        found.append({"name": rival, "metrics": means, "parts": parts})
+        if means:
+            found.append({"name": rival, "metrics": means, "parts": parts})
     return found
 
 
@@ -175,10 +183,15 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         "finetuning": _spent(runs, [stage for stage in stages if stage.kind == "finetune"]),
         "teachers": _spent(runs, [stage for stage in stages if stage not in recipe.last_network]),
         "read": sorted({corpus for stage in pretraining for corpus in stage.corpora}),
+        "tokenizer": runs[0].made["tokenizer"].key,
+        "measured_by": recipe.measured_by,
         "heldout_loss": _means(before),
         "heldout_loss_a_character": a_character(
-            _means(before), {name: runs[0].made[tokens_step(name)] for name in before[0]}
+            _means(before), runs[0].made, recipe.measured_by, runs[0].plan.folders
         ),
+        "unknown_share": {
+            name: runs[0].made[tokens_step(name)].facts["unknown_share"] for name in before[0]
+        },
         "heldout_loss_after": guessed,
         "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
         "unigram_loss": unigram_losses(
@@ -238,6 +251,44 @@ def unlike_windows(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     told = "; ".join(f"{length} tokens in {', '.join(of[length])}" for length in sorted(of))
     return [f"losses compare only where windows are of one length: {told}"]
+
+
+def unlike_objectives(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Note on incomparable losses: objectives ask unlike questions."""
+    of: dict[str, list[str]] = {}
+    for recipe in recipes:
+        if recipe["heldout_loss"]:
+            of.setdefault(recipe["measured_by"], []).append(recipe["name"])
+    if len(of) < 2:
+        return []
+    told = "; ".join(f"{objective} in {', '.join(names)}" for objective, names in of.items())
+    return [f"losses compare only within an objective: {told}"]
+
+
+def unlike_tokenizers(recipes: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether losses are of unlike tokens, so that only those per character compare."""
+    return len({recipe["tokenizer"] for recipe in recipes if recipe["heldout_loss"]}) > 1
+
+
+def unknown_words(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Note on losses per character that are too low: an unknown word is one token, not spelled."""
+    if not unlike_tokenizers(recipes):
+        return []
+    of: dict[str, list[str]] = {}
+    for recipe in recipes:
+        shares = {
+            name: share
+            for name, share in recipe["unknown_share"].items()
+            if share >= UNKNOWN and name in recipe["heldout_loss_a_character"]
+        }
+        if shares:
+            told = ", ".join(f"{share:.1%} of {name}" for name, share in shares.items())
+            of.setdefault(told, []).append(recipe["name"])
+    return [
+        f"{', '.join(names)}: unknown words are {told}; each is predicted as one token, for less"
+        " than its spelling would cost, so a loss per character is too low"
+        for told, names in of.items()
+    ]
 
 
 def too_early(recipes: Sequence[Mapping[str, Any]]) -> list[str]:

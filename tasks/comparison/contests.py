@@ -1,7 +1,8 @@
 """Scores by which recipes are compared, and their statistical tests on stored predictions.
 
-Each metric of a fine-tuned model is a score of its run. A pre-trained network has one score, the
-mean of its probes over their datasets; runs that share a pre-training share it.
+Each metric of a fine-tuned model is a score of its run. A pre-trained network has the mean of its
+probes over their datasets, and its accuracy on words in context; runs that share a pre-training
+share them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from models.answers.label import Label
 from models.catalogue import answers_of
 from tasks.comparison.participants import SeedRun
 from tasks.store.predictions import PREDICTIONS
-from tasks.store.step_names import probe_step, stage_step
+from tasks.store.step_names import probe_step, stage_step, word_in_context_step
 
 if TYPE_CHECKING:
     from models.evaluation.comparison import AnsweredRows, Contest
@@ -67,14 +68,22 @@ def contests_of(
             for name, metric in recipe.probes.items()
         ]
         found[PROBE_MEAN] = on, _contest(on, probed, contrasts, cheap)
-    plan = next(iter(runs.values()))[0].plan
-    first, *others = (of[0].plan.recipe for of in runs.values())
-    head, dataset = (s.head, s.dataset) if (s := first.finetune) else (None, None)
-    for metric in first.metrics:
-        if head and dataset and all(metric in other.metrics for other in others):
-            answers = answers_of(head, plan.folders)
-            on = [DataSet(dataset, answers, metric, "evaluation")]
-            found[metric] = on, _contest(on, runs, contrasts, cheap)
+    tuned = {name: of for name, of in runs.items() if of[0].plan.recipe.finetune}
+    if tuned:
+        plan = next(iter(tuned.values()))[0].plan
+        first, *others = (of[0].plan.recipe for of in tuned.values())
+        head, dataset = (s.head, s.dataset) if (s := first.finetune) else (None, None)
+        for metric in first.metrics:
+            if head and dataset and all(metric in other.metrics for other in others):
+                answers = answers_of(head, plan.folders)
+                on = [DataSet(dataset, answers, metric, "evaluation")]
+                found[metric] = on, _contest(on, tuned, contrasts, cheap)
+    recipes = [of[0].plan.recipe for of in runs.values()]
+    for name in dict.fromkeys(name for recipe in recipes for name in recipe.word_in_context):
+        step = word_in_context_step(name)
+        asked = {who: _pretrainings(of) for who, of in runs.items() if step in of[0].made}
+        on = [DataSet(name, Label(), "accuracy", step)]
+        found[f"word_in_context/{name}"] = on, _contest(on, asked, contrasts, cheap)
     return found
 
 
@@ -124,7 +133,8 @@ def _answers(
     tables = {name: [_table(run, on) for run in of] for name, of in runs.items()}
     first = next(iter(tables.values()))[0]
     _check_same_rows(on, tables, first)
-    rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(first["text"]))
+    texts = first.get("text", first["id"])  # rows of one text count as one
+    rows = AnsweredRows(on.answers, first["label"], on.metric, np.array(texts))
     said = {name: [table["predicted"] for table in of] for name, of in tables.items()}
     rival = {cheap: [first["baseline"]]} if "baseline" in first else {}
     return rows, {**rival, **said}

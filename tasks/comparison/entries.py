@@ -28,12 +28,13 @@ def entries_of(
         variants: ``NAME:a.b=c`` settings of further entries, each recipe's own after it.
 
     Raises:
-        RecipeError: Two recipes share a name, one has no labelled stage, or they have different
-            rows or probes.
+        RecipeError: Two recipes share a name, none answers rows, or they have different rows or
+            probes. A recipe that answers none beside others that do has its losses in the table.
     """
     varied = parse_variants(variants)
     entries: list[Entry] = []
     asked: dict[tuple[str, str], str] = {}
+    contexts = False
     probed: dict[tuple[tuple[str, str], ...], str] = {}
     participants = [
         (recipe, settings)
@@ -42,11 +43,6 @@ def entries_of(
     ]
     for recipe, settings in participants:
         resolved = plan_recipe(recipe, settings, smoke).recipe
-        if resolved.finetune is None and not resolved.probes:
-            raise RecipeError(
-                f"{resolved.where}: compare needs a stage finetune in every recipe, or"
-                " evaluate.probes, because it compares predictions for labelled rows"
-            )
         if resolved.name in [entry.name for entry in entries]:
             raise RecipeError(
                 f"{resolved.where}: name: another recipe is called {resolved.name!r} too; give each"
@@ -54,8 +50,10 @@ def entries_of(
             )
         if resolved.pretrained is not None:
             probed.setdefault(tuple(sorted(resolved.probes.items())), resolved.name)
-        labelled = (resolved.finetune and resolved.finetune.dataset) or "no dataset"
-        asked.setdefault((labelled, resolved.evaluation_split), resolved.name)
+        if resolved.finetune or resolved.probes:
+            labelled = (resolved.finetune and resolved.finetune.dataset) or "no dataset"
+            asked.setdefault((labelled, resolved.evaluation_split), resolved.name)
+        contexts |= bool(resolved.word_in_context)
         entries.append(
             Entry(
                 resolved.name,
@@ -66,6 +64,12 @@ def entries_of(
                 resolved.seeds_from or resolved.stages[0].name,
                 resolved.seeds_together or len(seeds or resolved.seeds),
             )
+        )
+    if not asked and not contexts:
+        raise RecipeError(
+            f"{', '.join(entry.name for entry in entries)}: compare needs a stage finetune,"
+            " evaluate.probes or evaluate.word_in_context in at least one recipe, because it"
+            " compares answers to labelled rows"
         )
     if len(asked) > 1:
         told = "; ".join(f"{who}: {split} rows of {name}" for (name, split), who in asked.items())

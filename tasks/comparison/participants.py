@@ -39,7 +39,8 @@ class Entry:
     search: Mapping[str, Any] | None = None
 
 
-SCORES = ("probe", "evaluation")  # kinds of the steps that a comparison reads
+# Kinds of the steps that a comparison reads.
+SCORES = ("probe", "evaluation", "word_in_context", "measurement")
 
 
 @dataclass(frozen=True)

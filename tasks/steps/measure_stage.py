@@ -62,7 +62,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     found: dict[str, Any] = {
         "heldout_loss": loss,
         "heldout_error": {n: scores["error"] for n, scores in losses.items() if "error" in scores},
-        "heldout_loss_a_character": a_character(loss, tokens),
+        "heldout_loss_a_character": a_character(loss, step.inputs, objective, folders),
         "heldout_accuracy": {
             name: scores["accuracy"] for name, scores in losses.items() if "accuracy" in scores
         },

@@ -67,24 +67,37 @@ def unigram_losses(
             literal ``PER_TOKEN = False`` can't be compared: there are none then.
         folders: Project folders, searched first.
     """
-    if objective and not literals("objectives", objective, folders).get("PER_TOKEN", True):
+    if not _of_tokens(objective, folders):
         return {}
     tokens = {name: made.get(tokens_step(name)) for name in corpora}
     losses = {name: found.facts["unigram_loss"] for name, found in tokens.items() if found}
     return {name: loss for name, loss in losses.items() if loss is not None}
 
 
+def _of_tokens(objective: str | None, folders: Sequence[Path]) -> bool:
+    """Whether an objective's held-out loss is a cross-entropy of tokens."""
+    return not objective or literals("objectives", objective, folders).get("PER_TOKEN", True)
+
+
 def a_character(
-    losses: Mapping[str, float], made: Mapping[str, Artifact | Input]
+    losses: Mapping[str, float],
+    made: Mapping[str, Artifact | Input],
+    objective: str | None,
+    folders: Sequence[Path] = (),
 ) -> dict[str, float]:
     """Loss of each corpus in nats per character, which is comparable across tokenizers.
 
     Args:
         losses: Nats per held-out token, by corpus.
-        made: Tokenised corpora by name.
+        made: Tokenised corpora by step name.
+        objective: What the losses are of; none is told where a loss is no cross-entropy of tokens
+            (`unigram_losses`).
+        folders: Project folders, searched first.
     """
+    if not _of_tokens(objective, folders):
+        return {}
     found = {}
     for name, loss in losses.items():
-        facts = made[name].facts
+        facts = made[tokens_step(name)].facts
         found[name] = loss * facts["tokens"][HELDOUT] / facts["characters"][HELDOUT]
     return found

@@ -42,7 +42,9 @@ def _recipe(name: str, *values: float) -> dict[str, Any]:
         "teachers": {"seconds": 0.0},
         "pretraining": {"seconds": 60.0},
         "finetuning": {"seconds": 30.0},
+        "tokenizer": "a key",
         "heldout_loss": {"encyclopedia": 6.5} if name == "ours" else {},
+        "heldout_loss_a_character": {"encyclopedia": 1.6254} if name == "ours" else {},
         "unigram_loss": {"encyclopedia": 7.25} if name == "ours" else {},
         "precision": "float32",
     }
@@ -120,6 +122,28 @@ def test_the_tables_hold_scores_costs_and_baselines() -> None:
             "better",
         )
     ]
+
+
+def test_losses_of_unlike_tokens_are_shown_in_nats_a_character() -> None:
+    table = _table("better")
+    assert "in nats a hidden token" in markdown(table)
+    ours, theirs = table["recipes"]
+    table["recipes"] += [
+        ours | {"name": "words", "tokenizer": "another", "heldout_loss_a_character": {}}
+    ]
+    head, body = score_cells(table)
+    assert head[-1] == "nats a character on encyclopedia"
+    assert [row[-1] for row in body] == ["1.625", "–", "–", "–", "–"]
+    assert "in nats a character, because tokens are not the same" in markdown(table)
+    theirs["tokenizer"] = "another"  # which has no loss to compare
+    assert score_cells(table | {"recipes": [ours, theirs]})[0][-1] == "loss on encyclopedia"
+
+
+def test_a_baseline_has_no_score_of_what_only_networks_are_asked() -> None:
+    table = _table("better")
+    table["metrics"] = [METRIC, "word_in_context/senses"]
+    _, body = score_cells(table)
+    assert [row[4] for row in body] == ["–"] * 4
 
 
 def test_of_two_trainings_no_interval_is_shown() -> None:
@@ -230,7 +254,8 @@ def test_recipes_that_cannot_be_compared_are_refused_before_any_work(home: Path)
         entries_of([one, same])
     unlabelled = _write(home, "unlabelled", UNLABELLED)
     with pytest.raises(RecipeError, match="needs a stage finetune"):
-        entries_of([one, unlabelled])
+        entries_of([unlabelled])
+    assert [entry.name for entry in entries_of([one, unlabelled])] == ["one", "unlabelled"]
     rows = LABELLED.format(name="rows", dataset="python_libraries")
     probed = _write(home, "probed", PRETRAINED + "evaluate: {probes: {smoke_labels: accuracy}}\n")
     plain = _write(home, "plain", PRETRAINED.replace("pretrained", "plain"))

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from tasks.comparison.comparison_table import too_early, unlike_windows
+from tasks.comparison.comparison_table import (
+    too_early,
+    unknown_words,
+    unlike_objectives,
+    unlike_windows,
+)
 
 
 def _recipe(read: list[str], **nats: float) -> dict[str, Any]:
@@ -14,6 +19,10 @@ def _recipe(read: list[str], **nats: float) -> dict[str, Any]:
         "name": "ours",
         "read": read,
         "heldout_window": 128,
+        "measured_by": "causal_lm",
+        "tokenizer": "pieces",
+        "unknown_share": dict.fromkeys(nats, 0.0),
+        "heldout_loss_a_character": dict.fromkeys(nats, 1.5),
         "unigram_loss": dict.fromkeys(nats, 6.0),
         "heldout_loss": {corpus: 6.0 + under for corpus, under in nats.items()},
     }
@@ -41,3 +50,22 @@ def test_losses_in_windows_of_another_length_are_not_compared():
     shorter = ours | {"name": "shorter", "heldout_window": 64}
     (note,) = unlike_windows([ours, shorter])
     assert note.endswith("64 tokens in shorter; 128 tokens in ours")
+
+
+def test_losses_of_unlike_objectives_are_not_compared():
+    ours = _recipe(["general"], general=-2.0)
+    untrained = _recipe([]) | {"measured_by": "masked_lm"}
+    assert unlike_objectives([ours, ours, untrained]) == []
+    masked = _recipe(["general"], general=-2.0) | {"name": "masked", "measured_by": "masked_lm"}
+    (note,) = unlike_objectives([ours, masked])
+    assert note.endswith("causal_lm in ours; masked_lm in masked")
+
+
+def test_unknown_words_make_a_loss_per_character_too_low():
+    ours = _recipe(["general"], general=-2.0)
+    words = ours | {"name": "words", "tokenizer": "words", "unknown_share": {"general": 0.05}}
+    assert unknown_words([words, words]) == []  # of one tokenizer: losses per token compare
+    (note,) = unknown_words([ours, words])
+    assert note.startswith("words: unknown words are 5.0% of general;")
+    unsaid = words | {"heldout_loss_a_character": {}}
+    assert unknown_words([ours, unsaid]) == []

@@ -11,7 +11,7 @@ import pytest
 from fourstage.errors import RecipeError
 from models.evaluation.rivals.label import NAME as CHEAP
 from tasks.comparison.contests import PROBE_MEAN, contests_of
-from tasks.comparison.participants import SeedRun
+from tasks.comparison.participants import SCORES, SeedRun
 from tasks.planning.plan import plan_recipe
 from tasks.store.artifacts import Artifact
 from tasks.store.predictions import PREDICTIONS
@@ -25,6 +25,7 @@ PROBES = {"rows": "accuracy", "more": "macro_f1"}
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     made = Project(tmp_path_factory.mktemp("project") / "own")
     made.dataset("more", train=map(row, range(400, 440)), test=map(row, range(440, 460)))
+    made.contexts("senses")
     return made
 
 
@@ -46,15 +47,14 @@ class Answers:
         folder.mkdir(parents=True)
         labels = ["kitchen", "weather"] * (ROWS // 2)
         wrong = ["weather", "kitchen"] * (ROWS // 2)
-        pandas.DataFrame(
-            {
-                "id": [f"{first}{i}" for i in range(ROWS)],
-                "text": range(ROWS),
-                "label": labels,
-                "predicted": labels[:right] + wrong[right:],
-                "baseline": labels[:30] + wrong[30:],
-            }
-        ).to_parquet(folder / PREDICTIONS)
+        table = {
+            "id": [f"{first}{i}" for i in range(ROWS)],
+            "label": labels,
+            "predicted": labels[:right] + wrong[right:],
+        }
+        if not name.startswith("word_in_context"):
+            table |= {"text": range(ROWS), "baseline": labels[:30] + wrong[30:]}
+        pandas.DataFrame(table).to_parquet(folder / PREDICTIONS)
         facts = {"labels": ["kitchen", "weather"]}
         outputs = {PREDICTIONS: ""}
         return Artifact(name, "", folder, outputs, facts, keys or name, name, {}, {}, {}, "")
@@ -68,7 +68,7 @@ class Answers:
             plan = plan_recipe(path)
             made = {}
             for step in plan.steps.values():
-                if step.kind in ("probe", "evaluation", "rows", "stage"):
+                if step.kind in (*SCORES, "rows", "stage"):
                     shared = f"{step.name} {pretraining}"
                     key = f"{step.name} {seed}" if step.name == "stage finetune" else shared
                     made[step.name] = self.artifact(step.name, often, f"{name} {key}")
@@ -116,6 +116,33 @@ def test_without_fine_tuning_probes_are_the_only_score(answers: Answers):
     changes = {"stages": stages()[:2], "evaluate": evaluate, "promote": None}
     runs = {name: answers.runs(name, {(1, 1): 30}, **changes) for name in ("one", "two")}
     assert list(contests_of(runs, [("two", "one")], CHEAP)) == [PROBE_MEAN]
+
+
+def test_words_in_context_are_a_score_of_the_pretraining_which_needs_no_labelled_rows(
+    answers: Answers,
+):
+    asked = {"word_in_context": ["senses"]}
+    tuned = answers.runs("tuned", {(1, 1): 30, (2, 2): 32}, evaluate={"metrics": ["accuracy"]})
+    read = {"stages": stages()[:2], "promote": None, "evaluate": asked}
+    both = {"evaluate": {"metrics": ["accuracy"]} | asked}
+    runs = {
+        "read": answers.runs("read", {(1, 1): 20, (2, 2): 24}, **read),
+        "tuned": tuned,
+        "both": answers.runs("both", {(1, 1): 30, (2, 1): 30, (3, 2): 36}, **both),
+    }
+    contrasts = [("both", "read"), ("both", "tuned"), ("both", CHEAP)]
+    found = contests_of(runs, contrasts, CHEAP)
+    assert {
+        score: [(d.candidate, d.reference) for d in c.differences]
+        for score, (_, c) in found.items()
+    } == {
+        "accuracy": [("both", "tuned"), ("both", CHEAP)],
+        "word_in_context/senses": [("both", "read")],
+    }
+    read, both = found["word_in_context/senses"][1].scores
+    assert (read.name, both.name) == ("read", "both")
+    assert read.mean == pytest.approx(0.55)
+    assert both.trainings == pytest.approx((0.75, 0.9))  # and not three
 
 
 def test_answers_to_other_rows_are_refused(answers: Answers):
