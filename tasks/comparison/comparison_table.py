@@ -256,8 +256,9 @@ def unlike_windows(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
 def unlike_objectives(recipes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Note on incomparable losses: objectives ask unlike questions."""
     of: dict[str, list[str]] = {}
+    told = "heldout_loss_a_character" if unlike_tokenizers(recipes) else "heldout_loss"
     for recipe in recipes:
-        if recipe["heldout_loss"]:
+        if recipe[told]:
             of.setdefault(recipe["measured_by"], []).append(recipe["name"])
     if len(of) < 2:
         return []

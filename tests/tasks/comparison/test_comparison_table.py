@@ -59,6 +59,8 @@ def test_losses_of_unlike_objectives_are_not_compared():
     masked = _recipe(["general"], general=-2.0) | {"name": "masked", "measured_by": "masked_lm"}
     (note,) = unlike_objectives([ours, masked])
     assert note.endswith("causal_lm in ours; masked_lm in masked")
+    words = masked | {"tokenizer": "words", "heldout_loss_a_character": {}}  # none is shown
+    assert unlike_objectives([ours, words]) == []
 
 
 def test_unknown_words_make_a_loss_per_character_too_low():
