@@ -250,7 +250,7 @@ class SequenceToSequence:
             keys.TARGET_WEIGHTS: batch[keys.TARGET_WEIGHTS] * chosen,
         }
 
-    def attach(self, network: Any) -> _Smoothed:
+    def attach(self, network: Any) -> _Compared:
         """A scorer; without blanks it has no variables, as the token embedding predicts."""
         kind = _BlankScorer if self.fills_blanks else _SequenceToSequenceScorer
         return kind(network, self.context.tokenizer, self.label_smoothing)
@@ -319,26 +319,8 @@ def _first_text(answer: str) -> str | None:
         return None
 
 
-class _Smoothed(TargetScores):
-    """A target's score, in training with label smoothing."""
-
-    label_smoothing: float
-    pad_id: int
-
-    def call(
-        self, batch: dict, outputs: dict, training: bool | None = None
-    ) -> tuple[dict[str, tuple[Any, Any]], dict]:
-        """Loss and accuracy of the target's tokens, and their logits (B, S, V)."""
-        scores, predicted = super().call(batch, outputs, training)
-        if scores and training and self.label_smoothing:
-            nats, total = scores["loss"]
-            log_p = ops.log_softmax(predicted[keys.TOKEN_LOGITS], axis=-1)
-            # [PAD] is never written: it gets none of the spread probability.
-            spread = ops.sum(log_p, axis=-1) - log_p[..., self.pad_id]
-            spread = -ops.sum(self.weights_of(batch) * spread) / (log_p.shape[-1] - 1)
-            share = self.label_smoothing
-            scores["loss"] = ((1.0 - share) * nats + share * spread, total)
-        return scores, predicted
+class _Compared(TargetScores):
+    """A target's score, whose predictions R-Drop compares."""
 
     def divergence(self, batch: dict, first: dict, second: dict) -> tuple[Any, Any]:
         """Symmetric divergence of the next token's distributions."""
@@ -347,7 +329,7 @@ class _Smoothed(TargetScores):
         )
 
 
-class _SequenceToSequenceScorer(_Smoothed, TargetScorer):
+class _SequenceToSequenceScorer(_Compared, TargetScorer):
     """Each token of the target is predicted where the one before it is read."""
 
     def __init__(self, network: Any, tokenizer: Tokenizer, label_smoothing: float):
@@ -355,7 +337,7 @@ class _SequenceToSequenceScorer(_Smoothed, TargetScorer):
         self.label_smoothing, self.pad_id = label_smoothing, tokenizer.pad_id
 
 
-class _BlankScorer(TokenPrediction, _Smoothed):
+class _BlankScorer(TokenPrediction, _Compared):
     """Hidden tokens of the target are predicted at their own positions, as masked ones are."""
 
     starts_as: ClassVar[Mapping[str, str]] = {"unified_lm": "tokens/", "masked_lm": ""}

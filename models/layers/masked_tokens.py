@@ -6,7 +6,6 @@ from typing import Any
 
 from models import features as keys
 from models.layers.gather import gather_positions
-from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
 from models.layers.token_prediction import TokenPrediction
 
@@ -28,13 +27,10 @@ class MaskedTokens(TokenPrediction, ScorerLayer):
         if keys.MASK_POSITIONS not in batch:
             return {}, {}
         hidden = gather_positions(outputs[keys.SEQUENCE_OUTPUT], batch[keys.MASK_POSITIONS])
-        logits = self.logits(hidden, training=training)  # (B, M, V)
+        predicted = {keys.TOKEN_LOGITS: self.logits(hidden, training=training)}  # (B, M, V)
         if keys.MASK_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
+            return {}, predicted
         weights = batch[keys.MASK_WEIGHTS]
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        return (
-            cross_entropy(logits, batch[keys.MASK_LABELS], weights),
-            {keys.TOKEN_LOGITS: logits},
-        )
+        return self.token_scores(hidden, batch[keys.MASK_LABELS], weights, training), predicted

@@ -10,7 +10,7 @@ from models import features as keys
 from models.layers.norm import norm_layer
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_scores import tied_logits
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops

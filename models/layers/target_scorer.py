@@ -7,9 +7,8 @@ from typing import Any
 import keras
 
 from models import features as keys
-from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import token_logits
+from models.layers.token_prediction import TokenOutput
 from models.protocols import Capability, Tokenizer
 
 # Keras annotates its operations as if each could return None.
@@ -36,12 +35,22 @@ class TargetScores(ScorerLayer):
 
     Attributes:
         begin: The ids with which a target begins that is read apart from the text; empty for none.
+        label_smoothing: Probability that a label gives to the other tokens in training, 0-1.
+        pad_id: [PAD], which is never written and gets none of it.
     """
 
     begin: tuple[int, ...] = ()
+    label_smoothing: float = 0.0
+    pad_id: int = 0
 
     def logits(self, hidden: Any) -> Any:
         """(…, D) hidden states → (…, V) float32 logits."""
+        raise NotImplementedError
+
+    def token_scores(
+        self, hidden: Any, labels: Any, weights: Any, training: bool | None, **smoothing: Any
+    ) -> dict[str, tuple[Any, Any]]:
+        """Cross-entropy and accuracy of (B, S) labels (`models.layers.token_scores`)."""
         raise NotImplementedError
 
     def call(
@@ -51,11 +60,13 @@ class TargetScores(ScorerLayer):
         # Before the target a joined row's output has the text, another one's more beginnings.
         more = max(len(self.begin) - 1, 0)
         size = ops.shape(batch[keys.TARGET_IDS])[1] - more
-        logits = self.logits(outputs[keys.SEQUENCE_OUTPUT][:, -size:])
+        hidden = outputs[keys.SEQUENCE_OUTPUT][:, -size:]
+        predicted = {keys.TOKEN_LOGITS: self.logits(hidden)}
         if keys.TARGET_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
+            return {}, predicted
         labels, weights = batch[keys.TARGET_LABELS], self.weights_of(batch)
-        return cross_entropy(logits, labels, weights), {keys.TOKEN_LOGITS: logits}
+        smoothing = {"spread": self.label_smoothing if training else 0.0, "never": self.pad_id}
+        return self.token_scores(hidden, labels, weights, training, **smoothing), predicted
 
     def weights_of(self, batch: dict) -> Any:
         """Loss weights of the target's tokens, (B, S)."""
@@ -78,12 +89,18 @@ class TargetScorer(TargetScores):
     def __init__(self, network: Any, name: str, tokenizer: Tokenizer):
         super().__init__(name=name, dtype=network.dtype_policy.name, autocast=False)
         self.begin = begin_of(network, tokenizer)
-        self._logits = token_logits(network)
+        self._output = TokenOutput(network)
         self.built = True
 
     def logits(self, hidden: Any) -> Any:
         """(…, D) hidden states → (…, V) float32 logits."""
-        return self._logits(hidden)
+        return self._output.logits(hidden)
+
+    def token_scores(
+        self, hidden: Any, labels: Any, weights: Any, training: bool | None, **smoothing: Any
+    ) -> dict[str, tuple[Any, Any]]:
+        """Cross-entropy and accuracy of (B, S) labels (`models.layers.token_scores`)."""
+        return self._output.scores(hidden, labels, weights, training, **smoothing)
 
     def prepare(self, batch: dict, training: bool) -> dict:
         """Text and target as the network reads them."""

@@ -2,61 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import keras
 
 from models.layers.projection import ActivatedProjection
-
-# Keras annotates its operations as if each could return None.
-ops: Any = keras.ops
+from models.layers.token_scores import tied_logits, token_scores
 
 
-def token_logits(network: Any) -> Callable[[Any], Any]:
+@dataclass(frozen=True)
+class TokenOutput:
     """What predicts tokens from a network's last states.
 
-    The output matrix is the network's `output_table` where it has one, else its token embedding. A
-    bias is added where the network has an `output_bias`.
+    The output matrix is the network's `output_table` where it has one, else its token embedding;
+    with its `output_bias` and `output_scale`, where it has them. Keras does not track the network
+    in it.
 
-    Args:
+    Attributes:
         network: The network.
-
-    Returns:
-        A function from (…, D) to (…, V) float32. Keras does not track the network in it.
     """
-    own, scale = getattr(network, "output_table", None), getattr(network, "output_scale", None)
 
-    def logits(hidden: Any) -> Any:
+    network: Any
+
+    def logits(self, hidden: Any) -> Any:
+        """(…, D) → (…, V) float32."""
+        table, bias, dtype, scale = self._parts()
+        return tied_logits(hidden, table, bias, dtype, scale)
+
+    def scores(
+        self, hidden: Any, labels: Any, weights: Any, training: bool | None, **smoothing: Any
+    ) -> dict[str, tuple[Any, Any]]:
+        """Cross-entropy and accuracy of (…) labels (`token_scores`)."""
+        table, bias, dtype, scale = self._parts()
+        return token_scores(
+            hidden, table, bias, labels, weights, dtype, scale, training=training, **smoothing
+        )
+
+    def _parts(self) -> tuple[Any, Any, str, float | None]:
+        network = self.network
         dtype, bias = network.dtype_policy.compute_dtype, getattr(network, "output_bias", None)
+        own = getattr(network, "output_table", None)
         if own is not None:
-            return tied_logits(hidden, own, bias, dtype)
-        return tied_logits(hidden, network.token_embedding.embeddings, bias, dtype, scale)
-
-    return logits
-
-
-def tied_logits(
-    hidden: Any, table: Any, bias: Any, compute_dtype: str, scale: float | None = None
-) -> Any:
-    """Logits of all tokens: product with the token embedding, plus a bias.
-
-    Args:
-        hidden: (…, E).
-        table: The token embedding, (V, E).
-        bias: (V,), or None for none.
-        compute_dtype: Dtype of the product.
-        scale: The network's ``output_scale``: factor on `hidden`; None for 1.
-
-    Returns:
-        (…, V) float32.
-    """
-    if scale is not None:
-        hidden = hidden * scale
-    table = ops.cast(table, compute_dtype)
-    logits = ops.matmul(ops.cast(hidden, compute_dtype), ops.transpose(table))
-    logits = ops.cast(logits, "float32")
-    return logits if bias is None else logits + bias
+            return own, bias, dtype, None
+        scale = getattr(network, "output_scale", None)
+        return network.token_embedding.embeddings, bias, dtype, scale
 
 
 class TokenPrediction(keras.layers.Layer):
@@ -112,6 +102,17 @@ class TokenPrediction(keras.layers.Layer):
     def logits(self, hidden: Any, training: bool | None = None) -> Any:
         """(B, M, D) → (B, M, V) float32."""
         hidden = self.norm(self.transform(hidden, training=training))  # (B, M, E)
-        return tied_logits(
-            hidden, self.tied_embedding, self.output_bias, self.compute_dtype, self._scale
+        return tied_logits(hidden, *self._output())
+
+    def token_scores(
+        self, hidden: Any, labels: Any, weights: Any, training: bool | None, **smoothing: Any
+    ) -> dict[str, tuple[Any, Any]]:
+        """Cross-entropy and accuracy of (B, M) labels (`models.layers.token_scores`)."""
+        hidden = self.norm(self.transform(hidden, training=training))
+        table, bias, *rest = self._output()
+        return token_scores(
+            hidden, table, bias, labels, weights, *rest, training=training, **smoothing
         )
+
+    def _output(self) -> tuple[Any, Any, str, float | None]:
+        return self.tied_embedding, self.output_bias, self.compute_dtype, self._scale

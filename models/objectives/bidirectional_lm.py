@@ -21,10 +21,9 @@ import numpy as np
 
 from models import features as keys
 from models.inputs.windows import Windows
-from models.layers.loss import cross_entropy
 from models.layers.projection import kernel_initializer
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context
 
 # Keras annotates its operations as if each could return None.
@@ -103,9 +102,10 @@ class _BidirectionalLMScorer(ScorerLayer):
         """Loss and accuracy of both directions, and their logits (B, 2, T - 2, V)."""
         forward, backward = ops.split(outputs[keys.SEQUENCE_OUTPUT], 2, axis=-1)
         hidden = ops.stack([forward[:, :-2], backward[:, 2:]], axis=1)
-        logits = tied_logits(hidden, self.output_table, self.output_bias, self.compute_dtype)
+        table, bias, dtype = self.output_table, self.output_bias, self.compute_dtype
+        predicted = {keys.TOKEN_LOGITS: tied_logits(hidden, table, bias, dtype)}
         if keys.INNER_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
+            return {}, predicted
         labels, weights = batch[keys.INNER_LABELS], batch[keys.INNER_WEIGHTS]
         if keys.ROW_WEIGHTS in batch:
             rows = batch[keys.ROW_WEIGHTS]
@@ -113,7 +113,7 @@ class _BidirectionalLMScorer(ScorerLayer):
         length = ops.shape(labels)[-1]  # a head may read a row's texts by themselves, (B, C, T)
         labels, weights = (ops.reshape(each, (-1, length)) for each in (labels, weights))
         both = [ops.stack([each, each], axis=1) for each in (labels, weights / 2.0)]
-        return cross_entropy(logits, *both), {keys.TOKEN_LOGITS: logits}
+        return token_scores(hidden, table, bias, *both, dtype, training=training), predicted
 
 
 def _normal(inputs: int) -> Any:

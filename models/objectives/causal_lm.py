@@ -26,9 +26,8 @@ from models.decoding.reader import Reading
 from models.inputs.segments import empty_rows
 from models.inputs.stream import Streams
 from models.inputs.windows import Windows
-from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import token_logits
+from models.layers.token_prediction import TokenOutput
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 
 # Keras annotates its operations as if each could return None.
@@ -135,12 +134,12 @@ class _CausalLMScorer(ScorerLayer):
 
     def __init__(self, network: Any):
         super().__init__(name="causal_lm", dtype=network.dtype_policy.name, autocast=False)
-        self._logits = token_logits(network)
+        self._output = TokenOutput(network)
         self.built = True
 
     def logits(self, hidden: Any) -> Any:
         """(…, D) hidden states → (…, V) float32 logits."""
-        return self._logits(hidden)
+        return self._output.logits(hidden)
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
@@ -151,11 +150,12 @@ class _CausalLMScorer(ScorerLayer):
             return {}, {keys.TOKEN_LOGITS: self.logits(hidden[:, :-1])}
         labels, weights = batch[keys.NEXT_LABELS], batch[keys.NEXT_WEIGHTS]
         # After a row's text a head that writes reads its target, which it scores itself.
-        logits = self.logits(hidden[:, : ops.shape(labels)[-1]])
+        hidden = hidden[:, : ops.shape(labels)[-1]]
         if keys.ROW_WEIGHTS in batch:
             rows = batch[keys.ROW_WEIGHTS]
             weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
         if len(labels.shape) == 3:  # a head reads each of a row's texts by itself, (B, C, T)
             labels = ops.reshape(labels, (-1, ops.shape(labels)[-1]))
             weights = ops.reshape(weights, (-1, ops.shape(weights)[-1]))
-        return cross_entropy(logits, labels, weights), {keys.TOKEN_LOGITS: logits}
+        scores = self._output.scores(hidden, labels, weights, training)
+        return scores, {keys.TOKEN_LOGITS: self.logits(hidden)}

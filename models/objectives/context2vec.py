@@ -26,7 +26,7 @@ from models.inputs.windows import Windows
 from models.layers.loss import binary_cross_entropy
 from models.layers.projection import kernel_initializer, projection
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_scores import tied_logits
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 from models.vectors.outputs import NegativeSampling
 

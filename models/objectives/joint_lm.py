@@ -23,10 +23,10 @@ import numpy as np
 
 from fourstage.errors import RecipeError
 from models import features as keys
-from models.layers.loss import cross_entropy
 from models.layers.recurrent import FORWARD
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits, token_logits
+from models.layers.token_prediction import TokenOutput
+from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context
 
 # Keras annotates its operations as if each could return None.
@@ -89,7 +89,7 @@ class _JointLMScorer(ScorerLayer):
                 f"objectives.joint_lm: expected size.direction {FORWARD}, got {network.direction}:"
                 " an encoder that reads backwards has read what it would predict"
             )
-        self._read_alone, self._target_logits = network.read_alone, token_logits(network)
+        self._read_alone, self._output = network.read_alone, TokenOutput(network)
         self._tied = (lambda: network.token_embedding.embeddings) if network.tied_output else None
         self._shape = (network.vocabulary_size, network.hidden_dim)
         self.source_table: Any = None
@@ -106,8 +106,10 @@ class _JointLMScorer(ScorerLayer):
 
     def source_logits(self, states: Any) -> Any:
         """(…, D) states of the encoder's first layer → (…, V) float32 logits."""
-        table = self.source_table if self._tied is None else self._tied()
-        return tied_logits(states, table, None, self.compute_dtype)
+        return tied_logits(states, self._source_table(), None, self.compute_dtype)
+
+    def _source_table(self) -> Any:
+        return self.source_table if self._tied is None else self._tied()
 
     def call(
         self, batch: dict, outputs: dict, training: bool | None = None
@@ -116,17 +118,21 @@ class _JointLMScorer(ScorerLayer):
         if keys.TARGET_LABELS not in batch:
             return {}, {}
         source, target = self._read_alone(batch, training)
-        logits = self.source_logits(source[:, :-1])
+        states = source[:, :-1]
         real = ops.cast(batch[keys.PADDING_MASK], "float32")
         rows = batch.get(keys.ROW_WEIGHTS)
         rows = 1.0 if rows is None else rows[:, None]
-        of_source = cross_entropy(
-            logits, batch[keys.TOKEN_IDS][:, 1:], real[:, 1:] * real[:, :-1] * rows
+        of_source = token_scores(
+            states,
+            self._source_table(),
+            None,
+            batch[keys.TOKEN_IDS][:, 1:],
+            real[:, 1:] * real[:, :-1] * rows,
+            self.compute_dtype,
+            training=training,
         )
-        of_target = cross_entropy(
-            self._target_logits(target),
-            batch[keys.TARGET_LABELS],
-            batch[keys.TARGET_WEIGHTS] * rows,
+        of_target = self._output.scores(
+            target, batch[keys.TARGET_LABELS], batch[keys.TARGET_WEIGHTS] * rows, training
         )
         nats, count = of_source["loss"]
         mean = ops.divide_no_nan(*of_target["loss"])
@@ -134,4 +140,4 @@ class _JointLMScorer(ScorerLayer):
             "loss": (nats + count * mean, count),
             "source_loss": of_source["loss"],
             "target_loss": of_target["loss"],
-        }, {SOURCE_LOGITS: logits}
+        }, {SOURCE_LOGITS: self.source_logits(states)}

@@ -31,9 +31,8 @@ from models.decoding.reader import Reading
 from models.inputs import noise
 from models.inputs.segments import empty_rows, room_for
 from models.inputs.stream import Stream, Streams
-from models.layers.loss import cross_entropy
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_scores import tied_logits, token_scores
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 
 # Keras annotates its operations as if each could return None.
@@ -263,10 +262,14 @@ class _PermutationLMScorer(ScorerLayer):
         """Loss and accuracy of the predicted tokens, and their logits (B, M, V)."""
         if keys.QUERY_OUTPUT not in outputs:
             return {}, {}
-        logits = self.logits(outputs[keys.QUERY_OUTPUT])
+        hidden = outputs[keys.QUERY_OUTPUT]
+        predicted = {keys.TOKEN_LOGITS: self.logits(hidden)}
         if keys.QUERY_LABELS not in batch:
-            return {}, {keys.TOKEN_LOGITS: logits}
+            return {}, predicted
         weights = batch[keys.QUERY_WEIGHTS]
         if keys.ROW_WEIGHTS in batch:
             weights = weights * batch[keys.ROW_WEIGHTS][:, None]
-        return cross_entropy(logits, batch[keys.QUERY_LABELS], weights), {keys.TOKEN_LOGITS: logits}
+        table, bias, dtype = self.tied_embedding, self.output_bias, self.compute_dtype
+        labels = batch[keys.QUERY_LABELS]
+        scores = token_scores(hidden, table, bias, labels, weights, dtype, training=training)
+        return scores, predicted

@@ -22,7 +22,7 @@ from models.layers.gather import gather_positions
 from models.layers.loss import cross_entropy
 from models.layers.projection import ActivatedProjection
 from models.layers.scorer import ScorerLayer
-from models.layers.token_prediction import tied_logits
+from models.layers.token_scores import tied_logits
 from models.protocols import Batch, Capability, Context
 
 # Keras annotates its operations as if each could return None.

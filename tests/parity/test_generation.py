@@ -12,7 +12,7 @@ from models.decoding.generate import generate
 from models.decoding.reader import Reading, ReadingApart, cached_reader
 from models.decoding.settings import Generation
 from models.interchange.huggingface import read_checkpoint
-from models.layers.token_prediction import token_logits
+from models.layers.token_prediction import TokenOutput
 
 GENERATION = Path(__file__).with_name("generation")
 SEARCHES = {
@@ -31,10 +31,10 @@ def of(request):
     folder = GENERATION / request.param
     network = read_checkpoint(folder).build()
     config = json.loads((folder / "config.json").read_text("utf-8"))
-    reading = Reading(network, token_logits(network))
+    reading = Reading(network, TokenOutput(network).logits)
     if config.get("is_encoder_decoder"):
         begin = (config["decoder_start_token_id"],)
-        reading = ReadingApart(network, token_logits(network), begin)
+        reading = ReadingApart(network, TokenOutput(network).logits, begin)
     with np.load(folder / "generated.npz") as numbers:
         return cached_reader(reading), dict(numbers)
 

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 from fourstage.errors import RecipeError
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.layers.loss import cross_entropy
-from models.layers.token_prediction import token_logits
+from models.layers.token_prediction import TokenOutput
 from tests.past import longer
 
 ops: Any = keras.ops
@@ -70,7 +70,7 @@ def test_logits_loss_and_the_gradient_on_the_table_match(case):
         batch = batch_of(golden, length)
         real = batch["target_mask"]
         with tf.GradientTape() as tape:
-            logits = token_logits(made)(made(batch)["sequence_output"])
+            logits = TokenOutput(made).logits(made(batch)["sequence_output"])
             total, weight = cross_entropy(logits, batch["target_labels"], real)["loss"]
             loss = total / weight
         gradient = tf.convert_to_tensor(tape.gradient(loss, table.value)).numpy()
@@ -97,7 +97,7 @@ def test_the_target_read_token_by_token_gives_the_same_logits(case):
         }
         hidden, new = made.go_on(given, past, memorised)
         past = longer(past, new)
-        found.append(ops.convert_to_numpy(token_logits(made)(hidden))[:, 0])
+        found.append(ops.convert_to_numpy(TokenOutput(made).logits(hidden))[:, 0])
     theirs = golden[f"{LENGTHS[1]}/their/token_logits"]
     error = np.abs(np.stack(found, axis=1) - theirs)[batch["target_mask"] > 0].max()
     assert error < allowed(LOGITS, theirs)

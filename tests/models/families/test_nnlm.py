@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 
 from fourstage.errors import RecipeError
 from models.families.nnlm import Nnlm
-from models.layers.token_prediction import token_logits
+from models.layers.token_prediction import TokenOutput
 from models.objectives.causal_lm import CausalLM
 from models.protocols import Context
 from models.training.stage_model import StageModel
@@ -32,7 +32,7 @@ def network(order: int = 4, **changes: Any) -> Any:
 
 
 def logits(made: Any, batch: dict[str, np.ndarray]) -> np.ndarray:
-    found = token_logits(made)(made(batch)["sequence_output"])
+    found = TokenOutput(made).logits(made(batch)["sequence_output"])
     return keras.ops.convert_to_numpy(found)
 
 

@@ -1,0 +1,194 @@
+"""Cross-entropy of tokens, without the logits of all positions at once.
+
+A training step of B × T positions would hold their B · T · V logits, the probabilities and their
+gradient. Here the gradient is computed with the loss, for `CHUNK` positions at a time:
+
+    p = softmax(h Eᵀ + b),  nats = -Σ_v q_v log p_v,  ∂/∂logits = w (p - q)
+    ∂h = w (p - q) E,  ∂E = Σ (w (p - q))ᵀ h,  ∂b = Σ w (p - q)
+
+with q the label, with label smoothing a mixture. No product is computed twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import keras
+
+from models.layers.loss import cross_entropy
+
+# Keras annotates its operations as if each could return None.
+ops: Any = keras.ops
+
+CHUNK = 512  # positions: at 8,000 tokens 16 MB of logits
+
+
+def tied_logits(
+    hidden: Any, table: Any, bias: Any, compute_dtype: str, scale: float | None = None
+) -> Any:
+    """Logits of all tokens: product with the token embedding, plus a bias.
+
+    Args:
+        hidden: (…, E).
+        table: The token embedding, (V, E).
+        bias: (V,), or None for none.
+        compute_dtype: Dtype of the product.
+        scale: The network's ``output_scale``: factor on `hidden`; None for 1.
+
+    Returns:
+        (…, V) float32.
+    """
+    if scale is not None:
+        hidden = hidden * scale
+    table = ops.cast(table, compute_dtype)
+    logits = ops.matmul(ops.cast(hidden, compute_dtype), ops.transpose(table))
+    logits = ops.cast(logits, "float32")
+    return logits if bias is None else logits + bias
+
+
+def token_scores(
+    hidden: Any,
+    table: Any,
+    bias: Any,
+    labels: Any,
+    weights: Any,
+    compute_dtype: str,
+    scale: float | None = None,
+    *,
+    training: bool | None,
+    spread: float = 0.0,
+    never: int = 0,
+) -> dict[str, tuple[Any, Any]]:
+    """Cross-entropy and accuracy of tokens that are predicted by `tied_logits`.
+
+    Args:
+        hidden: (…, E).
+        table: (V, E).
+        bias: (V,), or None.
+        labels: (…) int32 in [0, V).
+        weights: (…) loss weights, 0 where a position does not count.
+        compute_dtype: Dtype of the products.
+        scale: Factor on `hidden`; None for 1.
+        training: Whether the gradient is wanted.
+        spread: Label smoothing: probability that the label gives to the others, 0-1.
+        never: The token that gets none of it.
+
+    Returns:
+        {"loss": (Σ w·nats, Σ w), "accuracy": (Σ w·[hit], Σ w)} in float32; a tie for the highest
+        logit is a hit.
+
+    Reference:
+        Szegedy et al. 2016, arXiv 1512.00567, 7 (label smoothing).
+    """
+    if not training or not _in_chunks():
+        logits = tied_logits(hidden, table, bias, compute_dtype, scale)
+        scores = cross_entropy(logits, labels, weights)
+        if spread:
+            scores["loss"] = _smoothed(scores["loss"], logits, weights, spread, never)
+        return scores
+    if scale is not None:
+        hidden = hidden * scale
+    size = table.shape[0]
+    states = ops.cast(ops.reshape(hidden, (-1, table.shape[1])), compute_dtype)
+    weights = ops.cast(ops.reshape(weights, (-1,)), "float32")
+    nats, hits = _chunked(spread, never)(
+        states,
+        ops.cast(table, compute_dtype),
+        ops.zeros((size,), "float32") if bias is None else ops.convert_to_tensor(bias),
+        ops.cast(ops.reshape(labels, (-1,)), "int32"),
+        weights,
+    )
+    total = ops.sum(weights)
+    return {"loss": (nats, total), "accuracy": (hits, total)}
+
+
+def _smoothed(loss: Any, logits: Any, weights: Any, spread: float, never: int) -> Any:
+    nats, total = loss
+    log_p = ops.log_softmax(logits, axis=-1)
+    others = ops.sum(log_p, axis=-1) - log_p[..., never]
+    others = -ops.sum(ops.cast(weights, "float32") * others) / (log_p.shape[-1] - 1)
+    return (1.0 - spread) * nats + spread * others, total
+
+
+def _in_chunks() -> bool:
+    """On TensorFlow's CPU; JAX and GPUs compile the whole step, with shapes that are known."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return not tf.config.list_physical_devices("GPU")
+
+
+@cache
+def _chunked(spread: float, never: int) -> Callable[..., Any]:
+    """(states (N, E), table (V, E), bias (V,), labels, weights (N,)) → (Σ w·nats, Σ w·[hit])."""
+    import tensorflow as tf
+
+    def scored(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:
+        top = tf.reduce_max(logits, axis=-1)
+        powers = tf.exp(logits - top[:, None])
+        total = tf.reduce_sum(powers, axis=-1)
+        own = tf.gather(logits, labels, batch_dims=1)
+        hits = tf.cast(own >= top, tf.float32)
+        gradient = powers * (weights / total)[:, None]  # w p
+        wanted = (1.0 - spread) * own
+        if spread:
+            each = spread / (logits.shape[-1] - 1)
+            unwanted = logits[:, never]
+            wanted += each * (tf.reduce_sum(logits, axis=-1) - unwanted)
+            gradient -= (each * weights)[:, None]
+            gradient = _less(gradient, tf.fill(tf.shape(labels), never), -each * weights)
+        gradient = _less(gradient, labels, (1.0 - spread) * weights)
+        nats = tf.math.log(total) + top - wanted
+        return gradient, tf.reduce_sum(weights * nats), tf.reduce_sum(weights * hits)
+
+    @tf.custom_gradient
+    def chunked(states: Any, table: Any, bias: Any, labels: Any, weights: Any) -> Any:
+        rows = tf.shape(states)[0]
+        chunks = (rows + CHUNK - 1) // CHUNK
+        of_states = tf.TensorArray(
+            states.dtype, size=chunks, infer_shape=False, element_shape=(None, table.shape[1])
+        )
+
+        def one(i: Any, nats: Any, hits: Any, of_table: Any, of_bias: Any, of_states: Any) -> Any:
+            part = slice(i * CHUNK, tf.minimum((i + 1) * CHUNK, rows))
+            logits = tf.cast(tf.matmul(states[part], table, transpose_b=True), tf.float32) + bias
+            gradient, more, more_hits = scored(logits, labels[part], weights[part])
+            of_bias += tf.reduce_sum(gradient, axis=0)
+            gradient = tf.cast(gradient, table.dtype)
+            of_table += tf.cast(tf.matmul(gradient, states[part], transpose_a=True), tf.float32)
+            of_states = of_states.write(i, tf.matmul(gradient, table))
+            return i + 1, nats + more, hits + more_hits, of_table, of_bias, of_states
+
+        nothing = tf.zeros(table.shape, tf.float32), tf.zeros(bias.shape, tf.float32)
+        _, nats, hits, of_table, of_bias, of_states = tf.while_loop(
+            lambda i, *_: i < chunks,
+            one,
+            (0, 0.0, 0.0, *nothing, of_states),
+            parallel_iterations=1,  # one chunk's logits at a time
+        )
+        of_states = of_states.concat()
+
+        def gradient(of_nats: Any, of_hits: Any) -> tuple[Any, ...]:
+            del of_hits  # an accuracy has none
+            return (
+                tf.cast(of_nats, states.dtype) * of_states,
+                tf.cast(of_nats * of_table, table.dtype),
+                of_nats * of_bias,
+                None,
+                None,
+            )
+
+        return (nats, hits), gradient
+
+    return chunked
+
+
+def _less(table: Any, columns: Any, values: Any) -> Any:
+    """(N, V) less one value in each row, at its column."""
+    import tensorflow as tf
+
+    places = tf.stack([tf.range(tf.shape(columns)[0]), columns], axis=1)
+    return tf.tensor_scatter_nd_sub(table, places, values)
