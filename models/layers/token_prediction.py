@@ -109,9 +109,9 @@ class TokenPrediction(keras.layers.Layer):
     ) -> dict[str, tuple[Any, Any]]:
         """Cross-entropy and accuracy of (B, M) labels (`models.layers.token_scores`)."""
         hidden = self.norm(self.transform(hidden, training=training))
-        table, bias, *rest = self._output()
+        table, bias, dtype, scale = self._output()
         return token_scores(
-            hidden, table, bias, labels, weights, *rest, training=training, **smoothing
+            hidden, table, bias, labels, weights, dtype, scale, training=training, **smoothing
         )
 
     def _output(self) -> tuple[Any, Any, str, float | None]:

@@ -112,8 +112,9 @@ class _BidirectionalLMScorer(ScorerLayer):
             weights = weights * ops.reshape(rows, (-1, *[1] * (len(weights.shape) - 1)))
         length = ops.shape(labels)[-1]  # a head may read a row's texts by themselves, (B, C, T)
         labels, weights = (ops.reshape(each, (-1, length)) for each in (labels, weights))
-        both = [ops.stack([each, each], axis=1) for each in (labels, weights / 2.0)]
-        return token_scores(hidden, table, bias, *both, dtype, training=training), predicted
+        labels, weights = (ops.stack([each, each], axis=1) for each in (labels, weights / 2.0))
+        scores = token_scores(hidden, table, bias, labels, weights, dtype, training=training)
+        return scores, predicted
 
 
 def _normal(inputs: int) -> Any:
