@@ -1,7 +1,7 @@
 """Cross-entropy of tokens, without the logits of all positions at once.
 
 A training step of B × T positions would hold their B · T · V logits, the probabilities and their
-gradient. Here the gradient is computed with the loss, for `CHUNK` positions at a time:
+gradient. Here the gradient is computed with the loss, for some positions at a time:
 
     p = softmax(h Eᵀ + b),  nats = -Σ_v q_v log p_v,  ∂/∂logits = w (p - q)
     ∂h = w (p - q) E,  ∂E = Σ (w (p - q))ᵀ h,  ∂b = Σ w (p - q)
@@ -22,7 +22,10 @@ from models.layers.loss import cross_entropy
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-CHUNK = 512  # positions: at 8,000 tokens 16 MB of logits
+# Positions at a time, so that their logits have at most so many values, 134 MB. With fewer, more
+# time goes into adding up the gradient of the table, once for each chunk.
+LARGEST = 2**25
+FEWEST, MOST = 256, 2048
 
 
 def tied_logits(
@@ -147,13 +150,14 @@ def _chunked(spread: float, never: int) -> Callable[..., Any]:
     @tf.custom_gradient
     def chunked(states: Any, table: Any, bias: Any, labels: Any, weights: Any) -> Any:
         rows = tf.shape(states)[0]
-        chunks = (rows + CHUNK - 1) // CHUNK
+        size = max(FEWEST, min(MOST, LARGEST // table.shape[0]))
+        chunks = (rows + size - 1) // size
         of_states = tf.TensorArray(
             states.dtype, size=chunks, infer_shape=False, element_shape=(None, table.shape[1])
         )
 
         def one(i: Any, nats: Any, hits: Any, of_table: Any, of_bias: Any, of_states: Any) -> Any:
-            part = slice(i * CHUNK, tf.minimum((i + 1) * CHUNK, rows))
+            part = slice(i * size, tf.minimum((i + 1) * size, rows))
             logits = tf.cast(tf.matmul(states[part], table, transpose_b=True), tf.float32) + bias
             gradient, more, more_hits = scored(logits, labels[part], weights[part])
             of_bias += tf.reduce_sum(gradient, axis=0)

@@ -58,8 +58,8 @@ def _expected(case: list[np.ndarray], spread: float) -> tuple[float, float]:
 @pytest.mark.parametrize("spread", [0.0, 0.1])
 @pytest.mark.parametrize("rows", [2, 8, 22])  # fewer than a chunk, one, and several with a rest
 def test_chunks_give_what_all_logits_at_once_give(monkeypatch, rows: int, spread: float) -> None:
-    monkeypatch.setattr(module, "CHUNK", 8)
-    module._chunked.cache_clear()
+    monkeypatch.setattr(module, "FEWEST", 8)
+    monkeypatch.setattr(module, "MOST", 8)
     case = _case(rows)
     smoothing = {"spread": spread, "never": NEVER}
     ours, gradients = _scored(case, True, **smoothing)
