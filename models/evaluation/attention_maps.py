@@ -27,7 +27,7 @@ from fourstage.errors import RecipeError
 from models import features as keys
 from models.decoding.writer import Writer
 from models.inputs.display import spelled
-from models.inputs.rows import framed_rows, row_index
+from models.inputs.rows import framed_texts, row_index
 from models.layers.attention_weights import alignment_weights, watched_attention
 from models.layers.encoder_decoder import EncoderDecoder, target_of
 from models.layers.recurrent_decoder import RecurrentDecoder
@@ -175,12 +175,12 @@ class _Reader:
 
     def batch(self, row: Sentences) -> tuple[Batch, int]:
         """A text as it is read, with what is written for it, and the tokens that are left out."""
-        only, rng = np.zeros(1, np.int64), np.random.default_rng(0)
+        rng = np.random.default_rng(0)  # of which nothing depends
         if self._head is None:
-            batch = framed_rows(row, only, self._context)
+            batch = framed_texts([row.texts(0)], self._context)
             whole = row_index(row, self._context.sequence_length).details["longest_row"]
         else:
-            batch = self._head.segments(row, only, rng)
+            batch = self._head.segments(row, np.zeros(1, np.int64), rng)
             whole = self._head.index(row, rng).details["longest_row"]
             batch = {k: v for k, v in batch.items() if k not in self._head.targets}
             written = self._write(batch)[keys.WRITTEN_IDS][0]

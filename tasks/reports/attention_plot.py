@@ -20,7 +20,7 @@ CELL = 0.14  # inches of a pair of tokens; of a single table `LARGE_CELL`
 LARGE_CELL = 0.24
 MOST_CELLS = 160_000  # of a picture with all layers, 16 million pixels; beyond it one a layer
 MOST_HEADS = 4  # beside one another in the picture of one layer
-COLOURS = "magma_r"  # evenly darker to the eye from 0 to 1
+COLOURS = "magma_r"  # evenly darker to the eye
 TOLD = {
     "self-attention": ("token", "attends to"),
     "encoder self-attention": ("token of the text", "attends to"),
@@ -102,7 +102,8 @@ def attention_pictures(made: Artifact) -> Iterator[tuple[str, bytes]]:
 def attention_plot(tables: Tables) -> bytes:
     """A table of each layer and head, as a PNG; layers below one another, heads side by side.
 
-    Weights are on one scale from 0 to 1. What is hidden, such as later tokens, is left white.
+    All are on one scale, from 0 to the largest weight. What is hidden, such as later tokens, is
+    white.
     """
     from matplotlib.patches import Rectangle
 
@@ -122,24 +123,27 @@ def attention_plot(tables: Tables) -> bytes:
 
     size = 9 if single else 6.5
     before, above = 0.1 + _widest(tables.asking, size), 0.1 + _widest(tables.seen, size)
-    margins = {"left": before + 0.45, "right": 0.75, "top": 0.75, "bottom": above + 0.35}
+    margins = {"left": before + 0.45, "right": 0.75, "top": 0.6, "bottom": above + 0.35}
     if single:
-        margins |= {"top": above + 0.85, "bottom": 0.15}
+        margins |= {"top": above + 0.65, "bottom": 0.15}
     width = max(image.shape[1] * cell + margins["left"] + margins["right"], 3.6)
     height = image.shape[0] * cell + margins["top"] + margins["bottom"]
     drawn = figure(width, height)
     inner = (image.shape[1] * cell / width, image.shape[0] * cell / height)
     axes = drawn.add_axes((margins["left"] / width, margins["bottom"] / height, *inner))
-    shown = axes.imshow(image, cmap=COLOURS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    most = float(panels.max())
+    shown = axes.imshow(
+        image, cmap=COLOURS, vmin=0, vmax=most, aspect="auto", interpolation="nearest"
+    )
     for (top, left), number in zip(places, range(len(panels)), strict=True):
         frame = Rectangle(
             (left - 0.5, top - 0.5), columns, rows, fill=False, edgecolor="0.6", linewidth=0.6
         )
         axes.add_patch(frame)
         frame.set_clip_on(False)
-        if (top == 0 and not single) or (layers == 1 and not single):
-            told = f"head {number % heads + 1}"
-            axes.text(left - 0.5, top - 0.9, told, fontsize=7, va="bottom")
+        if not single:
+            told = f"layer {tables.layers[number // heads]}, head {number % heads + 1}"
+            axes.text(left - 0.5, top - 0.8, told, fontsize=7, va="bottom")
     _label(axes, tables, places, wide, size, single)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=2)
@@ -152,16 +156,14 @@ def attention_plot(tables: Tables) -> bytes:
             bar_height / height,
         )
     )
-    drawn.colorbar(shown, cax=bar, ticks=[0, 0.5, 1])
+    drawn.colorbar(shown, cax=bar, ticks=[0, most / 2, most], format="%.2f")
     bar.tick_params(labelsize=6.5, length=2)
     bar.spines[:].set_linewidth(0.4)
     said = tables.title
-    if (single and tables.kind != "alignment") or (not single and layers == 1):
-        said += f", layer {tables.layers[0]}"
     if single and tables.kind != "alignment":
-        said += ", head 1"
+        said += f", layer {tables.layers[0]}, head 1"
     drawn.text(0.1 / width, 1 - 0.1 / height, said, fontsize=9, va="top", family=families())
-    return png(drawn)
+    return png(drawn, colours=256)
 
 
 def _label(
@@ -173,7 +175,7 @@ def _label(
     single: bool,
 ) -> None:
     """Write the tokens beside the first table of each line and below the last of each column."""
-    layers, _, rows, columns = tables.weights.shape
+    _, _, rows, columns = tables.weights.shape
     font = {"family": families(), "size": size}
     asking = [drawable(token, str(i)) for i, token in enumerate(tables.asking, 1)]
     seen = [drawable(token, str(i)) for i, token in enumerate(tables.seen, 1)]
@@ -190,12 +192,6 @@ def _label(
     row, column = TOLD[tables.kind]
     axes.set_xlabel(column, fontsize=7.5, color="0.35")
     axes.set_ylabel(row, fontsize=7.5, color="0.35")
-    if layers > 1:
-        right = lefts[-1] + columns
-        for top, layer in zip(tops, tables.layers, strict=True):
-            axes.text(
-                right, top + rows / 2 - 0.5, f"layer {layer}", fontsize=7, rotation=270, va="center"
-            )
 
 
 def _widest(tokens: Sequence[str], size: float) -> float:
