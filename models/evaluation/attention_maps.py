@@ -32,7 +32,7 @@ from models.layers.attention_weights import alignment_weights, watched_attention
 from models.layers.encoder_decoder import EncoderDecoder, target_of
 from models.layers.recurrent_decoder import RecurrentDecoder
 from models.protocols import Batch, Capability, Context, Tokenizer
-from models.training.trained_stage import TrainedStage, load_stage
+from models.training.trained_stage import TrainedStage
 
 MOST_TOKENS = 64  # of a text and of a target; more can't be told apart in a picture
 WRITING = "sequence_to_sequence"
@@ -123,31 +123,27 @@ def sentences(texts: Sequence[str], tokenizer: Tokenizer) -> Sentences:
 
 
 def attention_maps(
-    folder: Path,
-    tokenizer: Tokenizer,
+    stage: TrainedStage,
     rows: Sentences,
     layers: Collection[int] = (),
     folders: Sequence[Path] = (),
 ) -> Iterator[MappedText]:
-    """What a finished stage attends to in texts, read as in prediction, in float32.
+    """What a finished stage attends to in texts, each read by itself, as in prediction.
 
     Args:
-        folder: The stage's folder.
-        tokenizer: The recipe's tokenizer.
-        rows: The texts; each is read by itself.
+        stage: The stage, loaded in float32.
+        rows: The texts.
         layers: Numbers of the layers, from 1; all where empty.
         folders: Project folders, searched first.
 
     Raises:
         RecipeError: The network has no attention that is known here.
     """
-    reader = _Reader(load_stage(folder, tokenizer, precision="float32", folders=folders), folders)
-    for number in range(len(rows)):
-        row = Sentences(rows.ids[number : number + 1], [rows.texts(number)])
-        batch, left_out = reader.batch(row)
+    reader = _Reader(stage, folders)
+    for number, name in enumerate(rows.ids):
+        batch, left_out = reader.batch(Sentences([name], [rows.texts(number)]))
         maps = [each for each in reader.maps(batch) if not layers or each.layer in layers]
-        tokens = int(batch[keys.PADDING_MASK].sum())
-        yield MappedText(row.ids[0], tokens, left_out, maps)
+        yield MappedText(name, int(batch[keys.PADDING_MASK].sum()), left_out, maps)
 
 
 class _Reader:
@@ -161,13 +157,12 @@ class _Reader:
     def __init__(self, stage: TrainedStage, folders: Sequence[Path]):
         self._network, self._tokenizer = stage.network, stage.context.tokenizer
         settings = (stage.config["head"] or {}).get(WRITING)
-        self._head: Any = None
-        room = MOST_TOKENS
-        if settings and Capability.ENCODER_DECODER in stage.network.provides:
-            room += settings["target_length"]  # which the head keeps free
+        writes = settings and Capability.ENCODER_DECODER in stage.network.provides
+        room = MOST_TOKENS + (settings["target_length"] if writes else 0)  # the head keeps it free
         length = min(stage.context.sequence_length, room)
         self._context: Context = replace(stage.context, sequence_length=length)
-        if settings and Capability.ENCODER_DECODER in stage.network.provides:
+        self._head: Any = None
+        if writes:
             self._head = replace(stage, context=self._context).objective(WRITING, folders)
             scorer = stage.scorer(WRITING, self._head)
             self._begin: tuple[int, ...] = scorer.begin

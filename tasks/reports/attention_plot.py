@@ -21,6 +21,7 @@ LARGE_CELL = 0.24
 MOST_CELLS = 160_000  # of a picture with all layers, 16 million pixels; beyond it one a layer
 MOST_HEADS = 4  # beside one another in the picture of one layer
 COLOURS = "magma_r"  # evenly darker to the eye
+TICKS = (0, 0.05, 0.2, 0.5, 1)
 TOLD = {
     "self-attention": ("token", "attends to"),
     "encoder self-attention": ("token of the text", "attends to"),
@@ -102,9 +103,10 @@ def attention_pictures(made: Artifact) -> Iterator[tuple[str, bytes]]:
 def attention_plot(tables: Tables) -> bytes:
     """A table of each layer and head, as a PNG; layers below one another, heads side by side.
 
-    All are on one scale, from 0 to the largest weight. What is hidden, such as later tokens, is
-    white.
+    All have one scale, from 0 to 1, by the square root, so that small weights are seen and even
+    ones are pale. What is hidden, such as later tokens, is white.
     """
+    from matplotlib.colors import PowerNorm
     from matplotlib.patches import Rectangle
 
     layers, heads, rows, columns = tables.weights.shape
@@ -131,10 +133,8 @@ def attention_plot(tables: Tables) -> bytes:
     drawn = figure(width, height)
     inner = (image.shape[1] * cell / width, image.shape[0] * cell / height)
     axes = drawn.add_axes((margins["left"] / width, margins["bottom"] / height, *inner))
-    most = float(panels.max())
-    shown = axes.imshow(
-        image, cmap=COLOURS, vmin=0, vmax=most, aspect="auto", interpolation="nearest"
-    )
+    norm = PowerNorm(0.5, vmin=0, vmax=1)
+    shown = axes.imshow(image, COLOURS, norm, aspect="auto", interpolation="nearest")
     for (top, left), number in zip(places, range(len(panels)), strict=True):
         frame = Rectangle(
             (left - 0.5, top - 0.5), columns, rows, fill=False, edgecolor="0.6", linewidth=0.6
@@ -156,14 +156,14 @@ def attention_plot(tables: Tables) -> bytes:
             bar_height / height,
         )
     )
-    drawn.colorbar(shown, cax=bar, ticks=[0, most / 2, most], format="%.2f")
+    drawn.colorbar(shown, cax=bar, ticks=TICKS, format="%g")
     bar.tick_params(labelsize=6.5, length=2)
     bar.spines[:].set_linewidth(0.4)
     said = tables.title
     if single and tables.kind != "alignment":
         said += f", layer {tables.layers[0]}, head 1"
     drawn.text(0.1 / width, 1 - 0.1 / height, said, fontsize=9, va="top", family=families())
-    return png(drawn, colours=256)
+    return png(drawn, scale=True)
 
 
 def _label(
@@ -204,7 +204,7 @@ def _widest(tokens: Sequence[str], size: float) -> float:
 
 def _drawn(made: Artifact) -> Iterator[tuple[str, Tables]]:
     """The tables of each text and kind, with a name for a file."""
-    if not made.facts["texts"]:
+    if ATTENTION not in made.outputs:
         return
     import pandas
 

@@ -31,6 +31,7 @@ def map_attention(step: Bound, folder: Path) -> Findings:
 
     from corpora.shards import TokenisedRows
     from models.evaluation.attention_maps import Sentences, attention_maps, sentences
+    from models.training.trained_stage import load_stage
 
     settings, folders = step.step.settings, step.step.given["folders"]
     tokenizer = load_tokenizer(step.inputs["tokenizer"])
@@ -41,12 +42,11 @@ def map_attention(step: Bound, folder: Path) -> Findings:
         some = range(min(settings["rows"], len(dev)))
         ids += [dev.ids[i] for i in some]
         texts += [dev.texts(i)[:2] for i in some]
-    stage = step.inputs["stage"].folder
+    folder_of = step.inputs["stage"].folder
+    stage = load_stage(folder_of, tokenizer, precision="float32", folders=folders)
     told, tables = [], []
     every = Sentences(ids, texts)
-    for number, text in enumerate(
-        attention_maps(stage, tokenizer, every, settings["layers"], folders), 1
-    ):
+    for number, text in enumerate(attention_maps(stage, every, settings["layers"], folders), 1):
         kinds: dict[str, dict[str, int]] = {}
         for each in text.maps:
             tables.append(_lines(number, text.id, each))

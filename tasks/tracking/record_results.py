@@ -76,7 +76,7 @@ def record_results(
             _log_pictures(tracking, run_id, made["evaluation"])
     _log_curves(tracking, run_id, facts)
     _log_word_regions(tracking, run_id, made)
-    if "attention" in made:
+    if "attention" in made and ATTENTION in made["attention"].outputs:
         _log_attention(tracking, run_id, made["attention"])
     return facts
 
