@@ -10,7 +10,8 @@ from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.resolved import ResolvedStage
 
 ATTENTION = "attention"  # argument of recurrent networks, by which they attend or do not
-DEPTHS = ("num_layers", "num_decoder_layers")
+# Of what one text goes through, or its target.
+DEPTHS = (("num_layers", "num_cross_layers"), ("num_decoder_layers",))
 PLACE = "evaluate.attention"
 
 
@@ -54,7 +55,7 @@ def resolve_attention(ledger: Ledger, stages: Sequence[ResolvedStage]) -> Mappin
 def _check_network(ledger: Ledger, stage: ResolvedStage, layers: Sequence[int]) -> None:
     """Refuse a network that attends to nothing, and layers that it does not have."""
     if "num_heads" in stage.network:
-        depth = max(stage.network.get(name) or 0 for name in DEPTHS)
+        depth = max(sum(stage.network.get(name) or 0 for name in names) for names in DEPTHS)
         if depth and (beyond := [n for n in layers if n > depth]):
             ledger.fault(
                 f"{PLACE}.layers",

@@ -49,7 +49,7 @@ def map_attention(step: Bound, folder: Path) -> Findings:
     for number, text in enumerate(attention_maps(stage, every, settings["layers"], folders), 1):
         kinds: dict[str, dict[str, int]] = {}
         for each in text.maps:
-            tables.append(_lines(number, text.id, each))
+            tables.append(lines(number, text.id, each))
             heads, asking, seen = each.weights.shape
             own = kinds.setdefault(each.kind, {"layers": 0, "heads": heads})
             own |= {"layers": own["layers"] + 1, "asking": asking, "seen": seen}
@@ -61,7 +61,7 @@ def map_attention(step: Bound, folder: Path) -> Findings:
     return Findings({"texts": told})
 
 
-def _lines(number: int, name: str, found: AttentionMap) -> pyarrow.Table:
+def lines(number: int, name: str, found: AttentionMap) -> pyarrow.Table:
     """The weights of a layer, a line for each pair of tokens; all numbers count from 1."""
     import pyarrow
 
