@@ -231,6 +231,17 @@ READ = {
             },
         },
     },
+    "attention": {
+        **UNLABELLED,
+        "evaluate": {
+            "attention": {
+                "texts": ["An ox", "One\tox"],
+                "rows": 2,
+                "layers": [1, 2],
+                "stage": "finetune",
+            }
+        },
+    },
     "tasks in a mixture": {
         **UNLABELLED,
         "family": "gpt2",
