@@ -233,6 +233,7 @@ READ = {
     },
     "attention": {
         **UNLABELLED,
+        "stages": [PLAIN, FROZEN],
         "evaluate": {
             "attention": {
                 "texts": ["An ox", "One\tox"],

@@ -200,14 +200,12 @@ def test_what_is_written_attends_to_the_text(tmp_path: Path):
     assert (alignment.kind, alignment.weights.shape) == (maps.ALIGNMENT, (1, count, 5))
     np.testing.assert_allclose(alignment.weights.sum(axis=-1), 1.0, atol=1e-5)
     # Each token is the likeliest one after those before it.
+    ids = [words.cls_id, *words.encode(["waa wab wac"])[0], words.sep_id]
     batch = {
-        keys.TOKEN_IDS: np.array([words.encode(["waa wab wac"])[0]], np.int32),
+        keys.TOKEN_IDS: np.array([ids], np.int32),
+        keys.PADDING_MASK: np.ones((1, 5), np.int32),
         keys.TARGET_IDS: np.array([[words.sep_id, *written][:count]], np.int32),
     }
-    ends = ((0, 0), (1, 1))
-    batch[keys.TOKEN_IDS] = np.pad(
-        batch[keys.TOKEN_IDS], ends, constant_values=((0, 0), (words.cls_id, words.sep_id))
-    )
     logits = VALUE(scorer.logits(made(batch)[keys.SEQUENCE_OUTPUT]))[0].copy()
     logits[:, sorted({*words.special_ids} - {words.sep_id})] = -np.inf
     assert alignment.asking == [words.decode([token]) for token in logits.argmax(axis=-1)]
