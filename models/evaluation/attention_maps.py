@@ -156,13 +156,15 @@ class _Reader:
 
     def __init__(self, stage: TrainedStage, folders: Sequence[Path]):
         self._network, self._tokenizer = stage.network, stage.context.tokenizer
-        settings = (stage.config["head"] or {}).get(WRITING)
-        writes = settings and Capability.ENCODER_DECODER in stage.network.provides
-        room = MOST_TOKENS + (settings["target_length"] if writes else 0)  # the head keeps it free
+        apart = Capability.ENCODER_DECODER in stage.network.provides
+        settings = (stage.config["head"] or {}).get(WRITING) if apart else None
+        room = MOST_TOKENS + (
+            settings["target_length"] if settings else 0
+        )  # the head keeps it free
         length = min(stage.context.sequence_length, room)
         self._context: Context = replace(stage.context, sequence_length=length)
         self._head: Any = None
-        if writes:
+        if settings:
             self._head = replace(stage, context=self._context).objective(WRITING, folders)
             scorer = stage.scorer(WRITING, self._head)
             self._begin: tuple[int, ...] = scorer.begin
@@ -170,7 +172,7 @@ class _Reader:
 
     def batch(self, row: Sentences) -> tuple[Batch, int]:
         """A text as it is read, with what is written for it, and the tokens that are left out."""
-        rng = np.random.default_rng(0)  # of which nothing depends
+        rng = np.random.default_rng(0)  # on which nothing depends
         if self._head is None:
             batch = framed_texts([row.texts(0)], self._context)
             whole = row_index(row, self._context.sequence_length).details["longest_row"]
@@ -180,7 +182,7 @@ class _Reader:
             batch = {k: v for k, v in batch.items() if k not in self._head.targets}
             written = self._write(batch)[keys.WRITTEN_IDS][0]
             batch |= self._target([int(token) for token in written if token >= 0])
-        return batch, whole - int(batch[keys.PADDING_MASK].sum())
+        return batch, int(whole) - int(batch[keys.PADDING_MASK].sum())
 
     def _target(self, written: list[int]) -> Batch:
         """What the decoder reads while it writes a text, and what it writes there."""

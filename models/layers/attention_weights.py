@@ -69,11 +69,11 @@ def watched_attention(network: Any) -> Iterator[list[tuple[MultiHeadAttention, A
     own = [layer.dropout for layer in layers]
     try:
         for layer in layers:  # past Keras, which would take a change for one of the network
-            vars(layer)["dropout"] = watching(layer)
+            layer.__dict__["dropout"] = watching(layer)
         yield kept
     finally:
         for layer, dropout in zip(layers, own, strict=True):
-            vars(layer)["dropout"] = dropout
+            layer.__dict__["dropout"] = dropout
 
 
 def alignment_weights(decoder: RecurrentDecoder, after: Any, memory: Memory, mask: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from tasks.reports.fonts import drawable, families
 from tasks.reports.plots import data_address, figure, png
 from tasks.store.artifacts import Artifact
 from tasks.store.predictions import ATTENTION
-
-if TYPE_CHECKING:
-    import pandas
 
 CELL = 0.14  # inches of a pair of tokens; of a single table `LARGE_CELL`
 LARGE_CELL = 0.24
@@ -226,7 +223,8 @@ def _title(number: int, text: Mapping[str, Any], kind: str) -> str:
     return said
 
 
-def _tables(found: pandas.DataFrame, title: str, kind: str) -> Tables:
+def _tables(found: Any, title: str, kind: str) -> Tables:
+    """The tables of a data frame with the lines of one text and kind."""
     layers = sorted(found["layer"].unique().tolist())
     one = found[(found["layer"] == layers[0]) & (found["head"] == 1)]
     asking = one[one["seen"] == 1]["asking_token"].tolist()

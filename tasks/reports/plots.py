@@ -57,8 +57,9 @@ def png(drawn: Figure, scale: bool = False) -> bytes:
 
     stream, small = io.BytesIO(), io.BytesIO()
     drawn.savefig(stream, format="png", dpi=90, metadata={"Software": None})
-    many = (256, Image.Quantize.MAXCOVERAGE) if scale else (64,)
-    Image.open(stream).convert("RGB").quantize(*many).save(small, format="png", optimize=True)
+    picture = Image.open(stream).convert("RGB")
+    own = picture.quantize(256, Image.Quantize.MAXCOVERAGE) if scale else picture.quantize(64)
+    own.save(small, format="png", optimize=True)
     return small.getvalue()
 
 
