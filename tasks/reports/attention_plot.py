@@ -11,7 +11,7 @@ import numpy as np
 from tasks.reports.fonts import drawable, families
 from tasks.reports.plots import data_address, figure, png
 from tasks.store.artifacts import Artifact
-from tasks.store.predictions import ATTENTION
+from tasks.store.attention_file import ATTENTION
 
 CELL = 0.14  # inches of a pair of tokens; of a single table `LARGE_CELL`
 LARGE_CELL = 0.24

@@ -10,7 +10,7 @@ import numpy as np
 from tasks.steps.durable import durable
 from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings
-from tasks.store.predictions import ATTENTION
+from tasks.store.attention_file import ATTENTION
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:

@@ -150,7 +150,7 @@ CODE = {
     "attention": (
         "tasks.steps.map_attention",
         "tasks.steps.tokens",
-        "tasks.store.predictions",
+        "tasks.store.attention_file",
         "models.evaluation.attention_maps",
         "corpora.shards",
         LOADING,

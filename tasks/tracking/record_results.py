@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from tasks.store.ancestry import gather, join
 from tasks.store.artifacts import Artifact, store
+from tasks.store.attention_file import ATTENTION
 from tasks.store.model_facts import ModelFacts, facts_of
-from tasks.store.predictions import ATTENTION, PREDICTIONS
+from tasks.store.predictions import PREDICTIONS
 from tasks.store.steps import BEFORE_LABELS
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.dataset_inputs import dataset_input

@@ -23,7 +23,7 @@ from tasks.reports.attention_plot import (
 )
 from tasks.steps.map_attention import lines
 from tasks.store.artifacts import Artifact, Findings, store
-from tasks.store.predictions import ATTENTION
+from tasks.store.attention_file import ATTENTION
 
 
 def pixels(picture: bytes) -> np.ndarray:
