@@ -9,6 +9,7 @@ from tasks.orchestration.failures import says_what_next
 from tasks.orchestration.handing import Handed, handed
 from tasks.orchestration.naming import named
 from tasks.run.pages import (
+    show_attention,
     show_evaluation,
     show_few_shot,
     show_links,
@@ -20,7 +21,7 @@ from tasks.run.pages import (
 )
 from tasks.run.recipe_run import RecipeRun, join_or_open
 
-# What is asked of the network before the labels: kind of step, and the page that shows it.
+# What is asked of a network, before the labels but for attention: kind of step, and its page.
 PAGES = {
     "probe": show_probes,
     "few_shot": show_few_shot,
@@ -29,6 +30,7 @@ PAGES = {
     "word_in_context": show_word_in_context,
     "polysemy": show_polysemy,
     "word_map": show_word_map,
+    "attention": show_attention,
 }
 
 
@@ -44,7 +46,7 @@ def evaluate(
 
     If the recipe has probes, the network before fine-tuning is scored on them, too, as it is on
     rows that it answers from examples in its prompt, on triples whose ends it ranks, and on words
-    by their vectors.
+    by their vectors; and what its tokens attend to is drawn.
 
     Args:
         recipe: Name or path of a recipe.

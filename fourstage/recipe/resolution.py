@@ -9,6 +9,7 @@ from typing import Any
 
 from fourstage.errors import UnknownNameError, listed
 from fourstage.recipe import defaults, gate_rules
+from fourstage.recipe.attention import resolve_attention
 from fourstage.recipe.few_shot import resolve_few_shot
 from fourstage.recipe.init_setting import resolve_start
 from fourstage.recipe.ledger import Ledger, SourceFacts
@@ -102,6 +103,7 @@ class _Resolution:
         word_in_context = resolve_word_in_context(self.ledger, stages)
         polysemy = resolve_polysemy(self.ledger, stages)
         word_map = resolve_word_map(self.ledger, stages, tokenizer.scheme)
+        attention = resolve_attention(self.ledger, stages)
         search = self._search(finetune, metrics)
         model, require = self._promotion(finetune, metrics, slices, forgetting_on)
         self._pictures(stages)
@@ -134,6 +136,7 @@ class _Resolution:
             word_in_context=word_in_context,
             polysemy=polysemy,
             word_map=word_map,
+            attention=attention,
             search=search,
             measured_by=self._measured_by(stages, start.heads if start else ()),
             model=model,

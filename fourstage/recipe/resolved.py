@@ -154,6 +154,7 @@ class ResolvedRecipe:
         word_in_context: Datasets of a word in two sentences, for the cosines of each layer.
         polysemy: By word and sense, sentences with the word.
         word_map: Words whose vectors are drawn.
+        attention: Texts, rows and layers of a stage whose attention is drawn; empty for none.
         search: What is tried in the finetune stage, where the recipe has a search.
         measured_by: The objective whose loss on held-out text says what every stage learned; None
             where the recipe has none that can be measured.
@@ -203,6 +204,7 @@ class ResolvedRecipe:
     word_in_context: tuple[str, ...] = ()
     polysemy: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     word_map: tuple[str, ...] = ()
+    attention: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def finetune(self) -> ResolvedStage | None:
@@ -298,6 +300,7 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         **({"word_in_context": list(resolved.word_in_context)} if resolved.word_in_context else {}),
         **({"polysemy": _senses(resolved)} if resolved.polysemy else {}),
         **({"word_map": list(resolved.word_map)} if resolved.word_map else {}),
+        **({"attention": _drawn(resolved.attention)} if resolved.attention else {}),
     }
     if search := resolved.search:
         recipe["search"] = {
@@ -328,6 +331,11 @@ def _senses(resolved: ResolvedRecipe) -> dict[str, dict[str, list[str]]]:
         word: {sense: list(texts) for sense, texts in senses.items()}
         for word, senses in resolved.polysemy.items()
     }
+
+
+def _drawn(attention: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {name: _plain(value) for name, value in attention.items()}
+    return {name: value for name, value in plain.items() if value}
 
 
 def _as_tokenizer(tokenizer: ResolvedTokenizer) -> dict[str, Any]:

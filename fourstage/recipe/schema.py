@@ -539,6 +539,29 @@ class FewShot(Part):
 Senses = Annotated[dict[str, Annotated[Texts, Field(min_length=2)]], Field(min_length=2)]
 
 
+class AttentionTexts(Part):
+    """Texts, and what their tokens attend to in a stage's network."""
+
+    a_key_of = "attention"
+
+    texts: Annotated[Texts, Field(min_length=1, max_length=20)] | None = None
+    """Sentences of yours; of one with a tab, what follows it is the second text of a pair."""
+    rows: Annotated[int, Field(ge=1, le=20)] | None = None
+    """So many of the first dev rows of the stage's dataset, their texts alone."""
+    layers: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] | None = None
+    """Layers that are drawn, from 1; by default all."""
+    stage: StageName | None = None
+    """The stage whose network reads; default: the last one."""
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> AttentionTexts:
+        if self.texts is None and self.rows is None:
+            raise PydanticCustomError(
+                "nothing_to_read", "expected texts or rows: what should be read"
+            )
+        return self
+
+
 class Evaluate(Part):
     """What is measured on the last stage and along the way."""
 
@@ -570,6 +593,9 @@ class Evaluate(Part):
     after pre-training, how far the word's vectors are apart within a sense and between senses."""
     word_map: Annotated[Texts, Field(min_length=1, max_length=200)] | None = None
     """Words whose vectors are drawn in the plane after pre-training, with their neighbours."""
+    attention: AttentionTexts | None = None
+    """Texts for which a picture shows what each token attends to: every head of a Transformer, or
+    how a recurrent encoder–decoder aligns what it writes with the text."""
 
 
 class Search(Part):

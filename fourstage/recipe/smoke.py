@@ -80,6 +80,8 @@ def shrink(
         small["evaluate"]["probes"] = embedded
     for key in ("word_relations", "word_in_context"):  # no such file is embedded
         small.get("evaluate", {}).pop(key, None)
+    if small.get("evaluate", {}).get("attention"):
+        small["evaluate"]["attention"].pop("layers", None)  # the tiny network has fewer
     if small.get("evaluate", {}).get("links"):
         small["evaluate"]["links"] = [TRIPLES]
     if asked := small.get("evaluate", {}).get("few_shot"):

@@ -36,6 +36,7 @@ OWN = (
     "word_in_context ",
     "polysemy",
     "word_map",
+    "attention",
 )  # steps with settings of the recipe
 DECIDING = (
     "contract",
@@ -44,6 +45,7 @@ DECIDING = (
     "rows",
     "stage",
     "evaluation",
+    "attention",
     *BEFORE_LABELS,
 )
 COUNTS = ("read", "kept", "quarantined", "removed")

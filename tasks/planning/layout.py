@@ -172,6 +172,8 @@ class Layout:
                     parts=self._parts(self.recipe.pretrained),
                     given={"folders": self.folders},
                 )
+        if self.recipe.attention:
+            self._attention()
         if self.recipe.finetune is not None:
             self._evaluation(self.recipe.finetune)
         return self._steps
@@ -648,6 +650,26 @@ class Layout:
                 **arithmetic("float32"),
             },
             {"stage": stage_step(stage.name), "tokenizer": "tokenizer"},
+            parts=self._parts(stage),
+            given={"folders": self.folders},
+        )
+
+    def _attention(self) -> None:
+        """Add what the tokens of texts attend to in a stage's network."""
+        asked = dict(self.recipe.attention)
+        name = asked.pop("stage")
+        stage = next(each for each in self.recipe.stages if each.name == name)
+        inputs = {"stage": stage_step(name), "tokenizer": tokenizer_step(stage)}
+        if asked["rows"] and stage.dataset:
+            inputs["rows"] = tokens_step(stage.dataset)
+        self._add(
+            "attention",
+            "attention",
+            {
+                **{k: v if k == "rows" else list(v) for k, v in asked.items()},
+                **arithmetic("float32"),
+            },
+            inputs,
             parts=self._parts(stage),
             given={"folders": self.folders},
         )

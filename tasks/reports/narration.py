@@ -14,6 +14,7 @@ from rich.measure import Measurement
 from fourstage.terminal import at_terminal, columns, say, terminal
 from fourstage.text_width import padded, width, wrapped
 from models.evaluation.rivals import names
+from tasks.reports.attention_plot import attention_line
 from tasks.reports.cards import left_out
 from tasks.reports.few_shot_table import asked, curve, seen_before
 from tasks.reports.layer_mix import mix_line
@@ -49,6 +50,7 @@ DOING = {
     "word_in_context": "comparing words in sentences",
     "polysemy": "comparing senses of words",
     "word_map": "drawing words",
+    "attention": "looking at attention",
 }
 OUTCOMES = {
     "promote": "promoted to champion",
@@ -286,6 +288,8 @@ def _result(artifact: Artifact) -> str:
             return f"{len(facts['words']):,} words"
         case "word_map":
             return map_line(facts)
+        case "attention":
+            return attention_line(facts)
         case "package":
             return f"{facts['size_mb']:.1f} MB"
     return ""

@@ -44,16 +44,22 @@ def loss_plot(history: Sequence[Mapping[str, float]]) -> bytes | None:
     return png(drawn)
 
 
-def png(drawn: Figure) -> bytes:
+def png(drawn: Figure, scale: bool = False) -> bytes:
     """A figure as PNG bytes, without metadata, so that equal figures give equal files.
 
     With 64 colours, a chart looks the same and takes a quarter of the bytes.
+
+    Args:
+        drawn: The figure.
+        scale: Whether it has a scale of colours; it then has 256, taken from all of the scale.
     """
     from PIL import Image
 
     stream, small = io.BytesIO(), io.BytesIO()
     drawn.savefig(stream, format="png", dpi=90, metadata={"Software": None})
-    Image.open(stream).convert("RGB").quantize(64).save(small, format="png", optimize=True)
+    picture = Image.open(stream).convert("RGB")
+    own = picture.quantize(256, Image.Quantize.MAXCOVERAGE) if scale else picture.quantize(64)
+    own.save(small, format="png", optimize=True)
     return small.getvalue()
 
 

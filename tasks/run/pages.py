@@ -8,6 +8,7 @@ from typing import Any
 from fourstage.terminal import say
 from models.evaluation.rivals import names
 from tasks.registry.gate import baseline_ahead
+from tasks.reports.attention_plot import attention_card
 from tasks.reports.cards import contract_card, left_out
 from tasks.reports.few_shot_table import few_shot_card
 from tasks.reports.links import LINK_SCORES, link_cells
@@ -171,3 +172,10 @@ def show_word_map(run: RecipeRun) -> None:
     about = "Words in the plane, by the vectors of the pre-trained network"
     card = map_card(run.made["word_map"].facts)
     run.post("word-map", f"## {about}\n\n{card}", about)
+
+
+def show_attention(run: RecipeRun) -> None:
+    """Post what tokens of texts attend to in a stage's network."""
+    stage = run.plan.recipe.attention["stage"]
+    about = f"What tokens attend to after stage {stage}"
+    run.post("attention", f"## {about}\n\n{attention_card(run.made['attention'])}", about)

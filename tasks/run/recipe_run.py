@@ -34,6 +34,7 @@ from tasks.steps.compare_contexts import compare_contexts
 from tasks.steps.durable import perform
 from tasks.steps.evaluate_model import evaluate_model
 from tasks.steps.fit_baseline import fit_baseline
+from tasks.steps.map_attention import map_attention
 from tasks.steps.map_words import map_words
 from tasks.steps.measure_stage import measure_stage
 from tasks.steps.package_model import package_model
@@ -75,6 +76,7 @@ TASKS: Mapping[str, Task] = {
     "word_in_context": compare_contexts,
     "polysemy": tell_senses,
     "word_map": map_words,
+    "attention": map_attention,
     "package": package_model,
 }
 

@@ -64,6 +64,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "word_in_context": _facts_of(run, "word_in_context"),
         "word_map": dict(run.made["word_map"].facts) if "word_map" in run.made else {},
         "polysemy": dict(run.made["polysemy"].facts["words"]) if "polysemy" in run.made else {},
+        "attention": dict(run.made["attention"].facts) if "attention" in run.made else {},
         "contracts": {
             name: artifact.facts["verdict"]
             for name, artifact in run.made.items()

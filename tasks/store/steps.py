@@ -45,6 +45,7 @@ VERSIONS = {
     "word_in_context": (*TENSOR, "pyarrow"),
     "polysemy": (*TENSOR, "scikit-learn"),
     "word_map": ("scikit-learn", *NUMERIC),
+    "attention": (*TENSOR, "pyarrow"),
     "package": TENSOR,
 }
 # Kinds that say what the pre-trained network knows.
@@ -144,6 +145,14 @@ CODE = {
         "tasks.steps.map_words",
         "tasks.steps.tokens",
         "models.evaluation.word_map",
+        LOADING,
+    ),
+    "attention": (
+        "tasks.steps.map_attention",
+        "tasks.steps.tokens",
+        "tasks.store.attention_file",
+        "models.evaluation.attention_maps",
+        "corpora.shards",
         LOADING,
     ),
     "package": ("tasks.steps.package_model", "models.interchange.saved_model"),

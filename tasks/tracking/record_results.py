@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tasks.store.ancestry import gather, join
 from tasks.store.artifacts import Artifact, store
+from tasks.store.attention_file import ATTENTION
 from tasks.store.model_facts import ModelFacts, facts_of
 from tasks.store.predictions import PREDICTIONS
 from tasks.store.steps import BEFORE_LABELS
@@ -76,6 +77,8 @@ def record_results(
             _log_pictures(tracking, run_id, made["evaluation"])
     _log_curves(tracking, run_id, facts)
     _log_word_regions(tracking, run_id, made)
+    if "attention" in made and ATTENTION in made["attention"].outputs:
+        _log_attention(tracking, run_id, made["attention"])
     return facts
 
 
@@ -123,6 +126,17 @@ def _log_word_regions(tracking: Tracking, run_id: str, made: Mapping[str, Artifa
             (Path(temporary) / f"word_regions_{name}").write_bytes(plot)
         if seen:
             tracking.client.log_artifacts(run_id, temporary, PLACE)
+
+
+def _log_attention(tracking: Tracking, run_id: str, attention: Artifact) -> None:
+    """What tokens attend to: a picture of each text and kind, and the numbers."""
+    from tasks.reports.attention_plot import attention_pictures
+
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, picture in attention_pictures(attention):
+            (Path(temporary) / f"attention_{name}.png").write_bytes(picture)
+        tracking.client.log_artifacts(run_id, temporary, PLACE)
+    tracking.client.log_artifact(run_id, str(attention.path(ATTENTION)), PLACE)
 
 
 def _log_pictures(tracking: Tracking, run_id: str, evaluation: Artifact) -> None:

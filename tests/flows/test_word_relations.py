@@ -7,6 +7,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 
 from tests.flows.own_project import SENSES, Project, recipe, stages
@@ -66,6 +68,7 @@ def test_words_in_sentences_are_told_apart_by_layers_with_pictures(
     project.contexts("contexts")
     (general, *_) = stages(general={"budget": {"steps": 3}})
     evaluate = {"word_in_context": ["contexts"], "polysemy": SENSES}
+    evaluate["attention"] = {"texts": ["Baba rain.\tSpoon!", "Kettle baba spoon."], "layers": [2]}
     project.recipe(recipe("senses", stages=[general], evaluate=evaluate, promote=None))
     somebody = person(project.folder)
     answer = listener_of(somebody).types("run", "senses", "--json")
@@ -83,3 +86,16 @@ def test_words_in_sentences_are_told_apart_by_layers_with_pictures(
     assert logged["polysemy/baba/within"] == found["layers"][-1]["within"]
     pictures = {file.name for file in somebody.home.rglob("evaluation/*.png")}
     assert {"word_in_context_contexts.png", "polysemy_1.png"} <= pictures
+    assert {f"attention_{number}_self-attention.png" for number in (1, 2)} <= pictures
+    (numbers,) = somebody.home.rglob("evaluation/attention.parquet")
+    weights = pandas.read_parquet(numbers)
+    sums = weights.groupby(["text", "layer", "head", "asking"])["weight"].sum()
+    np.testing.assert_allclose(sums, 1.0, atol=1e-5)
+    read = [text["tokens"] for text in answer.json["attention"]["texts"]]
+    assert weights.groupby("text")["seen"].max().tolist() == read
+    assert set(weights["layer"]) == {2}
+    with closing(sqlite3.connect(somebody.home / "prefect" / "prefect.db")) as database:
+        cards = dict(database.execute("select key, data from artifact"))
+    (card,) = (card for key, card in cards.items() if key.endswith("attention"))
+    assert "Self-attention, text 2" in card
+    assert "data:image/png;base64," in card

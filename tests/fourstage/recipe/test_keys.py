@@ -231,6 +231,18 @@ READ = {
             },
         },
     },
+    "attention": {
+        **UNLABELLED,
+        "stages": [PLAIN, FROZEN],
+        "evaluate": {
+            "attention": {
+                "texts": ["An ox", "One\tox"],
+                "rows": 2,
+                "layers": [1, 2],
+                "stage": "finetune",
+            }
+        },
+    },
     "tasks in a mixture": {
         **UNLABELLED,
         "family": "gpt2",

@@ -19,6 +19,7 @@ from models.families.seq2seq import ATTENTIONS, CELLS, DIRECTIONS, SIZES, Seq2Se
 from models.heads.sequence_to_sequence import SequenceToSequence
 from models.inputs.batches import batches
 from models.layers import recurrent, recurrent_decoder
+from models.layers.attention_weights import alignment_weights
 from models.protocols import Context
 from models.training.optimizer import make_optimizer
 from models.training.stage_model import StageModel
@@ -93,6 +94,7 @@ class InNumPy:
         named = named_weights(made)
         self.weights = {name: np.asarray(value, np.float64) for name, value in named.items()}
         self.layers = made.num_layers
+        self.weighed: list[np.ndarray] = []  # (T,) weights, each time that it attends
 
     def of(self, name: str) -> np.ndarray:
         return self.weights[name]
@@ -155,7 +157,8 @@ class InNumPy:
             both = np.concatenate([self.of(f"{name}/query/kernel"), self.of(f"{name}/key/kernel")])
             inside = np.array([np.tanh(np.concatenate([state, m]) @ both) for m in memory])
             scores = inside @ self.of(f"{name}/vector")
-        return softmax(scores) @ seen
+        self.weighed.append(softmax(scores))
+        return self.weighed[-1] @ seen
 
     def outputs(self, ids: list[int], target: list[int]) -> np.ndarray:
         """(S, D): what predicts the token after each of the target."""
@@ -198,6 +201,23 @@ def test_the_network_is_the_papers_equations_whatever_padding_there_is(kind):
         target = batch["target_ids"][row][batch["target_mask"][row] == 1].tolist()
         expected = oracle.outputs(ids, target)
         np.testing.assert_allclose(found[row, : len(target)], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [name for name in KINDS if "sutskever" not in name])
+def test_the_alignment_is_what_the_equations_weigh_the_text_by(kind):
+    made, batch = network(**KINDS[kind]), rows()
+    for row in range(3):
+        one = {key: value[row : row + 1] for key, value in batch.items()}
+        ids = one["token_ids"][one["padding_mask"] == 1].tolist()
+        target = one["target_ids"][one["target_mask"] == 1].tolist()
+        memory = made.memorised(one)
+        _, after = made.go_on(one, keras.ops.stack(memory.states), memory)
+        found = alignment_weights(made.decoder, after, memory, one["padding_mask"])
+        found = keras.ops.convert_to_numpy(found)[: len(target)]
+        oracle = InNumPy(made)
+        oracle.outputs(ids, target)
+        np.testing.assert_allclose(found[:, : len(ids)], oracle.weighed, atol=1e-5)
+        assert not found[:, len(ids) :].any()
 
 
 def test_what_memory_mask_hides_is_not_attended_to():

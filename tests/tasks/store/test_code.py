@@ -299,6 +299,7 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
         general={"objectives": {"masked_lm": {}, "next_sentence": {}}, "budget": {"steps": 2}}
     )
     evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
+    looks = {"attention": {"texts": ["baba"], "rows": 1}}
     asks = {**general, "objectives": {"causal_lm": {}}}
     shots = {"rows": {"shots": [0, 1], "too_long": "fewer"}}
     triples = {"corpora": {"smoke_triples": 1.0}, "objectives": {"transe": {}}}
@@ -323,7 +324,7 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
                 promote=None,
             )
         ),
-        project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate)),
+        project.recipe(recipe("two", stages=[general, finetune], evaluate=evaluate | looks)),
         project.recipe(
             recipe("asks", family="gpt2", stages=[asks], evaluate={"few_shot": shots}, promote=None)
         ),
