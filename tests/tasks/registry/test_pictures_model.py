@@ -284,7 +284,7 @@ def test_predict_reads_pictures_of_their_folder_alone(
     with asking("see/1", pictures=gallery) as (_, ask):
         found = ask([[text, name] for name in (*same, *faults)])
         lines = ask([[f"{text}\ta/1.png"], [" "], ["\ta/1.png"]])
-        with pytest.raises(RecipeError, match="a text and the path of a picture.*got 1 parts"):
+        with pytest.raises(RecipeError, match=r"a text and the path of a picture.*got 1 parts"):
             ask([[text]])
         with pytest.raises(RecipeError, match="got 3 parts"):
             ask([[text, "more", "a/1.png"]])
