@@ -473,7 +473,7 @@ class Layout:
         parts = self._parts(stage)
         beside: dict[str, str] = {}
         if self._can_be_served():
-            asked = {"pairs": has_pairs(self.sources[stage.dataset])}
+            asked: dict[str, Any] = {"pairs": has_pairs(self.sources[stage.dataset])}
             if most := self._most_regions(stage):
                 asked["most_regions"] = most
             beside["package"] = self._add(

@@ -54,11 +54,10 @@ print(json.dumps([found, wrong]))
 MOST = 5  # regions that are kept; a drawing has more
 COUNT = AT_ONCE + 8
 CASES = {
-    "label": ("lxmert", "sequence_classification", {}, 1),
+    "label": ("visualbert", "sequence_classification", {}, 1),
     "number": ("uniter", "sequence_regression", {"symmetric": True}, 2),
 }
 SMALL = {**NETWORK, "num_layers": 1, "region_dim": NUM_FEATURES}
-LXMERT = {**SMALL, "num_region_layers": 1, "num_cross_layers": 1}
 
 
 def file_of(number: int) -> bytes:
@@ -123,12 +122,12 @@ def folders(rows: dict[str, Rows], tmp_path_factory: pytest.TempPathFactory) -> 
         made[kind] = folder = tmp_path_factory.mktemp(kind)
         job = finetuning(
             family=family,
-            network=LXMERT if family == "lxmert" else SMALL,
+            network=SMALL,
             head=head,
             head_settings=settings,
             rows={"train": rows[kind]},
             phases=[Phase(24)],
-            budget=Budget("steps", 6),
+            budget=Budget("steps", 2),
             select=None,
         )
         train(job, folder / "stage")
