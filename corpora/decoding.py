@@ -82,7 +82,8 @@ def lines(content: Content, source: Source) -> Iterator[tuple[int, str] | Reject
     for number, offset, raw in byte_lines(stream, content.where):
         if first:
             first = False
-            raw = raw.removeprefix(codecs.BOM_UTF8) if encoding.startswith("utf-8") else raw
+            is_utf8 = codecs.lookup(encoding).name.startswith("utf-8")
+            raw = raw.removeprefix(codecs.BOM_UTF8) if is_utf8 else raw
         try:
             yield number, raw.decode(encoding)
         except UnicodeDecodeError as error:
@@ -123,7 +124,7 @@ def whole(
     _refuse_binary(content, source.encoding[0], data)
     for encoding in source.encoding:
         try:
-            text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+            text = data.decode("utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding)
         except (UnicodeDecodeError, UnicodeError):
             continue
         return text

@@ -25,6 +25,8 @@ MISSING = 0.1  # largest share of the entities that the vocabulary of their grap
 def read_entities(path: Path) -> list[tuple[str, str]]:
     """(id, name) of each line; empty lines are skipped. Ids are text: 00260881 is not 260881.
 
+    A byte order mark is dropped.
+
     Raises:
         ContractViolation: A line has another form, an id is there twice, or the file is too large,
             no gzip, or not UTF-8.
@@ -39,9 +41,9 @@ def read_entities(path: Path) -> list[tuple[str, str]]:
     if len(data) > _LARGEST:
         raise ContractViolation(f"{path}: expected {_LARGEST:,} bytes of text at most, got more")
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
+        number = error.object.count(b"\n", 0, error.start) + 1
         raise ContractViolation(
             f"{path}:{number}: expected UTF-8; save the file as such"
         ) from error

@@ -48,13 +48,13 @@ def find_gazetteer(file: str, folders: Sequence[Path] = (), key: str = "gazettee
 
 
 def read_gazetteer(path: Path) -> list[tuple[str, str]]:
-    """(name, kind) of each line; empty lines are skipped.
+    """(name, kind) of each line; empty lines are skipped, and so is a byte order mark.
 
     Raises:
         ContractViolation: A line has another form, or the file is not UTF-8.
     """
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         number = error.object.count(b"\n", 0, error.start) + 1
         raise ContractViolation(

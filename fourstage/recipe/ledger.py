@@ -24,12 +24,14 @@ class SourceFacts:
         answers: What a dataset's rows are answered by: a name of ``models/answers``.
         pairs: Whether its rows have two texts.
         region_dim: Numbers of each region of its rows' pictures; 0 for rows without pictures.
+        detected: Whether a detector found these regions, and there are no pictures.
     """
 
     labelled: bool
     answers: str = "label"
     pairs: bool = False
     region_dim: int = 0
+    detected: bool = False
 
 
 class Ledger:
@@ -173,6 +175,11 @@ class Ledger:
         """Numbers of each region of the pictures of a source's rows; 0 without pictures."""
         facts = (self.sources or {}).get(name or "")
         return facts.region_dim if facts else 0
+
+    def detected(self, name: str | None) -> bool:
+        """Whether a source has the regions that a detector found in place of pictures."""
+        facts = (self.sources or {}).get(name or "")
+        return facts is not None and facts.detected
 
     def source(self, path: str, name: str, labelled: bool | None) -> None:
         """Check that a source is known and of the right kind (None: either)."""

@@ -580,11 +580,11 @@ class _Resolution:
                 f"a model with head {finetune and finetune.head} can't be served and judged yet;"
                 " leave promote out",
             )
-        if finetune and self.ledger.region_dim(finetune.dataset) and self._sees(finetune):
+        if finetune and self.ledger.detected(finetune.dataset) and self._sees(finetune):
             self.ledger.fault(
                 "promote",
-                f"a model of family {finetune.family} that reads the pictures of"
-                f" {finetune.dataset} can't be served yet; leave promote out",
+                f"a model of family {finetune.family} that reads {finetune.dataset} can't be"
+                " served: it needs the detector that found these regions; leave promote out",
             )
         if self.ledger.recipe.units and self.ledger.recipe.units.entities:
             self.ledger.fault(

@@ -3,6 +3,9 @@
     ``serve((B,) text)``, or for pairs ``serve((B,) text, (B,) second text)`` → (B, N)
     probabilities of the labels; of a number (B, 1)
 
+For rows with pictures that the network sees, ``serve`` takes their regions after the texts:
+features (B, O, E), boxes (B, O, 4) and mask (B, O). Regions are found outside (`corpora.regions`).
+
 With a head that embeds texts, also
 
     ``embed((B,) text)`` → (B, D) vectors of length 1
@@ -45,6 +48,7 @@ from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
 from models.served.choices import predict_choices
 from models.served.parts import predict_parts
+from models.served.pictures import stacked
 from models.served.spans import predict_spans
 from models.served.texts import predict_texts
 from models.training.trained_stage import load_stage
@@ -60,19 +64,23 @@ def export_text_model(
     out: Path,
     *,
     pairs: bool = False,
+    most_regions: int = 0,
     folders: Sequence[Path] = (),
 ) -> None:
     """Write ``saved_model/``, ``labels.json`` and ``head.json``.
 
     ``labels.json`` has the names that answers consist of, in the order of the head's outputs;
-    ``head.json`` the kind of answer (``answers``), whether rows are ``pairs``, whether it
-    ``reads_words`` or ``embeds`` texts, the ``names``, and what the head's ``served()`` says.
+    ``head.json`` the kind of answer (``answers``), whether rows are ``pairs``, how many regions of
+    a picture it sees (``most_regions``), whether it ``reads_words`` or ``embeds`` texts, the
+    ``names``, and what the head's ``served()`` says.
 
     Args:
         stage_folder: Folder of a finished finetune stage with a head that can be served.
         tokenizer_folder: Folder of its tokenizer.
         out: Folder to write to; created if missing.
         pairs: Whether rows have two texts.
+        most_regions: Regions that are kept of a row's picture; 0 for rows without pictures, or a
+            network or a head that does not see them.
         folders: Project folders, searched first.
     """
     import keras
@@ -89,6 +97,7 @@ def export_text_model(
     settings = {
         "answers": answers_name(name, folders),
         "pairs": pairs,
+        "most_regions": most_regions,
         "reads_words": bool(about.get("READS_WORDS")),
         "embeds": bool(about.get("EMBEDS")),
         "names": list(stage.config["label_names"]),
@@ -129,6 +138,15 @@ def export_text_model(
         if not settings.get("symmetric"):
             return found
         return (found + values(row(second, first))) / 2.0
+
+    def serve_seen(*given: Any) -> Any:
+        columns, regions = given[: 1 + pairs], given[1 + pairs :]
+        seen = dict(zip(keys.SEEN, regions, strict=True))
+        texts = [module(column) for column in columns]
+        found = values(row(*texts) | seen)
+        if not settings.get("symmetric"):
+            return found
+        return (found + values(row(*reversed(texts)) | seen)) / 2.0
 
     def embed(texts: Any) -> Any:
         features = framed(tokenizer, module(texts), None, length, marks)
@@ -182,6 +200,14 @@ def export_text_model(
     elif settings["embeds"]:
         archive.add_endpoint("embed", embed, input_signature=[text])
         archive.add_endpoint("serve", serve_embedded, input_signature=[text, text])
+    elif most_regions:
+        seen = [
+            tf.TensorSpec([None, None, stage.network.region_dim], tf.float32),
+            tf.TensorSpec([None, None, 4], tf.float32),
+            tf.TensorSpec([None, None], tf.int32),
+        ]
+        signature = [*[text] * (1 + pairs), *seen]
+        archive.add_endpoint("serve", serve_seen, input_signature=signature)
     elif pairs:
         archive.add_endpoint("serve", serve_pair, input_signature=[text, text])
     else:
@@ -340,7 +366,8 @@ def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> t
 def load_text_model(folder: Path) -> Callable[..., Any]:
     """Load a served model: a function from texts, or two lists of texts, to answers.
 
-    With a head that chooses, the second list has the choices of each text.
+    With a head that chooses, the second list has the choices of each text. For rows with pictures,
+    the last list has boxes and features of the regions of each.
 
     Args:
         folder: A folder that `export_text_model` wrote.
@@ -359,6 +386,10 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
     def values(*texts: Sequence[str]) -> np.ndarray:
         return loaded.serve(*(tf.constant(list(column), tf.string) for column in texts)).numpy()
 
+    def values_seen(*columns: Any) -> np.ndarray:
+        *texts, regions = columns
+        return loaded.serve(*map(tf.constant, (*texts, *stacked(regions)))).numpy()
+
     def score(*columns: Sequence[str]) -> np.ndarray:
         return loaded.score(*map(tf.constant, columns)).numpy()
 
@@ -373,6 +404,8 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
         return lambda *columns: predict_texts(columns, loaded, head)
     if head["answers"] == "choice":
         return lambda *columns: predict_choices(list(zip(*columns, strict=True)), score)
+    if head["most_regions"]:
+        return values_seen
     if not head["reads_words"]:
         return values
     if head["pairs"]:

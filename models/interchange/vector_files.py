@@ -88,7 +88,7 @@ def read_vectors(path: Path, kind: str) -> WordVectorsFile:
     """Read a file of vectors.
 
     Args:
-        path: The file, UTF-8.
+        path: The file, UTF-8; a byte order mark before text is dropped.
         kind: One of `FORMATS`.
 
     Raises:
@@ -116,7 +116,7 @@ def width_of(path: Path) -> int:
     if kind is None:
         raise ContractViolation(f"{path}: expected a file of word vectors: {', '.join(ENDINGS)}")
     with path.open("rb") as file:
-        parts = file.readline(1 << 20).decode("utf-8", "replace").rstrip().split(" ")
+        parts = file.readline(1 << 20).decode("utf-8-sig", "replace").rstrip().split(" ")
     if kind != "glove":
         return _header(f"{path}:1", parts)[1]
     _numbers(f"{path}:1", parts[1:])
@@ -127,7 +127,7 @@ def _text(path: Path, has_header: bool) -> WordVectorsFile:
     words: list[str] = []
     rows: list[np.ndarray] = []
     wanted = width = None
-    with path.open(encoding="utf-8", newline="\n") as file:
+    with path.open(encoding="utf-8-sig", newline="\n") as file:
         for number, line in enumerate(file, 1):
             parts = line.rstrip().split(" ")
             where = f"{path}:{number}"

@@ -37,7 +37,7 @@ from tasks.tracking.runs import experiment_of
 
 if TYPE_CHECKING:
     from corpora.snapshot import Snapshot
-    from data_contracts.sources import Source
+    from data_contracts.sources import Pictures, Source
     from data_contracts.suite import Suite
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer
 
@@ -475,11 +475,13 @@ class Layout:
         parts = self._parts(stage)
         beside: dict[str, str] = {}
         if self._can_be_served():
-            pairs = {"pairs": has_pairs(self.sources[stage.dataset])}
+            asked: dict[str, Any] = {"pairs": has_pairs(self.sources[stage.dataset])}
+            if most := self._most_regions(stage):
+                asked["most_regions"] = most
             beside["package"] = self._add(
                 "package",
                 "package",
-                pairs,
+                asked,
                 made,
                 parts=parts,
                 given={"folders": self.folders},
@@ -753,7 +755,25 @@ class Layout:
             return False
         served = answers_of(finetune.head, self.folders).is_served
         linked = self.recipe.units.entities is not None  # a package has no names of entities
-        return served and not linked and not sees(finetune, self.sources, self.folders)
+        detected = self._most_regions(finetune) and self._pictures(finetune).region_dim
+        return served and not linked and not detected  # a package has no detector
+
+    def _most_regions(self, stage: ResolvedStage) -> int:
+        """Regions that a stage's head reads of a row's picture; 0 if it sees none."""
+        from models.catalogue import literals, provided
+
+        of_pictures = stage.dataset is not None and self.sources[stage.dataset].pictures is not None
+        if not of_pictures or "regions" not in provided(stage.family, self.folders):
+            return 0
+        reads_texts_alone = literals("heads", stage.head or "", self.folders).get("EMBEDS")
+        return 0 if reads_texts_alone else self._pictures(stage).most_regions
+
+    def _pictures(self, stage: ResolvedStage) -> Pictures:
+        """The pictures of a stage's rows."""
+        assert stage.dataset is not None, "only rows have pictures"
+        pictures = self.sources[stage.dataset].pictures
+        assert pictures is not None, "asked of rows without pictures"
+        return pictures
 
     def _answers(self) -> tuple[Path, ...]:
         """File of the head's kind of answer; empty without a head."""
@@ -777,14 +797,6 @@ class Layout:
 
 def _scheme(tokenizer: ResolvedTokenizer) -> Path:
     return module_file(f"models.tokenizers.{tokenizer.scheme}")
-
-
-def sees(stage: ResolvedStage, sources: Mapping[str, Source], folders: tuple[Path, ...]) -> bool:
-    """Whether a stage's network reads the pictures of its rows."""
-    from models.catalogue import provided
-
-    of_pictures = stage.dataset is not None and sources[stage.dataset].pictures is not None
-    return of_pictures and "regions" in provided(stage.family, folders)
 
 
 def measured_of(stage: ResolvedStage, folders: tuple[Path, ...]) -> str | None:

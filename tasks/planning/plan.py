@@ -54,7 +54,7 @@ def resolve_recipe(
     loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders, pictured))
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
-        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), _region_dim(s))
+        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), *_regions(s))
         if (s := sources.get(n))
         else None
         for n in known
@@ -67,11 +67,13 @@ def resolve_recipe(
     return resolved, {name: sources[name] for name in read}, folders
 
 
-def _region_dim(source: Source) -> int:
-    """Numbers of each region of the pictures of a source's rows; 0 without pictures."""
+def _regions(source: Source) -> tuple[int, bool]:
+    """Numbers of each region of a source's pictures, 0 without; whether a detector found them."""
     from corpora.regions import NUM_FEATURES
 
-    return (source.pictures.region_dim or NUM_FEATURES) if source.pictures else 0
+    if source.pictures is None:
+        return 0, False
+    return source.pictures.region_dim or NUM_FEATURES, source.pictures.region_dim is not None
 
 
 def tried_stage(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from corpora.cleaning import clean
+from corpora.limits import MAX_PICTURE_BYTES
 from fourstage.errors import EnvironmentFault, RecipeError, located
 from tasks.registry.lineage import find
 from tasks.store.registry_memory import Version
@@ -16,6 +19,7 @@ from tasks.tracking.logged_files import FilesLost, verified
 
 NOTHING = {"label": None, "score": None}
 CHOICES = ()  # number of texts: a text and as many choices as a row has
+PICTURED = 16  # rows with pictures that are asked at a time, so that few are in memory
 # Optional imports of Keras, which tensorflow-text imports. Nothing here plots or fits, and they
 # take a quarter of the time that one prediction needs.
 UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
@@ -23,7 +27,7 @@ UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
 
 @contextmanager
 def asking(
-    model: str, for_vectors: bool = False
+    model: str, for_vectors: bool = False, pictures: Path | None = None
 ) -> Iterator[tuple[Version, Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]]]:
     """Load a version. Yields it and a function that predicts rows of one text, two, or more.
 
@@ -34,12 +38,18 @@ def asking(
     the model: their rows get no label, and ``error`` gives the reason. A single text with tabs is
     several texts for a model that takes them; blank choices at the end of a row are none.
 
+    For a model that sees, the last text of a row is the path of its picture. The file is read here,
+    and only its contents are passed to the model.
+
     Args:
         model: ``NAME@alias`` or ``NAME/VERSION``.
         for_vectors: Whether vectors are wanted.
+        pictures: The folder of the pictures, from which no path leads out; None for the current
+            one.
 
     Raises:
-        RecipeError: There is no such model, alias or version, or it has no vectors.
+        RecipeError: There is no such model, alias or version, it has no vectors, or it sees no
+            pictures though their folder is given.
         EnvironmentFault: Its files are missing from where they were registered.
         ContractViolation: Its files were altered after registration.
     """
@@ -66,20 +76,114 @@ def asking(
                 " the head sentence_embedding trains one"
             )
         schema = str(loaded.metadata.get_input_schema())
+        if pictures and "picture" not in schema:
+            raise RecipeError(
+                f"{version.name}/{version.number}: expected a model that sees pictures, got one"
+                " that reads texts alone; leave --pictures out"
+            )
         takes: tuple[int, ...] = (2,) if "text_pair: string (required)" in schema else (1,)
         if "text_pair: string (optional)" in schema:
             takes = (1, 2)
         if "choices" in schema:
             takes = CHOICES
+        named = f"{version.name}/{version.number}"
 
         def ask(rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-            asked = [_texts(row, takes, f"{version.name}/{version.number}") for row in rows]
+            asked = [_texts(row, takes, named) for row in rows]
             faults = [_fault(row, takes) for row in asked]
             whole = [row for row, fault in zip(asked, faults, strict=True) if not fault]
             said = iter(loaded.predict([_question(row, takes) for row in whole]))
             return [NOTHING | {"error": fault} if fault else dict(next(said)) for fault in faults]
 
-        yield version, ask
+        if "picture" in schema:
+            num_texts = 1 + bool(loaded.unwrap_python_model().head["pairs"])  # type: ignore[attr-defined]
+            seeing = Seeing(loaded.predict, num_texts, pictures or Path(), named)
+            yield version, seeing.ask
+        else:
+            yield version, ask
+
+
+class Seeing:
+    """Asks a model about rows of texts and the path of a picture.
+
+    Args:
+        predict: The model.
+        num_texts: Texts of a row, 1 or 2.
+        pictures: The folder of the pictures.
+        model: Its name, for messages.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[list[dict[str, str]]], list[dict[str, Any]]],
+        num_texts: int,
+        pictures: Path,
+        model: str,
+    ):
+        self._predict = predict
+        self._keys = ("text", "text_pair")[:num_texts]
+        self._pictures = pictures.resolve()
+        self._model = model
+
+    def ask(self, rows: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+        """The answer to each row, or why there is none."""
+        answers: list[dict[str, Any]] = []
+        for start in range(0, len(rows), PICTURED):
+            asked = [self._question(row) for row in rows[start : start + PICTURED]]
+            said = iter(self._predict([each for each in asked if not isinstance(each, str)]))
+            answers += [
+                NOTHING | {"error": each} if isinstance(each, str) else dict(next(said))
+                for each in asked
+            ]
+        return answers
+
+    def _question(self, row: Sequence[str]) -> dict[str, str] | str:
+        """A row as the model takes it, or why it can't be asked.
+
+        Raises:
+            RecipeError: It has more or fewer parts.
+        """
+        cells = row[0].split("\t") if len(row) == 1 else list(row)
+        if not any(cell.strip() for cell in cells):
+            return "empty text"
+        if len(cells) != len(self._keys) + 1:
+            how = {1: "a text", 2: "two texts"}[len(self._keys)]
+            raise RecipeError(
+                f"{self._model}: expected {how} and the path of a picture in each row: a --column"
+                f" for each, or tabs between them; got {len(cells)} parts"
+            )
+        *texts, name = cells
+        if fault := _fault(texts, (len(texts),)):
+            return fault
+        try:
+            return {**dict(zip(self._keys, texts, strict=True)), "picture": self._encoded(name)}
+        except ValueError as error:
+            return str(error)
+
+    def _encoded(self, name: str) -> str:
+        """The file of a picture as base64.
+
+        Raises:
+            ValueError: It can't be read, lies outside of the folder, or is too large; with the
+                reason.
+        """
+        if not name.strip():
+            raise ValueError("a picture that is missing")
+        try:
+            file = (self._pictures / name).resolve()
+            if not file.is_relative_to(self._pictures):
+                raise ValueError("a picture outside of the folder of the pictures")
+            if not file.is_file():
+                raise ValueError("a picture that is missing")
+            with file.open("rb") as stream:
+                data = stream.read(MAX_PICTURE_BYTES + 1)
+        except OSError as error:
+            raise ValueError(f"a picture that can't be read: {error.strerror}") from None
+        if len(data) > MAX_PICTURE_BYTES:
+            raise ValueError(f"a picture of more than {MAX_PICTURE_BYTES:,} bytes")
+        if not data:
+            raise ValueError("an empty file in place of a picture")
+        return base64.b64encode(data).decode()
 
 
 def _question(texts: Sequence[str], takes: tuple[int, ...]) -> Any:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.entities.model_registry import ModelVersion
 
-# The code of a model by its kind of answer, and that of all models of pairs and of vectors.
+# The code of a model by its kind of answer, and that of all models of pictures, pairs and vectors.
 MODEL_CODE = {
     "label": "text_model.py",
     "spans": "spans_model.py",
@@ -42,13 +42,22 @@ MODEL_CODE = {
     "choice": "choices_model.py",
     "text": "rows_model.py",
 }
+PICTURES_CODE = "pictures_model.py"
 PAIRS_CODE = "pairs_model.py"
 EMBEDDING_CODE = "embedding_model.py"
 SERVED = REPOSITORY / "models" / "served"
 DECODING = REPOSITORY / "models" / "decoding"
 SEARCH = ("cached.py", "filters.py", "generate.py", "search.py", "settings.py")  # without Keras
+CORPORA = REPOSITORY / "corpora"
+LOOKING = ("encoded_pictures.py", "limits.py", "regions.py")  # what finds regions
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
+TO_LOOK = ("pillow", "scipy")
 EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # not from any data
+# A white PNG of 8 × 8 pixels, which is one region.
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAIAQAAAADsdIMmAAAADUlEQVR42mP4z8SA"
+    "DAEPcQEOdvOI0AAAAABJRU5ErkJggg=="
+)
 
 
 @answered
@@ -132,11 +141,14 @@ def save_text_model(
             run_id=model.source_run_id,
         )
     head = json.loads((package / "head.json").read_text("utf-8"))
-    if head["pairs"]:
+    if head["most_regions"]:
+        name = PICTURES_CODE
+    elif head["pairs"]:
         name = EMBEDDING_CODE if head["embeds"] else PAIRS_CODE
     else:
         name = MODEL_CODE[head["answers"]]
     code = Path(__file__).with_name(name)
+    required = (*REQUIREMENTS, *TO_LOOK) if head["most_regions"] else REQUIREMENTS
     settings, modules = "labels", None
     with tempfile.TemporaryDirectory() as place:
         if code.name != MODEL_CODE["label"]:
@@ -152,7 +164,7 @@ def save_text_model(
                 settings: str(package / f"{settings}.json"),
             },
             # Explicit: inferring them imports TensorFlow in a separate process (16 s).
-            pip_requirements=[f"{name}=={installed(name)}" for name in REQUIREMENTS],
+            pip_requirements=[f"{each}=={installed(each)}" for each in required],
             mlflow_model=described,
         )
     # MLflow records the files' paths on this machine; loading uses only their names.
@@ -165,21 +177,27 @@ def save_text_model(
     shown: Any = {"text": example, "text_pair": example} if head["pairs"] else example
     if head["answers"] == "choice":
         shown = {"text": example, "choices": [example, example]}
+    if head["most_regions"]:
+        shown = {"text": example, **({"text_pair": example} if head["pairs"] else {})}
+        shown["picture"] = PICTURE
     _save_example(described, [shown], str(folder))
     described.save(str(folder / "MLmodel"))
 
 
 def _taken_along(code: Path, place: Path) -> tuple[Path, Path]:
-    """Copies of a model's code, of `models.served` and the search under a name of their own.
+    """Copies of a model's code, and of what it needs of this project under a name of its own.
 
     One process may load versions of different times, each with its own modules.
     """
     taken = [*sorted(SERVED.glob("*.py")), *(DECODING / file for file in SEARCH)]
+    if code.name == PICTURES_CODE:
+        taken += [CORPORA / file for file in LOOKING]
     files = {file.name: file.read_text("utf-8") for file in taken}
     name = f"fourstage_served_{digest(files)[:12]}"
     served = place / name
     served.mkdir()
-    own = re.compile(r"\bmodels\.(served|decoding)\b")
+    looking = "|".join(file.removesuffix(".py") for file in LOOKING)
+    own = re.compile(rf"\b(?:models\.(?:served|decoding)\b|corpora\b(?=\.(?:{looking})\b))")
     for file, text in files.items():
         (served / file).write_text(own.sub(name, text), "utf-8")
     copy = place / code.name

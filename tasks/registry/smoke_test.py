@@ -9,6 +9,7 @@ import gc
 import json
 import sys
 import time
+from pathlib import Path
 
 SENTENCES = ["This is a sentence.", "这是一个句子。"]
 
@@ -23,11 +24,16 @@ def main() -> None:
     if not asked:
         return  # the parent process has ended
     began = time.monotonic()
-    model = mlflow.pyfunc.load_model(json.loads(asked))
+    folder = json.loads(asked)
+    model = mlflow.pyfunc.load_model(folder)
     loaded = time.monotonic()
     rows = SENTENCES
     schema = str(model.metadata.get_input_schema())
-    if "choices" in schema:
+    if "picture" in schema:
+        # Its own example has a picture, and as many texts as its rows have.
+        (example,) = json.loads((Path(folder) / "input_example.json").read_text("utf-8"))
+        rows = [{**example, "text": sentence} for sentence in SENTENCES]
+    elif "choices" in schema:
         rows = [{"text": sentence, "choices": SENTENCES} for sentence in SENTENCES]
     elif "text_pair" in schema:
         rows = [{"text": sentence, "text_pair": sentence} for sentence in SENTENCES]
@@ -40,6 +46,8 @@ def main() -> None:
     for answer in answers:
         if not isinstance(answer, dict) or not {"label", "answer"} & set(answer):
             sys.exit("an answer without label")
+        if answer.get("error"):
+            sys.exit(f"no answer: {answer['error']}")
         if "score" not in answer:
             sys.exit("an answer without score")
         if answer["score"] is not None and not 0 <= answer["score"] <= 1:

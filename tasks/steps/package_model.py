@@ -20,6 +20,7 @@ def package_model(step: Bound, folder: Path) -> Findings:
         step.inputs["tokenizer"].folder,
         folder,
         pairs=step.step.settings["pairs"],
+        most_regions=step.step.settings.get("most_regions", 0),
         folders=step.step.given["folders"],
     )
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -30,8 +30,9 @@ def refused(path: Path) -> str:
 def test_a_list_says_what_each_entity_is_called(tmp_path: Path):
     text = "00260881\tland reform, a redistribution of land\n\n/m/027rn\tSaxony\r\n"
     (tmp_path / "plain.txt").write_text(text, "utf-8")
-    (tmp_path / "small.txt.gz").write_bytes(gzip.compress(text.encode()))
-    for name in ("plain.txt", "small.txt.gz"):
+    (tmp_path / "marked.txt").write_text(text, "utf-8-sig")
+    (tmp_path / "small.txt.gz").write_bytes(gzip.compress(text.encode("utf-8-sig")))
+    for name in ("plain.txt", "marked.txt", "small.txt.gz"):
         found = read_entities(tmp_path / name)
         assert found == [("00260881", "land reform"), ("/m/027rn", "Saxony")]
 
@@ -45,6 +46,8 @@ def test_a_malformed_list_is_refused_where_it_is_wrong(tmp_path: Path):
     path.write_text("1\t, what it is\n", "utf-8")
     assert "list.txt:1: expected id<TAB>name" in refused(path)
     path.write_bytes(b"1\tland\n2\t\xff\n")
+    assert "list.txt:2: expected UTF-8" in refused(path)
+    path.write_bytes(b"\xef\xbb\xbf1\tland\n\xff\n")
     assert "list.txt:2: expected UTF-8" in refused(path)
     path.write_text("\n", "utf-8")
     assert "got an empty file" in refused(path)

@@ -44,6 +44,8 @@ def test_a_file_says_where_it_is_wrong(tmp_path: Path):
     path = tmp_path / "names.tsv"
     path.write_text("new york\tentity\n\nof course\tphrase\r\n", "utf-8")
     assert read_gazetteer(path) == [("new york", "entity"), ("of course", "phrase")]
+    path.write_text("new york\tentity\n", "utf-8-sig")
+    assert read_gazetteer(path) == [("new york", "entity")]
     path.write_text("new york\tentity\nnew york\tcity\n", "utf-8")
     with pytest.raises(ContractViolation, match=r"names\.tsv:2: expected name<TAB>kind"):
         read_gazetteer(path)

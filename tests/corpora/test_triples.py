@@ -16,7 +16,9 @@ TRAIN = ["00260881\t_hypernym\t00260622", "00260622\t_has_part\t01332730"]
 def graph(tmp_path: Path, dataset: Prepare):
     """Prepares training triples beside one dev and one test triple; no last line ends."""
 
-    def prepare(train: list[str], overlap: str = "drop_from_train") -> Any:
+    def prepare(
+        train: list[str], overlap: str = "drop_from_train", written: str = "utf-8", **source: Any
+    ) -> Any:
         files = {
             "train.tsv": train,
             "dev.tsv": ["01332730\t_hypernym\t00260881"],
@@ -25,7 +27,7 @@ def graph(tmp_path: Path, dataset: Prepare):
             "relations.txt": ["_has_part", "_hypernym"],
         }
         for name, lines in files.items():
-            (tmp_path / name).write_text("\n".join(lines), "utf-8")
+            (tmp_path / name).write_text("\n".join(lines), written)
         lists = {"head": "entities", "relation": "relations", "tail": "entities"}
         return dataset(
             files={split: str(tmp_path / f"{split}.tsv") for split in ("train", "dev", "test")},
@@ -36,6 +38,7 @@ def graph(tmp_path: Path, dataset: Prepare):
             ],
             fields={"text": "{head} {relation} {tail}", "label": "relation"},
             overlap=overlap,
+            **source,
         )
 
     return prepare
@@ -47,6 +50,13 @@ def test_zeros_at_the_front_stay_and_the_label_is_the_relation(graph):
     assert first["text"] == "00260881 _hypernym 00260622"
     assert first["label"] == "_hypernym"
     assert prepared.counts.kept == 4
+
+
+@pytest.mark.parametrize("named", ["utf-8", "utf8"])
+def test_a_byte_order_mark_is_no_part_of_a_name(graph, named: str):
+    prepared = graph(TRAIN, written="utf-8-sig", encoding=named)
+    assert prepared.counts.quarantined == {}
+    assert prepared.table()[0]["text"] == "00260881 _hypernym 00260622"
 
 
 def test_names_that_are_not_listed_are_quarantined_by_what_they_are(graph):

@@ -34,6 +34,7 @@ def test_a_column_that_is_not_there_is_said_with_those_that_are(tmp_path: Path, 
         (("--column", "review"), "--column needs --input FILE"),
         (("--input", "rows.csv"), "--column NAME"),
         (("--input", "no.csv", "--column", "a"), "there is no file no.csv"),
+        (("a text", "--pictures", "no.zip"), "--pictures: expected a folder, got no.zip; unpack"),
         (("a text", "--input", "rows.csv", "--column", "a"), "texts or --input FILE, got both"),
     ],
 )

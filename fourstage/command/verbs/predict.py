@@ -30,8 +30,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "text",
         nargs="*",
         metavar="TEXT",
-        help="texts, or with tabs between them pairs, or a text and its choices; by default the"
-        " lines of standard input",
+        help="texts, or with tabs between them pairs, a text and its choices, or texts and the path"
+        " of their picture; by default the lines of standard input",
     )
     parser.add_argument(
         "--input", type=Path, metavar="FILE", help="rows in csv, tsv, jsonl or parquet, any number"
@@ -41,7 +41,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         help="the column of --input with the texts; twice for a model of pairs; for choices that of"
-        " the text, then one for each choice or one with lists of them",
+        " the text, then one for each choice or one with lists of them; for pictures last that of"
+        " their paths",
+    )
+    parser.add_argument(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="the folder in which the paths of pictures begin, and stay; by default the"
+        " current one",
     )
     parser.add_argument(
         "--output",
@@ -65,7 +73,10 @@ def handle(options: Namespace) -> int:
         from fourstage.activity import activity, progress
         from tasks.registry.predict import asking
 
-        with activity(f"asking {options.model}"), asking(options.model) as (version, ask):
+        with (
+            activity(f"asking {options.model}"),
+            asking(options.model, pictures=options.pictures) as (version, ask),
+        ):
             answers = _answers(
                 ask, chain([first], batches), lambda n: progress(n, 0, f"{n:,} rows")
             )
@@ -81,6 +92,10 @@ def handle(options: Namespace) -> int:
 
 
 def _check(options: Namespace) -> None:
+    if options.pictures is not None and not options.pictures.is_dir():
+        raise RecipeError(
+            f"--pictures: expected a folder, got {options.pictures}; unpack an archive first"
+        )
     if options.input is None:
         for name in ("column", "output"):
             if getattr(options, name) is not None:

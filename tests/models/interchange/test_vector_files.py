@@ -13,6 +13,7 @@ from models.interchange.vector_files import (
     ENDINGS,
     FORMATS,
     read_vectors,
+    width_of,
     write_vectors,
     write_vectors_of,
 )
@@ -36,6 +37,16 @@ def test_files_of_the_original_tools_are_read(tmp_path: Path) -> None:
     found = read_vectors(tmp_path / "text", "word2vec")
     assert found.words == ("</s>", "中")
     assert np.allclose(found.vectors, [[0.5, -1, 0.002], [1, 2, 3]])
+
+
+@pytest.mark.parametrize(("ending", "head"), [(".vec", "2 3\n"), (".txt", "")])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(
+    tmp_path: Path, ending: str, head: str
+) -> None:
+    path = tmp_path / f"words{ending}"
+    path.write_text(f"{head}the 1 2 3\n中 4 5 6\n", encoding="utf-8-sig")
+    assert read_vectors(path, ENDINGS[ending]).words == ("the", "中")
+    assert width_of(path) == 3
 
 
 @pytest.mark.parametrize(

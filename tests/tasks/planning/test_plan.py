@@ -300,8 +300,29 @@ def test_a_network_that_sees_reads_regions_of_the_datasets_width():
     resolve_recipe("tasks/mrpc", ["family=lxmert", "size=base"])  # no pictures, no regions
     blind = resolve_recipe("tasks/nlvr", ["family=bert", "size=tiny"])[0]
     assert "which family bert does not see" in blind.notes[0]
-    with pytest.raises(RecipeError, match="that reads the pictures of nlvr can't be served yet"):
-        resolve_recipe("tasks/nlvr", ["promote.model=seeing"])
+
+
+def test_a_model_that_sees_is_packaged_unless_it_needs_a_detector(project: Project):
+    most = {
+        name: plan_recipe("tasks/nlvr", [f"family={name}", "size=tiny"], smoke=True)
+        .steps["package"]
+        .settings.get("most_regions")
+        for name in ("lxmert", "bert")
+    }
+    assert most == {"lxmert": 36, "bert": None}
+    resolve_recipe("tasks/nlvr", ["promote.model=seeing"])
+    project.source(
+        "detected",
+        files={split: f"data/{split}.jsonl" for split in ("train", "test")},
+        fields={"text": "text", "label": "label", "picture": "image_id"},
+        pictures={"files": ["data/regions.tsv"], "region_dim": 39},
+    )
+    stage = stages()[-1] | {"dataset": "detected"}
+    asked = recipe("detecting", family="lxmert", stages=[*stages()[:-1], stage], evaluate={})
+    with pytest.raises(RecipeError, match="it needs the detector that found these regions"):
+        resolve_recipe(str(project.recipe(asked)))
+    blind = {**asked, "name": "blind", "family": "bert"}
+    assert resolve_recipe(str(project.recipe(blind)))[0].model == "detecting"
 
 
 def test_a_source_that_is_no_test_of_word_vectors_is_refused_before_any_work(project: Project):
