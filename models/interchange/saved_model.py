@@ -404,7 +404,7 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
         return lambda *columns: predict_texts(columns, loaded, head)
     if head["answers"] == "choice":
         return lambda *columns: predict_choices(list(zip(*columns, strict=True)), score)
-    if head["most_regions"]:
+    if head.get("most_regions"):
         return values_seen
     if not head["reads_words"]:
         return values

@@ -141,14 +141,15 @@ def save_text_model(
             run_id=model.source_run_id,
         )
     head = json.loads((package / "head.json").read_text("utf-8"))
-    if head["most_regions"]:
+    # Packages made before networks that see had none say nothing of regions.
+    if head.get("most_regions"):
         name = PICTURES_CODE
     elif head["pairs"]:
         name = EMBEDDING_CODE if head["embeds"] else PAIRS_CODE
     else:
         name = MODEL_CODE[head["answers"]]
     code = Path(__file__).with_name(name)
-    required = (*REQUIREMENTS, *TO_LOOK) if head["most_regions"] else REQUIREMENTS
+    required = (*REQUIREMENTS, *TO_LOOK) if head.get("most_regions") else REQUIREMENTS
     settings, modules = "labels", None
     with tempfile.TemporaryDirectory() as place:
         if code.name != MODEL_CODE["label"]:
@@ -177,7 +178,7 @@ def save_text_model(
     shown: Any = {"text": example, "text_pair": example} if head["pairs"] else example
     if head["answers"] == "choice":
         shown = {"text": example, "choices": [example, example]}
-    if head["most_regions"]:
+    if head.get("most_regions"):
         shown = {"text": example, **({"text_pair": example} if head["pairs"] else {})}
         shown["picture"] = PICTURE
     _save_example(described, [shown], str(folder))

@@ -137,7 +137,7 @@ def _latency(package: Input, rows: Sequence[Any], dataset: Path) -> dict[str, fl
         [[part] for part in (row.text, row.text_pair, row.choices) if part is not None]
         for row in rows
     ]
-    if json.loads(package.path(HEAD).read_text(encoding="utf-8"))["most_regions"]:
+    if json.loads(package.path(HEAD).read_text(encoding="utf-8")).get("most_regions"):
         regions = PreparedRegions(dataset)
         for call, row in zip(calls, rows, strict=True):
             call.append([regions.of(row.picture)])
