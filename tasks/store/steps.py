@@ -82,6 +82,7 @@ CODE = {
         "tasks.steps.training_job",
         "models.training.trainer",
         "models.training.gradient",
+        "corpora.shards",
         LOADING,
     ),
     "measurement": (
