@@ -65,7 +65,8 @@ def attention_line(facts: Mapping[str, Any]) -> str:
         f"{kind}" + (f" of {own['layers']} × {own['heads']} heads" if kind != "alignment" else "")
         for kind, own in texts[0]["kinds"].items()
     ]
-    told = f"{len(texts):,} texts: {', '.join(parts)}"
+    count = "one text" if len(texts) == 1 else f"{len(texts):,} texts"
+    told = f"{count}: {', '.join(parts)}"
     cut = sum(1 for text in texts if text["left_out"])
     return f"{told}; {cut:,} read in part" if cut else told
 
