@@ -64,7 +64,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artifact:
 
 
 def test_a_card_says_what_was_read_and_has_the_picture(made: Artifact):
-    assert attention_line(made.facts) == ("1 texts: self-attention of 2 × 2 heads; 1 read in part")
+    assert attention_line(made.facts) == ("one text: self-attention of 2 × 2 heads; 1 read in part")
     card = attention_card(made)
     assert "### Self-attention, text 1 (row r7), first 5 of 8 tokens" in card
     assert "![1_self-attention](data:image/png;base64," in card
