@@ -99,7 +99,7 @@ def token_scores(
     nats, hits = _chunked(spread, never)(
         states,
         ops.cast(table, compute_dtype),
-        ops.zeros((size,), "float32") if bias is None else ops.convert_to_tensor(bias),
+        ops.zeros((size,), "float32") if bias is None else ops.cast(bias, "float32"),
         ops.cast(ops.reshape(labels, (-1,)), "int32"),
         weights,
     )

@@ -156,7 +156,8 @@ def stage(
     family: str, objectives: tuple[str, ...], head: str | None, seed: int = 0, **changes: Any
 ) -> Stage:
     """Network, scorers and one batch."""
-    made_network = network(family, seed, **changes)
+    given = {name: settings(name, family) for name in (*objectives, head) if name}
+    made_network = network(family, seed, **changes)  # last, for a teacher draws by itself
     named = {name: catalogue.find("objectives", name) for name in objectives}
     context = replace(CONTEXT, network=made_network.provides)
     data: Any = random_corpus(40, VOCABULARY_SIZE, seed=3)
@@ -169,7 +170,7 @@ def stage(
         data = answered(head)
         names = catalogue.answers_of(head).names(data.answers)
         context = replace(context, label_names=names, rows=data)
-    made = {name: found(context, **settings(name, family)) for name, found in named.items()}
+    made = {name: found(context, **given[name]) for name, found in named.items()}
     scorers = {name: objective.attach(made_network) for name, objective in made.items()}
     fed = batches({"data": (data, 1.0)}, list(made.values()), context, BATCH_SIZE, seed=5)
     model = StageModel(made_network, scorers)

@@ -34,6 +34,7 @@ def reader(made):
 
 
 def logits(made, hidden):
+    hidden = hidden * getattr(made, "output_scale", 1.0)
     return keras.ops.matmul(hidden, keras.ops.transpose(made.token_embedding.embeddings))
 
 

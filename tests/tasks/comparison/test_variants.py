@@ -105,10 +105,15 @@ def test_every_recipe_is_followed_by_its_variants(whole, tmp_path):
         ("a:stages.domain", "expected NAME:PATH=VALUE"),
         ("No Domain:seed=1", "expected NAME:PATH=VALUE"),
         ("a:stages.domian=", "'domian' is not the name of a stage"),
-        ("a:stages.finetune=", "needs a stage finetune"),
     ],
 )
 def test_a_mistake_is_refused_before_any_work(whole, home, given, told):
     with pytest.raises(RecipeError, match=told):
         entries_of([whole], variants=[given])
+    assert not (home / "store").exists()
+
+
+def test_recipes_of_which_none_answers_rows_are_refused(whole, home):
+    with pytest.raises(RecipeError, match="whole, whole-a: compare needs a stage finetune"):
+        entries_of([whole], overrides=["stages.finetune="], variants=["a:seed=1"])
     assert not (home / "store").exists()
