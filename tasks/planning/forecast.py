@@ -26,6 +26,9 @@ LATEST = 5  # most recent stages of a network whose speed counts
 # blocks read 15,000 and 6,000 tokens a second.
 SECONDS_A_TOKEN = 48e-6
 SECONDS_A_WEIGHT = 34.5e-12
+# One core of an AMD EPYC reads 160,000 to 240,000 for word vectors, and half to ten times that to
+# count n-grams.
+WITHOUT_GRADIENT = 200_000
 PREDICTED = 0.3  # share of the tokens whose logits are computed
 FLOAT = 4  # bytes
 MOMENTS = 2  # AdamW's moments per weight
@@ -96,6 +99,8 @@ def costs_from_scratch(
             stage.network,
             (stage.tokenizer or recipe.tokenizer).vocabulary_size,
             stages,
+            head=stage.head is not None,
+            trains_itself=stage.trains_itself,
         )
         if tokens is None:
             found.append(Cost(stage.name, None, {}, None, speed, measured))
@@ -133,7 +138,13 @@ def search_cost(trials: Iterable[Plan], store: Store, previous: PreviousArtifact
 
 
 def tokens_per_second(
-    family: str, network: Mapping[str, Any], vocabulary: int, stages: Sequence[Artifact]
+    family: str,
+    network: Mapping[str, Any],
+    vocabulary: int,
+    stages: Sequence[Artifact],
+    *,
+    head: bool = False,
+    trains_itself: bool = False,
 ) -> tuple[float, bool]:
     """The training speed of a network, and whether it was measured here.
 
@@ -142,14 +153,20 @@ def tokens_per_second(
         network: Its arguments.
         vocabulary: Number of pieces.
         stages: Finished stages, oldest first.
+        head: Whether it learns rows. It was measured on those that do as well, if there are any.
+        trains_itself: Whether its objective or family trains it, without gradient descent.
     """
-    speeds = [
-        stage.notes["tokens_per_second"]
+    alike = [
+        stage
         for stage in stages
         if stage.notes.get("tokens_per_second") and _is_alike(stage, family, network)
     ]
-    if speeds:
-        return median(speeds[-LATEST:]), True
+    same = [stage for stage in alike if bool(stage.preimage["settings"].get("head")) == head]
+    # A table of vectors reads rows a tenth as fast as it is made.
+    if measured := same or ([] if trains_itself else alike):
+        return median([stage.notes["tokens_per_second"] for stage in measured[-LATEST:]]), True
+    if trains_itself:
+        return WITHOUT_GRADIENT, False
     weights = _blocks(network) + PREDICTED * vocabulary * network.get("hidden_dim", 128)
     return 1 / (SECONDS_A_TOKEN + SECONDS_A_WEIGHT * weights), False
 

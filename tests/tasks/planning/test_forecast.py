@@ -25,8 +25,8 @@ TINY = {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 
 MINI = {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024}
 
 
-def _stage(network: dict, speed: float) -> Artifact:
-    preimage = {"settings": {"family": "bert", "network": network}}
+def _stage(network: dict, speed: float, **settings) -> Artifact:
+    preimage = {"settings": {"family": "bert", "network": network, **settings}}
     notes = {"tokens_per_second": speed}
     return Artifact("stage", "", Path(), {}, {}, "", "stage general", notes, {}, preimage, "")
 
@@ -37,6 +37,23 @@ def test_speed_is_that_of_the_same_network_here():
     assert tokens_per_second("bert", asked, 4000, made) == (300.0, True)  # the latest five's
     for family, network in (("bert", MINI), ("roberta", TINY)):
         assert tokens_per_second(family, network, 4000, made)[1] is False
+
+
+def test_rows_are_read_at_another_speed():
+    made = [_stage(TINY, 500.0), _stage(TINY, 900.0, head={"sequence_classification": {}})]
+    assert tokens_per_second("bert", TINY, 4000, made) == (500.0, True)
+    assert tokens_per_second("bert", TINY, 4000, made, head=True) == (900.0, True)
+    assert tokens_per_second("bert", TINY, 4000, made[:1], head=True) == (500.0, True)
+
+
+def test_vectors_that_train_themselves_are_no_network_of_layers(tmp_path: Path):
+    rows = [_stage(TINY, 500.0, head={"sequence_classification": {}})]
+    assert tokens_per_second("bert", TINY, 4000, rows, trains_itself=True) == (200_000, False)
+    plan, store = plan_recipe("history/word2vec-skipgram", smoke=True), Store(tmp_path)
+    ahead = list(look_ahead(list(plan.steps.values()), store))
+    general, finetune = stage_costs(plan.recipe, ahead, PreviousArtifacts(store))
+    assert (general.tokens_per_second, general.measured) == (200_000, False)
+    assert finetune.tokens_per_second < 25_000, "a head learns by gradient descent"
 
 
 def test_without_a_measurement_larger_networks_are_slower():
