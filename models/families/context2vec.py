@@ -116,7 +116,7 @@ class Context2Vec(keras.Model):
         ):
             x = table(ids, training=training)
             for block in blocks:
-                x, _ = block(x, mask)
+                x, _ = block(x, mask=mask)
                 x = self.dropout_layer(x, training=training)
             sides.append(x)
         return {keys.SEQUENCE_OUTPUT: ops.concatenate(sides, axis=-1)}

@@ -170,7 +170,7 @@ class Elmo(keras.Model):
         states = [self.embed(features, training)]
         for number, block in enumerate(self.blocks):
             x = self.dropout_layer(states[-1], training=training)
-            found = block(x, mask)
+            found = block(x, mask=mask)
             states.append(found + x if number else found)
         return states
 
@@ -216,5 +216,5 @@ class _Directions(keras.layers.Layer):
     def call(self, x: Any, mask: Any = None) -> Any:
         """Read."""
         halves = ops.split(x, 2, axis=-1)
-        found = [lstm(half, mask) for lstm, half in zip(self.lstms, halves, strict=True)]
+        found = [lstm(half, mask=mask) for lstm, half in zip(self.lstms, halves, strict=True)]
         return ops.concatenate(found, axis=-1)

@@ -157,7 +157,7 @@ class Recurrent(keras.Model):
         mask = features.get(keys.PADDING_MASK, ops.ones_like(ids))
         x = self.embeddings(ids, training=training)
         for block in self.blocks:
-            x, _ = block(x, mask)
+            x, _ = block(x, mask=mask)
             x = self.dropout_layer(x, training=training)
         return {keys.SEQUENCE_OUTPUT: x}
 

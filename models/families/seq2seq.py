@@ -317,7 +317,7 @@ class Seq2Seq(keras.Model):
         for number, block in enumerate(self.blocks):
             if number:
                 x = self.dropout_layer(x, training=training)
-            x, last = block(x, features.get(keys.PADDING_MASK))
+            x, last = block(x, mask=features.get(keys.PADDING_MASK))
             first = x if first is None else first
             states += last
         if self._arguments["multi_layer_attention"]:
@@ -382,7 +382,7 @@ class Seq2Seq(keras.Model):
         """The decoder's states after each token, (B, N, D) each."""
         seen = features.get(keys.MEMORY_MASK, features.get(keys.PADDING_MASK))
         x = self.target_embeddings(token_ids, training=training)
-        return self.decoder(x, states, memory, mask, seen, training=training)
+        return self.decoder(x, states, memory, mask=mask, attended=seen, training=training)
 
     def get_config(self) -> dict[str, Any]:
         """Every constructor argument, as plain JSON values."""

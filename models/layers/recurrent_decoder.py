@@ -70,7 +70,7 @@ class RecurrentDecoder(keras.layers.Layer):
         dtype: Policy of the products of attention and output; cells are float32.
 
     Shape:
-        x (B, N, E), states (B, D) each, memory of P texts, mask (B, N) or None, memory_mask (P, T)
+        x (B, N, E), states (B, D) each, memory of P texts, mask (B, N) or None, attended (P, T)
         or None, where P divides B → states after each token, (B, N, D) float32 each, of which the
         last is the output.
 
@@ -165,7 +165,7 @@ class RecurrentDecoder(keras.layers.Layer):
         states: Sequence[Any],
         memory: Memory,
         mask: Any = None,
-        memory_mask: Any = None,
+        attended: Any = None,  # not `memory_mask`, into which Keras would put masks of its own
         training: bool | None = None,
     ) -> list[Any]:
         """Read tokens of targets."""
@@ -176,20 +176,18 @@ class RecurrentDecoder(keras.layers.Layer):
             x = ops.concatenate([x, kept], axis=-1)
 
         def step(before: list[Any], of_token: Any) -> list[Any]:
-            return self._step(before, of_token, memory, memory_mask)
+            return self._step(before, of_token, memory, attended)
 
         *each, output = read_along(step, states, x, mask)[0]
         return [*each, self.dropout(output, training=training)]
 
-    def _step(
-        self, before: list[Any], of_token: Any, memory: Memory, memory_mask: Any
-    ) -> list[Any]:
+    def _step(self, before: list[Any], of_token: Any, memory: Memory, attended: Any) -> list[Any]:
         """The state after one more token: its vector, and what of other cells is kept if any is."""
         width, first = self.hidden_dim, self.embedding_dim
         x, kept = of_token[:, :first], of_token[:, first:]
         context, reads = None, [x]
         if self.attends_first:
-            context = self._attended(before[-1 - self.vectors], memory, memory_mask)
+            context = self._attended(before[-1 - self.vectors], memory, attended)
             reads.append(context)
         elif self.input_feeding:
             reads.append(before[-1])
@@ -200,7 +198,7 @@ class RecurrentDecoder(keras.layers.Layer):
             own = before[number * self.vectors : (number + 1) * self.vectors]
             given, new = cell(given, own)
             after += new
-        output = self._output(given, x, context, memory, memory_mask)
+        output = self._output(given, x, context, memory, attended)
         return [*after, output + after[0] if self.residual else output]
 
     def read_alone(self, x: Any, mask: Any = None) -> Any:
@@ -217,18 +215,18 @@ class RecurrentDecoder(keras.layers.Layer):
         x = ops.concatenate([x, more], axis=-1)
         return read_along(step, [nothing] * self.vectors, x, mask)[0][0]
 
-    def _attended(self, state: Any, memory: Memory, memory_mask: Any) -> Any:
+    def _attended(self, state: Any, memory: Memory, attended: Any) -> Any:
         assert self.attention is not None
-        return self.attention(state, memory.keys, memory.values, memory_mask)
+        return self.attention(state, memory.keys, memory.values, mask=attended)
 
-    def _output(self, state: Any, x: Any, context: Any, memory: Memory, memory_mask: Any) -> Any:
+    def _output(self, state: Any, x: Any, context: Any, memory: Memory, attended: Any) -> Any:
         """What predicts the next token, (B, D) float32."""
         if self.mix is None:
             return state
         if context is not None:
             mixed = ops.cast(self.mix(_joined([state, x, context])), "float32")
             return ops.max(ops.reshape(mixed, (-1, self.hidden_dim, 2)), axis=-1)
-        context = self._attended(state, memory, memory_mask)
+        context = self._attended(state, memory, attended)
         return ops.tanh(ops.cast(self.mix(_joined([context, state])), "float32"))
 
 

@@ -116,6 +116,15 @@ def test_the_order_of_rows_is_nothing(made, outputs):
     assert all(np.abs(turned[key][::-1] - outputs[key]).max() < 1e-5 for key in outputs)
 
 
+def test_without_a_padding_mask_all_tokens_are_real(made):
+    batch = features() | {"padding_mask": np.ones((BATCH_SIZE, LENGTH), np.int32)}
+    batch["token_ids"] = np.maximum(batch["token_ids"], 5)
+    whole = numbers(made(batch))
+    del batch["padding_mask"]
+    bare = numbers(made(batch))
+    assert all(np.array_equal(whole[key], bare[key]) for key in whole)
+
+
 def test_what_a_position_sees_is_what_the_family_provides(made, outputs):
     """A causal network whose tokens see a few before them says how many: `context_length`."""
     batch = features()
