@@ -14,7 +14,7 @@ import re
 import sys
 import zlib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -334,22 +334,28 @@ def _built_in(kind: str) -> Path:
     return _HERE / kind
 
 
-def _files(kind: str, folders: Sequence[Path]) -> dict[str, str]:
+def _files(kind: str, folders: Sequence[Path]) -> dict[str, Path]:
     """{name: path of its file}; a project's file overrides a built-in one of the same name."""
-    assert kind in KINDS, kind
-    found: dict[str, str] = {}
+    found = dict(_built_in_files(kind))
     # The project folder with the highest precedence is last, so that it wins.
-    for folder in (_built_in(kind), *(Path(project) / kind for project in reversed(folders))):
+    for folder in (Path(project) / kind for project in reversed(folders)):
         if folder.is_dir():
             found |= _listed(folder)
     return found
 
 
-def _listed(folder: Path) -> dict[str, str]:
-    """The files of one folder, read anew each time: a listing of parts asks thousands of times."""
-    with os.scandir(folder) as entries:
+@cache
+def _built_in_files(kind: str) -> dict[str, Path]:
+    """Read once a process: what goes with what asks a hundred thousand times."""
+    assert kind in KINDS, kind
+    return _listed(_built_in(kind))
+
+
+def _listed(folder: Path) -> dict[str, Path]:
+    """The files of one folder, without links in their paths."""
+    with os.scandir(os.path.realpath(folder)) as entries:
         return {
-            name: entry.path
+            name: Path(entry.path).resolve() if entry.is_symlink() else Path(entry.path)
             for entry in sorted(entries, key=lambda entry: entry.name)
             if (name := entry.name.removesuffix(".py")) != entry.name
             and NAME.match(name)
@@ -368,7 +374,7 @@ def file_of(kind: str, name: str, folders: Sequence[Path] = (), where: str = "")
         raise UnknownNameError(
             where or kind, str(name), KINDS[kind], files, f"Each is a file in models/{kind}/."
         )
-    return Path(files[name]).resolve()
+    return files[name]
 
 
 @lru_cache(maxsize=256)
