@@ -15,7 +15,13 @@ from models.decoding.reader import causal_reader
 from models.decoding.settings import Generation
 from models.evaluation.few_shot.draws import drawn
 from models.evaluation.few_shot.prompts import Prompt, Style, fitted, tokenised
-from models.evaluation.few_shot.rules import FREE_FORM, OVER_NEUTRAL, over_neutral, per_token
+from models.evaluation.few_shot.rules import (
+    FREE_FORM,
+    OVER_NEUTRAL,
+    best,
+    over_neutral,
+    per_token,
+)
 from models.evaluation.few_shot.wording import WrittenRow
 from models.protocols import Tokenizer
 from models.training.trained_stage import load_stage
@@ -140,7 +146,7 @@ class Asker:
         """Number of the best candidate of each row; of equals the first."""
         found = self._likelihood([p.context for p in prompts], [p.answers for p in prompts])
         if self._protocol.score != OVER_NEUTRAL:
-            return [int(per_token(log_p).argmax()) for log_p in found]
+            return [best(per_token(log_p)) for log_p in found]
         asked = [self._style.wording.candidates(row) for row in rows]
         different = list(dict.fromkeys(asked))  # one for all rows, where labels are asked
         neutral = tokenised(
@@ -151,7 +157,7 @@ class Asker:
         known = self._likelihood([p.context for p in neutral], [p.answers for p in neutral])
         of = dict(zip(different, known, strict=True))
         return [
-            int(over_neutral(log_p, of[candidates]).argmax())
+            best(over_neutral(log_p, of[candidates]))
             for log_p, candidates in zip(found, asked, strict=True)
         ]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 PER_TOKEN, OVER_NEUTRAL, FREE_FORM = "per_token", "over_neutral", "free_form"
 RULES = (PER_TOKEN, OVER_NEUTRAL, FREE_FORM)
+ROUNDING = 1e-4  # nats by which scores that are equal may differ in float32
 USUAL = {"label": PER_TOKEN, "choice": PER_TOKEN, "text": FREE_FORM}
 
 
@@ -35,3 +36,8 @@ def over_neutral(log_p: Sequence[np.ndarray], neutral: Sequence[np.ndarray]) -> 
     """
     pairs = zip(log_p, neutral, strict=True)
     return np.array([tokens.sum() - others.sum() for tokens, others in pairs])
+
+
+def best(scores: np.ndarray) -> int:
+    """The highest of (answers,) scores; of those that rounding alone tells apart, the first."""
+    return int(np.flatnonzero(scores >= scores.max() - ROUNDING)[0])

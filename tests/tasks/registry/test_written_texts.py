@@ -81,8 +81,9 @@ NETWORKS = {
 TRAINED = {"gpt2": (150, 1e-2), "unilm": (150, 1e-2), "bart": (300, 3e-3), "seq2seq": (100, 1e-2)}
 
 
-# Reading with what is kept is tested at less cost in tests/models/decoding/test_reader.py.
-SLOW = ("recurrent",)
+# Reading with what is kept is tested at less cost in tests/models/decoding/test_reader.py; a single
+# text is also written by beams, and greedily a pair's.
+SLOW = ("recurrent", "greedy")
 
 
 @pytest.fixture(

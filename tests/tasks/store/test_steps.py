@@ -158,29 +158,38 @@ def test_text_changes_the_key_and_the_time_of_a_file_does_not(project: Project, 
 WITHOUT_SCHEME = ("corpus", "dataset", "contract", "baseline")
 ROOMS = ("fourstage", "tasks", "corpora", "data_contracts", "models")
 STAGES = ("general", "domain", "task", "finetune")
-# A file with a helper function, and the steps that can reach it.
-REACHED_BY = {
-    "corpora/near_duplicates.py": {"corpus notes", "corpus letters", "dataset rows"},
-    "models/tokenizers/wordpiece.py": {
-        *("tokenizer", "tokens notes", "tokens letters", "tokens rows"),
-        *(f"stage {name}" for name in STAGES),
-        *(f"measurement {name}" for name in STAGES),
-        *("package", "evaluation"),
+# Files with a helper function, and the steps that can reach it. Files of one entry are changed
+# together: their steps are others.
+REACHED_BY: list[dict[str, set[str]]] = [
+    {
+        "models/tokenizers/byte_bpe.py": set(),  # the recipe's scheme is another
+        "models/evaluation/bootstrap.py": set(),  # what a gate decides is in no step
+        "tasks/run/pages.py": set(),
     },
-    "models/tokenizers/byte_bpe.py": set(),  # the recipe's scheme is another
-    "models/heads/sequence_classification.py": {
-        *("stage finetune", "measurement finetune", "package", "evaluation"),
+    {
+        "models/tokenizers/wordpiece.py": {
+            *("tokenizer", "tokens notes", "tokens letters", "tokens rows"),
+            *(f"stage {name}" for name in STAGES),
+            *(f"measurement {name}" for name in STAGES),
+            *("package", "evaluation"),
+        },
     },
-    "models/evaluation/bootstrap.py": set(),  # what a gate decides is in no step
-    # The evaluation asks the package, which is another function of the file.
-    "models/interchange/saved_model.py": {"package"},
-    # Held-out text is measured under its loss, also after the stage that does not train it.
-    "models/objectives/masked_lm.py": {
-        *(f"stage {name}" for name in STAGES[:3]),
-        *(f"measurement {name}" for name in STAGES),
+    {
+        "corpora/near_duplicates.py": {"corpus notes", "corpus letters", "dataset rows"},
+        # The evaluation asks the package, which is another function of the file.
+        "models/interchange/saved_model.py": {"package"},
+        # Held-out text is measured under its loss, also after the stage that does not train it.
+        "models/objectives/masked_lm.py": {
+            *(f"stage {name}" for name in STAGES[:3]),
+            *(f"measurement {name}" for name in STAGES),
+        },
     },
-    "tasks/run/pages.py": set(),
-}
+    {
+        "models/heads/sequence_classification.py": {
+            *("stage finetune", "measurement finetune", "package", "evaluation"),
+        },
+    },
+]
 
 
 def rewritten(path: Path, change: Callable[[ast.Module], None]) -> None:
@@ -204,7 +213,7 @@ def with_another_function(tree: ast.Module) -> None:
 def test_code_flips_the_steps_that_can_reach_it_and_its_layout_flips_none(
     project: Project, tmp_path: Path
 ):
-    """In a clone of its own: other comments, layout and docstrings, then one function a time."""
+    """In a clone of its own: other comments, layout and docstrings, then a few functions a time."""
     clone = tmp_path / "clone"
     for room in ROOMS:
         shutil.copytree(
@@ -215,13 +224,14 @@ def test_code_flips_the_steps_that_can_reach_it_and_its_layout_flips_none(
     for file in clone.rglob("*.py"):
         rewritten(file, with_other_docstrings)
     assert keys_of(path, home=tmp_path, clone=clone) == [before]
-    for name, steps_of_it in REACHED_BY.items():
-        file = clone / name
-        text = file.read_text(encoding="utf-8")
-        rewritten(file, with_another_function)
+    for reached in REACHED_BY:
+        texts = {name: (clone / name).read_text(encoding="utf-8") for name in reached}
+        for name in reached:
+            rewritten(clone / name, with_another_function)
         (after,) = keys_of(path, home=tmp_path, clone=clone)
-        assert {step for step in before if before[step] != after[step]} == steps_of_it, name
-        file.write_text(text, encoding="utf-8")
+        assert {s for s in before if before[s] != after[s]} == set().union(*reached.values())
+        for name, text in texts.items():
+            (clone / name).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("scheme", ["wordpiece", "byte_bpe"])

@@ -15,7 +15,7 @@ from fourstage.errors import ContractViolation
 from models.evaluation.few_shot.draws import drawn
 from models.evaluation.few_shot.prompts import Style
 from models.evaluation.few_shot.protocol import Asker, Protocol
-from models.evaluation.few_shot.rules import RULES
+from models.evaluation.few_shot.rules import ROUNDING, RULES, best
 from models.evaluation.few_shot.template import Template
 from models.evaluation.few_shot.wording import Wording
 from tests.conformance.parts import network
@@ -67,6 +67,11 @@ def test_a_network_that_copies_from_its_context_is_right_once_it_is_shown_each_l
     without = ask.answers(ASKED, numbers, POOL, 0)
     assert right(without.said) in (0.0, 0.25)  # one answer, or none, for all rows
     assert without.examples.tolist() == [0] * len(ASKED)
+
+
+def test_of_scores_that_rounding_tells_apart_the_first_is_best():
+    assert best(np.array([-2.0, -1.0 - ROUNDING / 2, -1.0])) == 1
+    assert best(np.array([-2.0, -1.0 - ROUNDING * 2, -1.0])) == 2
 
 
 def test_it_is_right_for_exactly_those_rows_whose_text_was_shown():
