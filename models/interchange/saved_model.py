@@ -368,7 +368,7 @@ def framed_words(
 
 
 def _rooms(first: Any, second: Any, room: int) -> tuple[Any, Any]:
-    """What pairs keep, (B,) each: the longer is cut first, then both, an odd token from the second."""
+    """What pairs keep, (B,) each: the longer is cut, then both, an odd token from the second."""
     import tensorflow as tf
 
     a, b = first.row_lengths(), second.row_lengths()

@@ -357,7 +357,7 @@ class WordPiece:
             def placed(self, texts: Any):
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 normal = outer._normal(texts)
-                ids, starts, ends = self.pieces.tokenize_with_offsets(normal)
+                ids, starts, ends = outer._pieces.tokenize_with_offsets(normal)
                 return {
                     "texts": normal,
                     "basic": tf.gather(tf.constant(outer._starts), ids.values),
