@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from corpora.linking import Entities, linker
 from corpora.pieces import Pieces, as_read
@@ -128,6 +129,15 @@ def meanings() -> dict[str, int]:
     return Entities(as_read(tokenizer(), names), numbers).numbers
 
 
+def strengthen(stage: Path) -> None:
+    """Larger weights: of those barely trained, answers hardly depend on what names mean."""
+    for path in stage.rglob("*.safetensors"):
+        weights = load_file(path)
+        larger = {name: 8 * value for name, value in weights.items() if value.ndim > 1}
+        larger |= {name: 20 * weights[name] for name in weights if name.startswith("entities/")}
+        save_file(weights | larger, path)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> dict[str, Path]:
     """A stage and a package of each kind."""
@@ -147,6 +157,8 @@ def trained(tmp_path_factory) -> dict[str, Path]:
             **(READER if kind in READING else {}),
         )
         train(job, folder / "stage")
+        if kind in READING:
+            strengthen(folder / "stage")
         tokenizer().save(folder / "tokenizer")
         export_text_model(
             folder / "stage",
@@ -227,7 +239,7 @@ def test_answers_depend_on_what_names_mean_and_texts_without_names_need_none(tra
     found = load_text_model(package, linker)(named)
     none = load_text_model(package, lambda numbers: linker(dict.fromkeys(numbers, 0)))(named)
     gaps = abs(found - none).max(axis=-1)
-    assert (gaps[:2] > 1e-5).all()
+    assert (gaps[:2] > 1e-3).all()
     np.testing.assert_allclose(found[2:], none[2:], atol=1e-6)
     assert load_text_model(package, linker)([""])[0] == pytest.approx(found[2], abs=1e-6)
     with pytest.raises(TypeError, match="reads entities; give what links them"):
