@@ -1,4 +1,4 @@
-"""Names of a knowledge graph's entities, and which entity a name in a text means.
+"""Names of a knowledge graph's entities, and their numbers in its vocabulary.
 
 A file has one entity per line, ``id<TAB>name`` or ``id<TAB>name, what it is``, and may be
 compressed with gzip. A name of several entities is found, but means none of them.
@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from corpora.gazetteer import Gazetteer, Match
 from fourstage.errors import ContractViolation, listed
 
 _SHOWN = 5  # ids in a message
@@ -93,37 +91,3 @@ def numbered(path: Path, ids: Sequence[str], known: Mapping[str, int]) -> list[i
             " and a vocabulary that is learned from all of them"
         )
     return [known.get(entity, 0) for entity in ids]
-
-
-class Entities:
-    """Finds names of entities in texts; both must be normalised the same way.
-
-    Args:
-        names: The name of each entity.
-        numbers: Its number, from 1; 0 for one without a vector, which no name means.
-
-    Attributes:
-        named: Names that were found so far.
-        linked: Those among them that are the name of one entity alone.
-    """
-
-    def __init__(self, names: Sequence[str], numbers: Sequence[int]):
-        bearers = Counter(names)
-        self._numbers = {
-            name: number if bearers[name] == 1 else 0
-            for name, number in zip(names, numbers, strict=True)
-        }
-        # A match's kind is the number, as text.
-        self._gazetteer = Gazetteer((name, str(number)) for name, number in self._numbers.items())
-        self.named = self.linked = 0
-
-    def matches(self, text: str) -> Iterator[Match]:
-        """Every occurrence of every name."""
-        return self._gazetteer.matches(text)
-
-    def meaning(self, name: Match) -> int:
-        """The number of the entity that a found name means, 0 for none; it is counted."""
-        number = int(name.kind)
-        self.named += 1
-        self.linked += number > 0
-        return number

@@ -1,21 +1,17 @@
 """A gazetteer: finds the names of phrases and entities in text.
 
-A file has one name per line: ``name<TAB>phrase`` or ``name<TAB>entity``. One pass over a text finds
-all names, however many there are.
+One pass over a text finds all names, however many there are. A served model that reads entities has
+a copy of this file, which therefore imports nothing else of this project.
 
 Reference: Aho and Corasick 1975, Communications of the ACM 18(6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from fourstage.errors import ContractViolation
-from fourstage.settings import REPOSITORY, data_folders
-
-KINDS = ("phrase", "entity")
+import numpy as np
 
 
 @dataclass(frozen=True, order=True)
@@ -25,56 +21,6 @@ class Match:
     start: int
     end: int
     kind: str
-
-
-def find_gazetteer(file: str, folders: Sequence[Path] = (), key: str = "gazetteer") -> Path:
-    """The path of a gazetteer.
-
-    Args:
-        file: The path in the recipe: absolute, or relative to one of the search folders.
-        folders: Project folders, searched before those of ``FOURSTAGE_DATA`` and Fourstage's own.
-        key: The recipe's key below ``units``.
-
-    Raises:
-        ContractViolation: It does not exist; the message lists the folders searched.
-    """
-    places = [*folders, *data_folders(), REPOSITORY]
-    for place in places:
-        path = place / Path(file).expanduser()
-        if path.is_file():
-            return path
-    looked_in = ", ".join(str(place) for place in places)
-    raise ContractViolation(f"units.{key}: no file {file!r} in {looked_in}")
-
-
-def read_gazetteer(path: Path) -> list[tuple[str, str]]:
-    """(name, kind) of each line; empty lines are skipped, and so is a byte order mark.
-
-    Raises:
-        ContractViolation: A line has another form, or the file is not UTF-8.
-    """
-    try:
-        text = path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = error.object.count(b"\n", 0, error.start) + 1
-        raise ContractViolation(
-            f"{path}:{number}: expected UTF-8, got the byte 0x{error.object[error.start]:02x}; "
-            "save the file as UTF-8"
-        ) from error
-    names: list[tuple[str, str]] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        name, tab, kind = line.rstrip("\r").partition("\t")
-        if not tab or kind not in KINDS or not name.strip():
-            raise ContractViolation(
-                f"{path}:{number}: expected name<TAB>kind with a kind of {' or '.join(KINDS)}; "
-                "correct the line"
-            )
-        names.append((name.strip(), kind))
-    if not names:
-        raise ContractViolation(f"{path}: expected one name per line, got an empty file")
-    return names
 
 
 class Gazetteer:
@@ -103,3 +49,24 @@ def longest(matches: Iterable[Match]) -> list[Match]:
         if not kept or match.start >= kept[-1].end:
             kept.append(match)
     return kept
+
+
+def whole(
+    basic: np.ndarray, starts: np.ndarray, ends: np.ndarray, matches: Iterable[Match]
+) -> list[Match]:
+    """Names that begin and end where basic units do, by the numbers of their tokens.
+
+    Args:
+        basic: (n,) bool: tokens that start a word by whitespace, or are a CJK character.
+        starts: (n,) offset of each token in the text, ascending.
+        ends: (n,) offset of its end.
+        matches: Names in the text.
+    """
+    last = np.append(basic[1:], True)  # tokens that end a basic unit
+    first_at = {int(place): i for i, place in enumerate(starts) if basic[i]}
+    behind_at = {int(place): i + 1 for i, place in enumerate(ends) if last[i]}
+    return [
+        Match(first_at[match.start], behind_at[match.end], match.kind)
+        for match in matches
+        if match.start in first_at and match.end in behind_at
+    ]

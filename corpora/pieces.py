@@ -8,11 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from corpora.entities import Entities
-from corpora.gazetteer import Gazetteer, read_gazetteer
+from corpora.gazetteer import Gazetteer
+from corpora.gazetteer_file import read_gazetteer
+from corpora.linking import Entities, linked, named
 from corpora.sentences import split_lines, split_sentences
-from corpora.units import ENTITY_UNIT, case_starts, linked, unit_starts, word_starts
+from corpora.units import ENTITY_UNIT, case_starts, unit_starts, word_starts
 from corpora.words import word_numbers
+
+
+def as_read(tokenizer: Any, names: Sequence[str]) -> list[str]:
+    """Names as a tokenizer reads texts, so that case and accents count as they do there."""
+    return [text.strip() for text, *_ in tokenizer.encode_with_places(names)]
 
 
 class Pieces:
@@ -46,17 +52,13 @@ class Pieces:
         self.gazetteer = self.entities = None
         if gazetteer is not None:
             names = read_gazetteer(gazetteer)
-            normal = self._normal([name for name, _ in names])
+            normal = as_read(tokenizer, [name for name, _ in names])
             self.gazetteer = Gazetteer(
                 (name, kind) for name, (_, kind) in zip(normal, names, strict=True)
             )
         if entities:
-            normal = self._normal([name for name, _ in entities])
+            normal = as_read(tokenizer, [name for name, _ in entities])
             self.entities = Entities(normal, [number for _, number in entities])
-
-    def _normal(self, names: Sequence[str]) -> list[str]:
-        """Names as the tokenizer reads texts, so that case and accents count as they do there."""
-        return [text.strip() for text, *_ in self.tokenizer.encode_with_places(names)]
 
     def of(self, texts: Sequence[str]) -> Iterator[list[tuple[np.ndarray, np.ndarray]]]:
         """(ids, unit starts) of each sentence of each text."""
@@ -65,15 +67,16 @@ class Pieces:
         return ([next(encoded) for _ in parts] for parts in sentences)
 
     def named(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The entity that is named from each token of each text on, (n,) int32, 0 for none.
+        """The entity that is named from each token of each text on, (n,) uint32, 0 for none.
 
         The tokens are those of the whole text, without sentences.
         """
         assert self.entities is not None, "asked for where entities are linked"
-        return [
-            linked(self.tokenizer.unit_starts(ids), starts, ends, text, self.entities)
+        placed = (
+            (text, self.tokenizer.unit_starts(ids), starts, ends)
             for text, ids, starts, ends in self.tokenizer.encode_with_places(texts)
-        ]
+        )
+        return named(placed, self.entities)
 
     def _sentences(self, text: str) -> list[str]:
         return split_lines(text) if self.lines else split_sentences(text, self.language)

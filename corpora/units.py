@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from corpora.entities import Entities
-from corpora.gazetteer import Match, longest
+from corpora.gazetteer import Match, longest, whole
 
 # Kinds of unit as bits; a token has the sum of those that start at it. Read by `models.features`.
 WORD, PHRASE, ENTITY = 1, 2, 4
@@ -63,7 +62,7 @@ def unit_starts(
     Returns:
         (n,) uint8.
     """
-    names = _whole(basic, starts, ends, matches)
+    names = whole(basic, starts, ends, matches)
     phrases = longest(name for name in names if name.kind == "phrase")
     entities = longest(name for name in names if name.kind == "entity")
     # A phrase that overlaps an entity gives way to it.
@@ -73,29 +72,6 @@ def unit_starts(
         + PHRASE * _merged(words, phrases)
         + ENTITY * _merged(words, [*entities, *free])
     ).astype(np.uint8)
-
-
-def linked(
-    basic: np.ndarray, starts: np.ndarray, ends: np.ndarray, text: str, entities: Entities
-) -> np.ndarray:
-    """The entity that is named from each token of a sentence on, at a name's first token alone.
-
-    Of overlapping names the leftmost counts, and of those the longest.
-
-    Args:
-        basic: (n,) bool: tokens that start a word by whitespace, or are a CJK character.
-        starts: (n,) offset of each token in the text, ascending.
-        ends: (n,) offset of its end.
-        text: The text.
-        entities: Finds names, and counts those in whole words.
-
-    Returns:
-        (n,) uint32, 0 for none.
-    """
-    found = np.zeros(len(basic), np.uint32)
-    for name in longest(_whole(basic, starts, ends, entities.matches(text))):
-        found[name.start] = entities.meaning(name)
-    return found
 
 
 def case_starts(basic: np.ndarray, starts: np.ndarray, text: str) -> np.ndarray:
@@ -131,20 +107,6 @@ def covered(starts: np.ndarray, kind: int) -> int:
     # A unit spans several words if a word starts inside it.
     joined = np.bincount(np.maximum(number, 0), weights=words & ~units) > 0
     return int(joined[np.maximum(number, 0)].sum())
-
-
-def _whole(
-    basic: np.ndarray, starts: np.ndarray, ends: np.ndarray, matches: Iterable[Match]
-) -> list[Match]:
-    """Names that begin and end where basic units do, by the numbers of their tokens."""
-    last = np.append(basic[1:], True)  # tokens that end a basic unit
-    first_at = {int(place): i for i, place in enumerate(starts) if basic[i]}
-    behind_at = {int(place): i + 1 for i, place in enumerate(ends) if last[i]}
-    return [
-        Match(first_at[match.start], behind_at[match.end], match.kind)
-        for match in matches
-        if match.start in first_at and match.end in behind_at
-    ]
 
 
 def _merged(words: np.ndarray, names: Sequence[Match]) -> np.ndarray:

@@ -138,6 +138,18 @@ def answers_name(head: str, folders: Sequence[Path] = ()) -> str:
     return answers
 
 
+def reads_entities(family: str, head: str, folders: Sequence[Path] = ()) -> bool:
+    """Whether rows of a head are read with the entities that their texts name.
+
+    A head of answers to whole rows reads them, under a network that does; one that reads words,
+    chooses, writes or embeds reads text alone.
+    """
+    if "entities" not in provided(family, folders):
+        return False
+    alone = {"READS_WORDS", "EMBEDS"} & literals("heads", head, folders).keys()
+    return not alone and answers_name(head, folders) in ("label", "label_set", "number")
+
+
 def check_compatible(
     family: str,
     objectives: Sequence[str],

@@ -105,7 +105,7 @@ class _Resolution:
         word_map = resolve_word_map(self.ledger, stages, tokenizer.scheme)
         attention = resolve_attention(self.ledger, stages)
         search = self._search(finetune, metrics)
-        model, require = self._promotion(finetune, metrics, slices, forgetting_on)
+        model, require = self._promotion(finetune, tokenizer.scheme, metrics, slices, forgetting_on)
         self._pictures(stages)
         for i, name in enumerate(recipe.decontaminate or ()):
             self.ledger.source(f"decontaminate[{i}]", name, labelled=True)
@@ -563,6 +563,7 @@ class _Resolution:
     def _promotion(
         self,
         finetune: ResolvedStage | None,
+        scheme: str,
         metrics: tuple[str, ...],
         slices: tuple[str, ...],
         forgetting_on: tuple[str, ...],
@@ -586,11 +587,23 @@ class _Resolution:
                 f"a model of family {finetune.family} that reads {finetune.dataset} can't be"
                 " served: it needs the detector that found these regions; leave promote out",
             )
-        if self.ledger.recipe.units and self.ledger.recipe.units.entities:
+        units, folders = self.ledger.recipe.units, self.ledger.folders
+        linked = units is not None and units.entities is not None
+        if (
+            finetune
+            and finetune.head
+            and linked
+            and catalogue.reads_entities(finetune.family, finetune.head, folders)
+            and "PLACED_IN_GRAPH" not in self._scheme(scheme)
+        ):
+            able = [
+                n for n in catalogue.names("tokenizers") if "PLACED_IN_GRAPH" in self._scheme(n)
+            ]
             self.ledger.fault(
                 "promote",
-                "a model that reads the entities that texts name can't be served yet; leave promote"
-                " out",
+                "a model that reads the entities that texts name can't be served with the tokenizer"
+                f" {scheme}, whose graph doesn't say where tokens lie; of those here"
+                f" {', '.join(able)} does; take it, or leave promote out",
             )
         computed = gate_rules.Computed(metrics, known, slices, forgetting_on)
         self.ledger.faults += gate_rules.faults(self.ledger.recipe.where, said, computed)

@@ -6,6 +6,11 @@
 For rows with pictures that the network sees, ``serve`` takes their regions after the texts:
 features (B, O, E), boxes (B, O, 4) and mask (B, O). Regions are found outside (`corpora.regions`).
 
+For rows with the entities that their texts name, ``serve`` takes them after the texts, for each
+(B, N) the entity that is named from each token on. They are found outside (`corpora.linking`), by
+
+    ``place((B,) text)`` → the normalised texts, and where their tokens lie (`models.served.named`)
+
 With a head that embeds texts, also
 
     ``embed((B,) text)`` → (B, D) vectors of length 1
@@ -35,7 +40,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +52,7 @@ from models.protocols import Tokenizer
 from models.reading import where_read
 from models.saved_tokenizer import load_tokenizer
 from models.served.choices import predict_choices
+from models.served.named import Link, named_values
 from models.served.parts import predict_parts
 from models.served.pictures import stacked
 from models.served.spans import predict_spans
@@ -56,6 +62,7 @@ from models.training.trained_stage import load_stage
 SAVED_MODEL = "saved_model"
 LABELS = "labels.json"
 HEAD = "head.json"
+ENTITIES = "entities.json"
 
 
 def export_text_model(
@@ -65,14 +72,18 @@ def export_text_model(
     *,
     pairs: bool = False,
     most_regions: int = 0,
+    entities: Mapping[str, int] | None = None,
     folders: Sequence[Path] = (),
 ) -> None:
-    """Write ``saved_model/``, ``labels.json`` and ``head.json``.
+    """Write ``saved_model/``, ``labels.json`` and ``head.json``, and maybe ``entities.json``.
 
     ``labels.json`` has the names that answers consist of, in the order of the head's outputs;
     ``head.json`` the kind of answer (``answers``), whether rows are ``pairs``, how many regions of
-    a picture it sees (``most_regions``), whether it ``reads_words`` or ``embeds`` texts, the
-    ``names``, and what the head's ``served()`` says.
+    a picture it sees (``most_regions``), whether it ``reads_entities``, ``reads_words`` or
+    ``embeds`` texts, the ``names``, and what the head's ``served()`` says.
+
+    ``entities.json`` is ``{name: number}``: each name, as the tokenizer reads it, and the row of
+    the network's table of entities that it means, 0 for none.
 
     Args:
         stage_folder: Folder of a finished finetune stage with a head that can be served.
@@ -81,6 +92,8 @@ def export_text_model(
         pairs: Whether rows have two texts.
         most_regions: Regions that are kept of a row's picture; 0 for rows without pictures, or a
             network or a head that does not see them.
+        entities: What names mean, for a network that reads the entities that a text names; its
+            tokenizer must say where tokens lie. None for one that reads text alone.
         folders: Project folders, searched first.
     """
     import keras
@@ -98,6 +111,7 @@ def export_text_model(
         "answers": answers_name(name, folders),
         "pairs": pairs,
         "most_regions": most_regions,
+        "reads_entities": entities is not None,
         "reads_words": bool(about.get("READS_WORDS")),
         "embeds": bool(about.get("EMBEDS")),
         "names": list(stage.config["label_names"]),
@@ -123,8 +137,8 @@ def export_text_model(
 
     wide = getattr(head, "wide", None)
 
-    def row(first: Any, second: Any = None) -> dict[str, Any]:
-        features = framed(tokenizer, first, second, length, marks)
+    def row(first: Any, second: Any = None, named: Sequence[Any] = ()) -> dict[str, Any]:
+        features = framed(tokenizer, first, second, length, marks, named)
         if wide is None:
             return features
         return features | wide.ngrams.of([first] if second is None else [first, second])
@@ -147,6 +161,22 @@ def export_text_model(
         if not settings.get("symmetric"):
             return found
         return (found + values(row(*reversed(texts)) | seen)) / 2.0
+
+    def place(texts: Any) -> dict[str, Any]:
+        return module.placed(texts)
+
+    def serve_named(*given: Any) -> Any:
+        columns, entities = given[: 1 + pairs], given[1 + pairs :]
+        texts = [module(column) for column in columns]
+        ragged: Any = tf.RaggedTensor  # whose constructors the stubs do not know
+        named = [
+            ragged.from_tensor(each, lengths=text.row_lengths())
+            for each, text in zip(entities, texts, strict=True)
+        ]
+        found = values(row(*texts, named=named))
+        if not settings.get("symmetric"):
+            return found
+        return (found + values(row(*reversed(texts), named=named[::-1]))) / 2.0
 
     def embed(texts: Any) -> Any:
         features = framed(tokenizer, module(texts), None, length, marks)
@@ -208,6 +238,11 @@ def export_text_model(
         ]
         signature = [*[text] * (1 + pairs), *seen]
         archive.add_endpoint("serve", serve_seen, input_signature=signature)
+    elif entities is not None:
+        named = tf.TensorSpec([None, None], tf.int32)
+        signature = [*[text] * (1 + pairs), *[named] * (1 + pairs)]
+        archive.add_endpoint("place", place, input_signature=[text])
+        archive.add_endpoint("serve", serve_named, input_signature=signature)
     elif pairs:
         archive.add_endpoint("serve", serve_pair, input_signature=[text, text])
     else:
@@ -223,6 +258,9 @@ def export_text_model(
     labels = json.dumps(list(stage.config["label_names"]), ensure_ascii=False)
     (out / LABELS).write_text(labels + "\n", "utf-8")
     (out / HEAD).write_text(json.dumps(settings, ensure_ascii=False) + "\n", "utf-8")
+    if entities is not None:
+        written = json.dumps(dict(entities), ensure_ascii=False, indent=0)
+        (out / ENTITIES).write_text(written + "\n", "utf-8")
     shutil.rmtree(out / SAVED_MODEL, ignore_errors=True)
     os.replace(part, out / SAVED_MODEL)
 
@@ -233,6 +271,7 @@ def framed(
     second: Any,
     sequence_length: int,
     marks: Sequence[Sequence[int]] = (),
+    named: Sequence[Any] = (),
 ) -> dict[str, Any]:
     """Rows [CLS] text [SEP] (second text [SEP]): `models.inputs.rows.framed_rows` as a graph.
 
@@ -242,30 +281,45 @@ def framed(
         second: Token ids of the second texts, (B, m) ragged int32, or None.
         sequence_length: Largest length of a row.
         marks: As in `models.protocols.Context`.
+        named: Of each text, the entity that is named from each token on, ragged int32 as its ids;
+            empty for a network that reads none.
 
     Returns:
-        token_ids, segment_ids, padding_mask (B, T) int32; T is the longest row of the call.
+        token_ids, segment_ids, padding_mask (B, T) int32, and with entities entity_ids; T is the
+        longest row of the call.
     """
     import tensorflow as tf
 
     rows = first.nrows()
     cls = tf.fill([rows, 1], tokenizer.cls_id)
     sep = tf.fill([rows, 1], tokenizer.sep_id)
+    texts = [first] if second is None else [first, second]
     if second is None:
         room = tf.minimum(first.row_lengths(), sequence_length - 2)
-        ids = tf.concat([cls, _kept(first, room, marks), sep], axis=1)
+        kept = [_window(first, room, marks)]
+    else:
+        rooms = _rooms(first, second, sequence_length - 3)
+        kept = [_window(text, room, marks) for text, room in zip(texts, rooms, strict=True)]
+    first, *more = _where(texts, kept)
+    if not more:
+        ids = tf.concat([cls, first, sep], axis=1)
         segments = tf.zeros_like(ids)
     else:
-        first, second = _cut_pair(first, second, sequence_length - 3, marks)
+        (second,) = more
         start = tf.concat([cls, first, sep], axis=1)
         end = tf.concat([second, sep], axis=1)
         ids = tf.concat([start, end], axis=1)
         segments = tf.concat([tf.zeros_like(start), tf.ones_like(end)], axis=1)
-    return {
+    features = {
         keys.TOKEN_IDS: ids.to_tensor(tokenizer.pad_id),
         keys.SEGMENT_IDS: segments.to_tensor(0),
         keys.PADDING_MASK: tf.ones_like(ids).to_tensor(0),
     }
+    if named:
+        none = tf.zeros_like(cls)
+        between = [part for own in _where(named, kept) for part in (own, none)]
+        features[keys.ENTITY_IDS] = tf.concat([none, *between], axis=1).to_tensor(0)
+    return features
 
 
 def framed_words(
@@ -313,10 +367,8 @@ def framed_words(
     }
 
 
-def _cut_pair(
-    first: Any, second: Any, room: int, marks: Sequence[Sequence[int]]
-) -> tuple[Any, Any]:
-    """Cut pairs: the longer text first, then both equally, with an odd token from the second."""
+def _rooms(first: Any, second: Any, room: int) -> tuple[Any, Any]:
+    """What pairs keep, (B,) each: the longer is cut, then both, an odd token from the second."""
     import tensorflow as tf
 
     a, b = first.row_lengths(), second.row_lengths()
@@ -324,11 +376,31 @@ def _cut_pair(
     from_longer = tf.minimum(surplus, tf.abs(a - b))
     cut_first = tf.where(a > b, from_longer, 0) + (surplus - from_longer) // 2
     cut_second = surplus - cut_first
-    return _kept(first, a - cut_first, marks), _kept(second, b - cut_second, marks)
+    return a - cut_first, b - cut_second
 
 
 def _kept(rows: Any, room: Any, marks: Sequence[Sequence[int]]) -> Any:
-    """Keep `room[i]` tokens of row i (none if negative), as `inputs.rows.window_start` does."""
+    """Keep `room[i]` tokens of row i."""
+    (kept,) = _where([rows], [_window(rows, room, marks)])
+    return kept
+
+
+def _where(texts: Sequence[Any], kept: Sequence[Any]) -> list[Any]:
+    """What is kept of the rows of texts, as of the rows that `kept` was made for."""
+    import tensorflow as tf
+
+    return [
+        tf.ragged.boolean_mask(rows, rows.with_values(own))
+        for rows, own in zip(texts, kept, strict=True)
+    ]
+
+
+def _window(rows: Any, room: Any, marks: Sequence[Sequence[int]]) -> Any:
+    """Which tokens are kept, `room[i]` of row i (none if negative): `inputs.rows.window_start`.
+
+    Returns:
+        (tokens of all rows,) bool.
+    """
     import tensorflow as tf
 
     row = rows.value_rowids()
@@ -339,8 +411,7 @@ def _kept(rows: Any, room: Any, marks: Sequence[Sequence[int]]) -> Any:
         first, end = _reach(rows, row, place, marks)
         middle = tf.where(end - first > room, first, (first + end - room) // 2)
         start = tf.where(end <= room, start, tf.minimum(middle, lengths - room))
-    keep = (place >= tf.gather(start, row)) & (place < tf.gather(start + room, row))
-    return tf.ragged.boolean_mask(rows, rows.with_values(keep))
+    return (place >= tf.gather(start, row)) & (place < tf.gather(start + room, row))
 
 
 def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> tuple[Any, Any]:
@@ -363,7 +434,9 @@ def _reach(rows: Any, row: Any, place: Any, marks: Sequence[Sequence[int]]) -> t
     return tf.where(end > 0, first, 0), end
 
 
-def load_text_model(folder: Path) -> Callable[..., Any]:
+def load_text_model(
+    folder: Path, linker: Callable[[Mapping[str, int]], Link] | None = None
+) -> Callable[..., Any]:
     """Load a served model: a function from texts, or two lists of texts, to answers.
 
     With a head that chooses, the second list has the choices of each text. For rows with pictures,
@@ -371,6 +444,7 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
 
     Args:
         folder: A folder that `export_text_model` wrote.
+        linker: What names mean → how texts are linked; only for a model that reads entities.
 
     Returns:
         A function that returns what ``serve`` does, (B, N) float32; for a head that chooses or
@@ -406,6 +480,11 @@ def load_text_model(folder: Path) -> Callable[..., Any]:
         return lambda *columns: predict_choices(list(zip(*columns, strict=True)), score)
     if head.get("most_regions"):
         return values_seen
+    if head.get("reads_entities"):
+        if linker is None:
+            raise TypeError(f"{folder}: its network reads entities; give what links them")
+        link = linker(json.loads((folder / ENTITIES).read_text("utf-8")))
+        return lambda *columns: named_values(columns, loaded, link)
     if not head["reads_words"]:
         return values
     if head["pairs"]:

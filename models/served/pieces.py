@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 CONTINUATION = "##"  # before a piece that goes on with a word
 
 
@@ -35,6 +37,15 @@ def text_of_words(pieces: Iterable[str]) -> str:
         joined = text and is_cjk(text[-1]) and is_cjk(word[0])
         text += word if joined or not text else " " + word
     return text
+
+
+def characters_of(text: bytes) -> np.ndarray:
+    """The character to which each byte of a UTF-8 text belongs, (bytes + 1,) int64.
+
+    Behind the last byte is the number of characters, so that an offset may be the text's end.
+    """
+    data = np.frombuffer(text + b".", np.uint8)
+    return np.cumsum((data & 0xC0) != 0x80) - 1
 
 
 def text_of_bytes(pieces: Iterable[bytes]) -> str:

@@ -31,12 +31,13 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models.sentinels import sentinel_ids, sentinel_names
-from models.served.pieces import CONTINUATION, is_cjk, text_of_words
+from models.served.pieces import CONTINUATION, characters_of, is_cjk, text_of_words
 from models.text_chunks import chunks
 
 KEEPS_CASE = False
 ADDS_WORDS = True  # words of a domain can be added to an existing vocabulary
 WHOLE_WORDS = True  # a token that is a word is written as the word is
+PLACED_IN_GRAPH = True  # its module says where tokens lie in the text (`placed`)
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
 
@@ -257,9 +258,11 @@ class WordPiece:
 
     def _tokenize(self, texts: Any) -> Any:
         """(B,) strings → ragged (B, n) int32; the same ops for training data and serving."""
-        return self._pieces.tokenize(
-            self._blanks.normalize(normalise(texts, lowercase=self.lowercase))
-        )
+        return self._pieces.tokenize(self._normal(texts))
+
+    def _normal(self, texts: Any) -> Any:
+        """(B,) strings, normalised, with a space for blanks."""
+        return self._blanks.normalize(normalise(texts, lowercase=self.lowercase))
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """One (n,) int32 array of ids per text, without special tokens.
@@ -293,12 +296,11 @@ class WordPiece:
 
         def run(chunk: list[str]) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
             raw = tf.constant([text.encode("utf-8", "ignore") for text in chunk])
-            normal = self._blanks.normalize(normalise(raw, lowercase=self.lowercase))
+            normal = self._normal(raw)
             ids, starts, ends = self._pieces.tokenize_with_offsets(normal)
             found = []
             for text, *row in zip(normal.numpy(), *map(_rows, (ids, starts, ends)), strict=True):
-                data = np.frombuffer(text + b".", np.uint8)
-                character = np.cumsum((data & 0xC0) != 0x80) - 1  # of each byte
+                character = characters_of(text)
                 found.append((text.decode(), row[0], character[row[1]], character[row[2]]))
             return found
 
@@ -329,7 +331,12 @@ class WordPiece:
         return self._starts[np.asarray(ids, dtype=np.int64)]
 
     def module(self) -> Any:
-        """A ``tf.Module`` with ``__call__((B,) string) -> RaggedTensor (B, n) int32``."""
+        """A ``tf.Module`` with ``__call__((B,) string) -> RaggedTensor (B, n) int32``.
+
+        ``placed((B,) string)`` gives the normalised texts (B,), and of their tokens, one text's
+        behind the other's: ``basic`` (n,) bool, which start a unit, ``starts`` and ``ends`` (n,)
+        int64, in bytes of the text; ``lengths`` (B,) int64, the number of tokens in each text.
+        """
         import tensorflow as tf
 
         outer = self
@@ -345,6 +352,19 @@ class WordPiece:
                 # A client may send invalid UTF-8; a corpus never has any.
                 texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
                 return outer._tokenize(texts)
+
+            @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+            def placed(self, texts: Any):
+                texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+                normal = outer._normal(texts)
+                ids, starts, ends = outer._pieces.tokenize_with_offsets(normal)
+                return {
+                    "texts": normal,
+                    "basic": tf.gather(tf.constant(outer._starts), ids.values),
+                    "starts": starts.values,
+                    "ends": ends.values,
+                    "lengths": ids.row_lengths(),
+                }
 
         return WordPieceModule()
 

@@ -348,7 +348,7 @@ class Layout:
     def _list_of_entities(self) -> tuple[Path, str]:
         """The file that links names, each line of which is read once, and its digest."""
         from corpora.entities import read_entities
-        from corpora.gazetteer import find_gazetteer
+        from corpora.gazetteer_file import find_gazetteer
 
         path = find_gazetteer(str(self.recipe.units.entities), self.folders, "entities")
         with located("units.entities"):
@@ -357,7 +357,7 @@ class Layout:
 
     def _units(self, language: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Segmenter and gazetteer settings for the key of tokens, and the gazetteer's location."""
-        from corpora.gazetteer import find_gazetteer
+        from corpora.gazetteer_file import find_gazetteer
         from corpora.words import LANGUAGES, segmenter_settings
 
         said = self.recipe.units
@@ -478,13 +478,16 @@ class Layout:
             asked: dict[str, Any] = {"pairs": has_pairs(self.sources[stage.dataset])}
             if most := self._most_regions(stage):
                 asked["most_regions"] = most
+            inputs, given = dict(made), {"folders": self.folders}
+            if self._reads_entities(stage):
+                given |= self._entities(asked, inputs)
             beside["package"] = self._add(
                 "package",
                 "package",
                 asked,
-                made,
+                inputs,
                 parts=parts,
-                given={"folders": self.folders},
+                given=given,
             )
         if self._kind_of_answer() in RIVALS:
             beside["baseline"] = self._baseline(stage.dataset)
@@ -748,15 +751,25 @@ class Layout:
 
     def _can_be_served(self) -> bool:
         """Whether a model with the recipe's head can be packaged."""
-        from models.catalogue import answers_of
+        from models.catalogue import answers_of, literals
 
         finetune = self.recipe.finetune
         if finetune is None or finetune.head is None:
             return False
         served = answers_of(finetune.head, self.folders).is_served
-        linked = self.recipe.units.entities is not None  # a package has no names of entities
+        # A package has no detector, and its graph says where tokens of some schemes alone lie.
         detected = self._most_regions(finetune) and self._pictures(finetune).region_dim
-        return served and not linked and not detected  # a package has no detector
+        scheme = literals("tokenizers", self.recipe.tokenizer.scheme)
+        unplaced = self._reads_entities(finetune) and not scheme.get("PLACED_IN_GRAPH")
+        return served and not detected and not unplaced
+
+    def _reads_entities(self, stage: ResolvedStage) -> bool:
+        """Whether a stage's head reads rows with the entities that their texts name."""
+        from models.catalogue import reads_entities
+
+        return self.recipe.units.entities is not None and reads_entities(
+            stage.family, stage.head or "", self.folders
+        )
 
     def _most_regions(self, stage: ResolvedStage) -> int:
         """Regions that a stage's head reads of a row's picture; 0 if it sees none."""

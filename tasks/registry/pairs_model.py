@@ -1,7 +1,7 @@
 """The model people get for rows with two texts: pairs in; labels, numbers or passages' parts out.
 
-MLflow copies this file and `models/served`, under another name, beside the model and runs them
-there, so it may import nothing else of this project.
+MLflow copies this file and, under another name, `models/served` with what links names beside the
+model and runs them there, so it may import nothing else of this project.
 """
 
 import json
@@ -61,6 +61,12 @@ class PairsModel(PythonModel):
 
         self.loaded = tensorflow.saved_model.load(context.artifacts["saved_model"])
         self.head = json.loads(Path(context.artifacts["head"]).read_text(encoding="utf-8"))
+        self.link = None
+        if "entities" in context.artifacts:
+            from corpora.linking import linker
+
+            names = Path(context.artifacts["entities"]).read_text(encoding="utf-8")
+            self.link = linker(json.loads(names))
 
     # MLflow reads the model's signature from these annotations.
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -69,6 +75,7 @@ class PairsModel(PythonModel):
         """Predict the answer to each pair."""
         import tensorflow
 
+        from models.served.named import named_values
         from models.served.parts import predict_parts
         from models.served.rows import row_answer
         from models.served.texts import predict_texts
@@ -88,8 +95,11 @@ class PairsModel(PythonModel):
             return predict_parts(pairs, count, read, self.head)  # type: ignore[return-value]
         if self.head["answers"] == "text":
             return predict_texts(list(zip(*pairs, strict=True)), self.loaded, self.head)  # type: ignore[return-value]
-        columns = [tensorflow.constant(list(column)) for column in zip(*pairs, strict=True)]
-        values = self.loaded.serve(*columns).numpy()
+        columns = [list(column) for column in zip(*pairs, strict=True)]
+        if self.link:
+            values = named_values(columns, self.loaded, self.link)
+        else:
+            values = self.loaded.serve(*map(tensorflow.constant, columns)).numpy()
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]
 
 

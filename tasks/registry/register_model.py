@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from mlflow.entities import LoggedModel
     from mlflow.entities.model_registry import ModelVersion
 
-# The code of a model by its kind of answer, and that of all models of pictures, pairs and vectors.
+# The code of a model by its kind of answer, and that of all models of pictures, pairs and vectors,
+# and of one text with entities.
 MODEL_CODE = {
     "label": "text_model.py",
     "spans": "spans_model.py",
@@ -45,13 +46,16 @@ MODEL_CODE = {
 PICTURES_CODE = "pictures_model.py"
 PAIRS_CODE = "pairs_model.py"
 EMBEDDING_CODE = "embedding_model.py"
+ENTITIES_CODE = "rows_model.py"
 SERVED = REPOSITORY / "models" / "served"
 DECODING = REPOSITORY / "models" / "decoding"
 SEARCH = ("cached.py", "filters.py", "generate.py", "search.py", "settings.py")  # without Keras
 CORPORA = REPOSITORY / "corpora"
 LOOKING = ("encoded_pictures.py", "limits.py", "regions.py")  # what finds regions
+LINKING = ("gazetteer.py", "linking.py")  # what finds the entities that a text names
 REQUIREMENTS = ("tensorflow", "tensorflow-text", "mlflow")
 TO_LOOK = ("pillow", "scipy")
+TO_LINK = ("ahocorasick_rs",)
 EXAMPLES = {"en": "This is a sentence.", "zh": "这是一个句子。"}  # not from any data
 # A white PNG of 8 × 8 pixels, which is one region.
 PICTURE = (
@@ -141,20 +145,24 @@ def save_text_model(
             run_id=model.source_run_id,
         )
     head = json.loads((package / "head.json").read_text("utf-8"))
-    # Packages made before networks that see had none say nothing of regions.
-    if head.get("most_regions"):
+    # Packages made before such models could be packaged say nothing of regions or entities.
+    looks, links = bool(head.get("most_regions")), bool(head.get("reads_entities"))
+    if looks:
         name = PICTURES_CODE
     elif head["pairs"]:
         name = EMBEDDING_CODE if head["embeds"] else PAIRS_CODE
+    elif links:
+        name = ENTITIES_CODE
     else:
         name = MODEL_CODE[head["answers"]]
     code = Path(__file__).with_name(name)
-    required = (*REQUIREMENTS, *TO_LOOK) if head.get("most_regions") else REQUIREMENTS
+    required = (*REQUIREMENTS, *(TO_LOOK if looks else ()), *(TO_LINK if links else ()))
+    also = (*(LOOKING if looks else ()), *(LINKING if links else ()))
     settings, modules = "labels", None
     with tempfile.TemporaryDirectory() as place:
         if code.name != MODEL_CODE["label"]:
             settings = "head"
-            code, served = _taken_along(code, Path(place))
+            code, served = _taken_along(code, Path(place), also)
             modules = [str(served)]
         mlflow.pyfunc.save_model(
             str(folder),
@@ -163,6 +171,7 @@ def save_text_model(
             artifacts={
                 "saved_model": str(package / "saved_model"),
                 settings: str(package / f"{settings}.json"),
+                **({"entities": str(package / "entities.json")} if links else {}),
             },
             # Explicit: inferring them imports TensorFlow in a separate process (16 s).
             pip_requirements=[f"{each}=={installed(each)}" for each in required],
@@ -178,27 +187,31 @@ def save_text_model(
     shown: Any = {"text": example, "text_pair": example} if head["pairs"] else example
     if head["answers"] == "choice":
         shown = {"text": example, "choices": [example, example]}
-    if head.get("most_regions"):
+    if looks:
         shown = {"text": example, **({"text_pair": example} if head["pairs"] else {})}
         shown["picture"] = PICTURE
     _save_example(described, [shown], str(folder))
     described.save(str(folder / "MLmodel"))
 
 
-def _taken_along(code: Path, place: Path) -> tuple[Path, Path]:
+def _taken_along(code: Path, place: Path, also: Sequence[str]) -> tuple[Path, Path]:
     """Copies of a model's code, and of what it needs of this project under a name of its own.
 
     One process may load versions of different times, each with its own modules.
+
+    Args:
+        code: The model's code.
+        place: An empty folder.
+        also: Files of `corpora` that it needs.
     """
     taken = [*sorted(SERVED.glob("*.py")), *(DECODING / file for file in SEARCH)]
-    if code.name == PICTURES_CODE:
-        taken += [CORPORA / file for file in LOOKING]
+    taken += [CORPORA / file for file in also]
     files = {file.name: file.read_text("utf-8") for file in taken}
     name = f"fourstage_served_{digest(files)[:12]}"
     served = place / name
     served.mkdir()
-    looking = "|".join(file.removesuffix(".py") for file in LOOKING)
-    own = re.compile(rf"\b(?:models\.(?:served|decoding)\b|corpora\b(?=\.(?:{looking})\b))")
+    of_corpora = "|".join(file.removesuffix(".py") for file in (*LOOKING, *LINKING))
+    own = re.compile(rf"\b(?:models\.(?:served|decoding)\b|corpora\b(?=\.(?:{of_corpora})\b))")
     for file, text in files.items():
         (served / file).write_text(own.sub(name, text), "utf-8")
     copy = place / code.name

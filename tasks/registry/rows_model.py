@@ -1,7 +1,9 @@
 """The model people get for numbers, sets of labels and written texts: raw text in, answers out.
 
-MLflow copies this file and `models/served` with its search, under another name, beside the model
-and runs them there, so it may import nothing else of this project.
+Also for labels, if its network reads the entities that a text names.
+
+MLflow copies this file and, under another name, `models/served` with its search and what links
+names beside the model and runs them there, so it may import nothing else of this project.
 """
 
 import json
@@ -21,6 +23,7 @@ class Prediction(BaseModel):
         number: A number.
         labels: A set of labels.
         probabilities: Probability of each label.
+        label: The likeliest label.
         text: A text that was written.
     """
 
@@ -29,6 +32,7 @@ class Prediction(BaseModel):
     number: float | None = None
     labels: list[str] | None = None
     probabilities: dict[str, float] | None = None
+    label: str | None = None
     text: str | None = None
 
 
@@ -42,6 +46,12 @@ class RowsModel(PythonModel):
 
         self.loaded = tensorflow.saved_model.load(context.artifacts["saved_model"])
         self.head = json.loads(Path(context.artifacts["head"]).read_text(encoding="utf-8"))
+        self.link = None
+        if "entities" in context.artifacts:
+            from corpora.linking import linker
+
+            names = Path(context.artifacts["entities"]).read_text(encoding="utf-8")
+            self.link = linker(json.loads(names))
 
     # MLflow reads the model's signature from these annotations.
     def predict(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -50,6 +60,7 @@ class RowsModel(PythonModel):
         """Predict the answer to each text."""
         import tensorflow
 
+        from models.served.named import named_values
         from models.served.rows import row_answer
         from models.served.texts import predict_texts
 
@@ -57,7 +68,10 @@ class RowsModel(PythonModel):
             return []
         if self.head["answers"] == "text":
             return predict_texts([model_input], self.loaded, self.head)  # type: ignore[return-value]
-        values = self.loaded.serve(tensorflow.constant(model_input)).numpy()
+        if self.link:
+            values = named_values([model_input], self.loaded, self.link)
+        else:
+            values = self.loaded.serve(tensorflow.constant(model_input)).numpy()
         return [row_answer(self.head["answers"], row, self.head) for row in values]  # type: ignore[misc]
 
 

@@ -128,10 +128,11 @@ def _latency(package: Input, rows: Sequence[Any], dataset: Path) -> dict[str, fl
 
     Of a row with a picture, from the regions that were found in it before.
     """
+    from corpora.linking import linker
     from corpora.pictures import PreparedRegions
     from models.interchange.saved_model import HEAD, load_text_model
 
-    model = load_text_model(package.folder)
+    model = load_text_model(package.folder, linker)
     rows = [rows[i % len(rows)] for i in range(LATENCY_CALLS)]
     calls = [
         [[part] for part in (row.text, row.text_pair, row.choices) if part is not None]

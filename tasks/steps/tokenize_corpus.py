@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corpora.entities import numbered, read_entities
 from corpora.folds import fold_rows
 from corpora.pictures import PreparedRegions
 from corpora.pieces import Pieces
 from corpora.tokens import BATCH, batches, tokenize
 from corpora.unlabelled import unlabelled
 from tasks.steps.durable import durable
-from tasks.steps.tokens import DOCUMENTS, PROFILE, ROWS, load_tokenizer
+from tasks.steps.tokens import DOCUMENTS, PROFILE, ROWS, linked_entities, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.kept import kept_rows, kept_texts
 from tasks.store.steps import Bound
@@ -119,17 +118,8 @@ def _pieces(step: Bound, tokenizer: Any) -> Pieces:
         step.step.given["gazetteer"] if "gazetteer" in settings else None,
         settings.get("case", False),
         settings.get("sentences", "rules") == "lines",
-        _entities(step) if "entities" in settings else (),
+        linked_entities(step) if "entities" in settings else (),
     )
-
-
-def _entities(step: Bound) -> list[tuple[str, int]]:
-    """(name, number) of the entities whose vectors another stage has, by its vocabulary."""
-    graph: Any = load_tokenizer(step.inputs["entities"])  # one with whole names
-    path = step.step.given["entities"]
-    known = {name: i for i, name in enumerate(graph.vocabulary) if i not in graph.special_ids}
-    ids, names = zip(*read_entities(path), strict=True)
-    return list(zip(names, numbered(path, ids, known), strict=True))
 
 
 def _new_texts(

@@ -12,6 +12,7 @@ from tasks.store.step_names import tokens_step
 
 if TYPE_CHECKING:
     from models.protocols import Tokenizer
+    from tasks.store.steps import Bound
 
 DOCUMENTS = "documents.arrow"
 ROWS = "rows.arrow"
@@ -24,6 +25,21 @@ def load_tokenizer(artifact: Input) -> Tokenizer:
     from models import saved_tokenizer
 
     return saved_tokenizer.load_tokenizer(artifact.folder)
+
+
+def linked_entities(step: Bound) -> list[tuple[str, int]]:
+    """(name, number) of the entities whose vectors another stage has, by its vocabulary.
+
+    Args:
+        step: A step with the list of ``entities`` and, as input, that stage's tokenizer.
+    """
+    from corpora.entities import numbered, read_entities
+
+    graph: Any = load_tokenizer(step.inputs["entities"])  # one with whole names
+    path = step.step.given["entities"]
+    known = {name: i for i, name in enumerate(graph.vocabulary) if i not in graph.special_ids}
+    ids, names = zip(*read_entities(path), strict=True)
+    return list(zip(names, numbered(path, ids, known), strict=True))
 
 
 def documents(

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora.gazetteer import Gazetteer, Match, find_gazetteer, longest, read_gazetteer
+from corpora.gazetteer import Gazetteer, Match, longest
+from corpora.gazetteer_file import find_gazetteer, read_gazetteer
 from fourstage.errors import ContractViolation
 
 words = st.text("ab北京", min_size=1, max_size=4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpora.gazetteer import KINDS, read_gazetteer
+from corpora.gazetteer_file import KINDS, read_gazetteer
 from corpora.python_terms import FILE, entities, phrases
 
 

@@ -27,7 +27,7 @@ PARSERS = ("yaml", "recipe", "source", "suite", "gazetteer", "weights", "tokeniz
 
 def parser(name: str, folder: Path) -> tuple[Callable[[Path], object], str, list[bytes]]:
     """What reads a file of a kind, the name such a file has, and genuine ones to begin with."""
-    from corpora.gazetteer import read_gazetteer
+    from corpora.gazetteer_file import read_gazetteer
     from data_contracts.sources import read_source
     from data_contracts.suite import read_suite
     from fourstage.recipe.loading import load_recipe

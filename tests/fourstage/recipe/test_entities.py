@@ -159,7 +159,15 @@ def test_spans_are_hidden_by_the_sentinels_of_the_stages_own_vocabulary(tmp_path
             resolve(load_recipe(tmp_path / "two.yaml"))
 
 
-def test_a_model_that_reads_entities_is_not_promoted(write):
-    file = write(("units:", "promote: {model: knowing}\nunits:"))
-    with pytest.raises(RecipeError, match="reads the entities that texts name can't be served"):
-        resolve(load_recipe(file))
+def test_a_model_that_reads_entities_is_promoted_if_its_graph_says_where_tokens_lie(write):
+    promoted = ("units:", "promote: {model: knowing}\nunits:")
+    assert resolve(load_recipe(write(promoted))).model == "knowing"
+    other = ("name: knowing", "tokenizer: {scheme: unigram}\nname: knowing")
+    with pytest.raises(RecipeError, match=r"promote: a model .* tokenizer unigram, .* wordpiece"):
+        resolve(load_recipe(write(promoted, other)))
+
+
+def test_a_head_that_reads_text_alone_is_promoted_with_any_tokenizer(write):
+    promoted = ("units:", "tokenizer: {scheme: unigram}\npromote: {model: knowing}\nunits:")
+    head = ("{sequence_classification: {}}", "{multiple_choice: {}}")
+    assert resolve(load_recipe(write(promoted, head))).model == "knowing"

@@ -15,7 +15,7 @@ import pytest
 from models.evaluation.predict import predict
 from models.inputs.rows import framed_rows
 from models.interchange.saved_model import LABELS, SAVED_MODEL, export_text_model, framed
-from models.protocols import Context
+from models.protocols import Capability, Context
 from models.training.gradient import train
 from models.training.stage import Budget
 from tests.models.stranger import Stranger, stranger
@@ -103,16 +103,34 @@ def test_label_names_lie_beside_the_model(stage):
 def test_rows_are_cut_and_framed_as_in_training(pairs, length, marked):
     import tensorflow as tf
 
-    rows = Texts(texts(), texts()[::-1] if pairs else None)
+    class Named(Texts):
+        def entities(self, i: int) -> tuple[np.ndarray, ...]:
+            return tuple(np.where(ids % 3, 0, ids * 1000) for ids in self.texts(i))
+
+    rows = Named(texts(), texts()[::-1] if pairs else None)
     long = max((row.tolist() for row in rows.columns[0]), key=len)
     marks = ((long[-3],), tuple(long[4:6])) if marked else ()
-    context = Context(tokenizer(), length, marks=marks)
+    reads = frozenset({Capability.ENTITIES})
+    context = Context(tokenizer(), length, marks=marks, network=reads)
     expected = framed_rows(rows, np.arange(len(rows)), context)
     first, second = [
         tf.ragged.constant([row.tolist() for row in column], tf.int32) for column in rows.columns
     ] + [None] * (not pairs)
+
     # In a graph, as it is served: there TensorFlow joins no types that it would join outside.
-    found = tf.function(lambda a, b: framed(tokenizer(), a, b, length, marks))(first, second)
+    @tf.function
+    def graph(*texts: Any) -> dict[str, Any]:
+        there = [text for text in texts if text is not None]
+        named = [
+            text.with_values(text.values * 1000 * text_is_named(text.values)) for text in there
+        ]
+        return framed(tokenizer(), *texts, length, marks, named)
+
+    def text_is_named(ids: Any) -> Any:
+        return tf.cast(ids % 3 == 0, tf.int32)
+
+    found = graph(first, second)
+    assert set(found) == set(expected)
     for key, value in found.items():
         width = value.shape[1]
         np.testing.assert_array_equal(value.numpy(), expected[key][:, :width], err_msg=key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
+from corpora.linking import Entities, linker
+from corpora.pieces import Pieces, as_read
 from models.answers.label_set import written
 from models.evaluation.predict import predict
 from models.interchange.saved_model import export_text_model, load_text_model
@@ -19,16 +23,32 @@ from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
 from tests.models.interchange.test_served_spans import HARD, texts
-from tests.models.training.memory import WORDS, finetuning, tokenizer
+from tests.models.stranger import ROOMS
+from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 
-PROGRAM = """
+PROGRAM = f"""
 import json, sys
+for room in {ROOMS!r}:
+    sys.modules[room] = None
 import mlflow
 asked = json.load(sys.stdin)
 print(json.dumps([
     mlflow.pyfunc.load_model(model).predict(rows) for model, rows in zip(sys.argv[1:], asked)
 ]))
 """
+
+
+# Names of a word, of two, written otherwise than they are read, of several entities, of none.
+ENTITIES = [(word, 1 + number) for number, word in enumerate(WORDS[3:120:3])]
+ENTITIES += [("Wáa WAB", 50), ("wac", 51), ("wac", 52), ("wad", 0), ("waa", 53), ("我的", 54)]
+ENTITIES += [(f"{one} {other}", 60) for one in WORDS[:40] for other in WORDS[150:]]
+READER = {
+    **{"family": "ernie_tsinghua", "markings": (WORDS[5], f"{WORDS[6]} {WORDS[7]}")},
+    "network": {
+        **{**NETWORK, "num_text_layers": 0, "num_mix_layers": 0},
+        **{"num_entities": 64, "entity_dim": 16, "entity_heads": 2},
+    },
+}
 
 
 class Rows:
@@ -48,6 +68,10 @@ class Rows:
 
     def texts(self, i: int) -> tuple[np.ndarray, ...]:
         return tuple(column[i] for column in self._ids)
+
+    def entities(self, i: int) -> tuple[np.ndarray, ...]:
+        pieces = Pieces(tokenizer(), "en", entities=ENTITIES)
+        return tuple(pieces.named([column[i] for column in self.columns]))
 
     def passage(self, i: int) -> str:
         return self.columns[-1][i]
@@ -78,11 +102,17 @@ def longer(first: str, second: str) -> str:
     return "first" if len(first) > len(second) else "second"
 
 
+def length(text: str) -> str:
+    return "long" if len(text) > 100 else "short"
+
+
 CASES = {
     "number": ("sequence_regression", {"symmetric": True}, number, 2),
     "embedding": ("sentence_embedding", {}, closeness, 2),
     "label_set": ("multi_label_classification", {"threshold": 0.3, "wide": True}, labels, 1),
     "label": ("sequence_classification", {}, longer, 2),
+    "entities": ("sequence_classification", {}, length, 1),
+    "entities of pairs": ("sequence_regression", {"symmetric": True}, number, 2),
     "extract": (
         "span_extraction",
         {"stride": 7, "longest_answer": 4, "no_answer_threshold": 2.0},
@@ -90,7 +120,22 @@ CASES = {
         2,
     ),
 }
+READING = ("entities", "entities of pairs")
 ASKED = [[*texts(5, 20), *HARD], [*texts(6, 20), *HARD[::-1]]]
+
+
+def meanings() -> dict[str, int]:
+    names, numbers = zip(*ENTITIES, strict=True)
+    return Entities(as_read(tokenizer(), names), numbers).numbers
+
+
+def strengthen(stage: Path) -> None:
+    """Larger weights: of those barely trained, answers hardly depend on what names mean."""
+    for path in stage.rglob("*.safetensors"):
+        weights = load_file(path)
+        larger = {name: 8 * value for name, value in weights.items() if value.ndim > 1}
+        larger |= {name: 20 * weights[name] for name in weights if name.startswith("entities/")}
+        save_file(weights | larger, path)
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +154,19 @@ def trained(tmp_path_factory) -> dict[str, Path]:
             phases=[Phase(24)],
             budget=Budget("steps", 4),
             select=None,
+            **(READER if kind in READING else {}),
         )
         train(job, folder / "stage")
+        if kind in READING:
+            strengthen(folder / "stage")
         tokenizer().save(folder / "tokenizer")
-        pairs = number_of_texts == 2
-        export_text_model(folder / "stage", folder / "tokenizer", folder / "package", pairs=pairs)
+        export_text_model(
+            folder / "stage",
+            folder / "tokenizer",
+            folder / "package",
+            pairs=number_of_texts == 2,
+            entities=meanings() if kind in READING else None,
+        )
         save_text_model(folder / "package", folder / "model")
     return folders
 
@@ -145,12 +198,12 @@ def test_the_served_model_answers_as_the_stage_does(trained, served, kind):
     expected = predict(trained[kind] / "stage", tokenizer(), rows)
     found = served[kind][: len(expected)]
     assert len(found) == len(expected)
-    if kind in ("number", "embedding"):
+    if "number" in found[0]:
         numbers = [float(answer.text) for answer in expected]
         np.testing.assert_allclose([each["number"] for each in found], numbers, rtol=1e-4)
         assert [json.loads(each["answer"]) for each in found] == [each["number"] for each in found]
         return
-    said = [each["label"] if kind == "label" else each["answer"] for each in found]
+    said = [each["label"] if "label" in each else each["answer"] for each in found]
     assert said == [answer.text for answer in expected]
     np.testing.assert_allclose(
         [each["score"] for each in found], [a.probability for a in expected], rtol=2e-3
@@ -173,8 +226,40 @@ def test_a_single_text_is_answered_with_its_vector_and_a_pair_with_that_of_both(
 
 @pytest.mark.parametrize("kind", CASES)
 def test_in_this_process_it_answers_the_same(trained, served, kind):
-    answers = load_text_model(trained[kind] / "package")(*ASKED[: CASES[kind][3]])
+    answers = load_text_model(trained[kind] / "package", linker)(*ASKED[: CASES[kind][3]])
     if kind == "extract":
         assert [each["answer"] for each in answers] == [each["answer"] for each in served[kind]]
     else:
         assert len(answers) == len(ASKED[0])
+
+
+def test_answers_depend_on_what_names_mean_and_texts_without_names_need_none(trained):
+    package = trained["entities"] / "package"
+    named = [f"{WORDS[9]} {WORDS[1]}", "waa wab", "", "wac wad"]
+    found = load_text_model(package, linker)(named)
+    none = load_text_model(package, lambda numbers: linker(dict.fromkeys(numbers, 0)))(named)
+    gaps = abs(found - none).max(axis=-1)
+    assert (gaps[:2] > 1e-3).all()
+    np.testing.assert_allclose(found[2:], none[2:], atol=1e-6)
+    assert load_text_model(package, linker)([""])[0] == pytest.approx(found[2], abs=1e-6)
+    with pytest.raises(TypeError, match="reads entities; give what links them"):
+        load_text_model(package)
+    head = json.loads((package / "head.json").read_text("utf-8"))
+    assert head["reads_entities"]
+    said = json.loads((package / "entities.json").read_text("utf-8"))
+    assert (said["waa wab"], said["wac"], said["wad"]) == (50, 0, 0)
+    required = (trained["entities"] / "model" / "requirements.txt").read_text("utf-8")
+    assert "ahocorasick_rs" in {line.split("==")[0] for line in required.splitlines()}
+
+
+def test_a_package_made_before_such_models_is_registered_as_it_was(trained, tmp_path):
+    for kind in ("label", "number"):
+        package = tmp_path / kind
+        shutil.copytree(trained[kind] / "package", package)
+        head = json.loads((package / "head.json").read_text("utf-8"))
+        del head["reads_entities"], head["most_regions"]
+        (package / "head.json").write_text(json.dumps(head), "utf-8")
+        assert len(load_text_model(package)(*ASKED)) == len(ASKED[0])
+        save_text_model(package, tmp_path / f"{kind} model")
+        code = (tmp_path / f"{kind} model" / "pairs_model.py").read_text("utf-8")
+        assert code == (trained[kind] / "model" / "pairs_model.py").read_text("utf-8")

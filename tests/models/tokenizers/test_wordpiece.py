@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from fourstage.errors import ContractViolation
+from models.served import named
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece, learn
 from tests.models.tokenizers.texts import CHINESE, ENGLISH
 
@@ -103,6 +105,12 @@ def test_places_are_where_the_pieces_stand_in_the_normalised_text():
         *("un", "believ", "able", "news", ".", "zzz", "我", "爱", "北", "😀", "京")
     ]
     assert placed[1][0] == ""
+    # The graph says the same.
+    in_graph = named.placed(tokenizer.module().placed(np.array([t.encode() for t in texts])))
+    for (text, ids, starts, ends), (there, basic, *places) in zip(placed, in_graph, strict=True):
+        assert there == text
+        assert basic.tolist() == tokenizer.unit_starts(ids).tolist()
+        assert [each.tolist() for each in places] == [starts.tolist(), ends.tolist()]
 
 
 def test_with_case_every_character_stands_where_it_stands_without(tokenizer):

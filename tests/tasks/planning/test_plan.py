@@ -371,7 +371,13 @@ def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
     assert (measured.settings["objective"], measured.settings["dataset"]) == ("transe", None)
     assert "tokens smoke_general" not in measured.inputs
     assert "tokens smoke_triples" not in plan.steps["measurement text"].inputs
-    assert "package" not in plan.steps, "nobody there knows what names mean"
+    package = plan.steps["package"]
+    assert package.inputs["entities"] == "tokenizer graph"
+    assert package.settings["entities"] == words.settings["entities"]
+    assert package.given["entities"] == words.given["entities"]
+    other = ["tokenizer.scheme=unigram", "tokenizer.lowercase=false"]
+    alone = plan_recipe("papers/ernie-tsinghua", other, smoke=True)
+    assert "package" not in alone.steps, "that graph does not say where tokens lie"
 
 
 def test_a_list_of_entities_is_read_before_any_work(project: Project):
