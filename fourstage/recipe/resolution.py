@@ -528,6 +528,13 @@ class _Resolution:
                         f"it chooses a picture for each text, but {listed(blind, 5)} has none;"
                         " name only datasets with pictures among the corpora of the stage",
                     )
+                elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
+                    self.ledger.fault(
+                        where,
+                        "it asks questions about pictures, but no source among the corpora of the"
+                        " stage has answers; name a dataset with pictures whose rows have labels"
+                        " (`answers: label`), more than the one that its `where` lets through",
+                    )
 
     def _picture(self, stage: ResolvedStage, name: str, width: int) -> None:
         """The same of one source of a stage, whose regions have `width` numbers."""

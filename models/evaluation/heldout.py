@@ -42,6 +42,7 @@ class HeldOut:
         rows: Largest number of windows per corpus, from its start.
         folders: Project folders, searched first.
         task: Task number of the objective, for networks that read task ids.
+        answers: The answers of captions that it has learned, if it asks.
 
     Attributes:
         feeds: {source: its batches}.
@@ -59,13 +60,20 @@ class HeldOut:
         rows: int = ROWS,
         folders: Sequence[Path] = (),
         task: int = 0,
+        answers: tuple[str, ...] = (),
     ):
         from models.inputs.batches import batches
 
         self._name = name
         self._count = max(1, rows // BATCH_SIZE)
         remembers = bool(memory_of(network))
-        context = Context(tokenizer, sequence_length, network=network.provides, remembers=remembers)
+        context = Context(
+            tokenizer,
+            sequence_length,
+            network=network.provides,
+            remembers=remembers,
+            answers=answers,
+        )
         measured = literals("objectives", name, folders).get("MEASURED", {})
         objective = build_objectives({name: measured}, None, context, folders)[name]
         self.feeds = {
@@ -90,7 +98,8 @@ class HeldOut:
     def losses(self, go_on: Callable[[], None] = lambda: None) -> dict[str, dict[str, float]]:
         """{source: {"loss": nats per predicted token, "accuracy": 0-1, "error": standard error}}.
 
-        The standard error is that of the loss over batches; it is absent if there is only one.
+        The standard error is that of the loss over batches; it is absent if there is only one. A
+        corpus that asks nothing of the objective has no entry.
 
         Args:
             go_on: Called after each batch; may raise to stop.
@@ -107,9 +116,12 @@ class HeldOut:
                 means.add(logs)
                 losses.append([float(logs[f"{self._name}/loss/{part}"]) for part in PARTS])
                 go_on()
-            found[source] = {
+            scores = {
                 score.removeprefix(f"{self._name}/"): mean for score, mean in means.result().items()
             }
+            if "loss" not in scores:
+                continue  # such as text without pictures, of which no question is asked
+            found[source] = scores
             if len(losses) > 1:
                 found[source]["error"] = ratio_error(*np.transpose(losses))
         return found
@@ -167,5 +179,6 @@ def heldout_losses(
         rows=rows,
         folders=folders,
         task=stage.config.get("tasks", {}).get(objective, 0),
+        answers=stage.context.answers,
     )
     return measured.losses()

@@ -110,10 +110,16 @@ def _by_loss(
         rows=job.heldout_rows,
         folders=job.folders,
         task=tasks.get(name, 0),
+        answers=context.answers,
     )
 
     def measure(go_on: Callable[[], None]) -> float:
         losses = [found["loss"] for found in heldout.losses(go_on).values()]
+        if not losses:
+            raise RecipeError(
+                f"{job.stage.kind}: stop and select need held-out text of which {name} predicts"
+                " something; there is none"
+            )
         return sum(losses) / len(losses)
 
     return measure

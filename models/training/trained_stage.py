@@ -16,6 +16,7 @@ from models.inputs.rows import mark_ids
 from models.layers.frozen_features import FrozenFeatures
 from models.protocols import Context, Tokenizer
 from models.stage_format import (
+    ANSWERS,
     CONFIG,
     FEATURE_BASED,
     HEADS,
@@ -128,6 +129,7 @@ def write_settings(
         "head": job.stage.head and {job.stage.head: {**job.stage.head_settings, **(chosen or {})}},
         "label_names": list(job.label_names),
         "markings": list(job.markings),
+        **_answers(job),
         "tasks": dict(tasks),
         "tokenizer_digest": job.tokenizer.digest,
     }
@@ -140,6 +142,14 @@ def write_settings(
         (folder / name).write_text(text + "\n", "utf-8")
 
 
+def _answers(job: TrainingJob) -> dict[str, list[str]]:
+    """The answers of captions that the stage has learned, or a stage before whose head it keeps."""
+    answers = list(job.answers)
+    if not answers and job.initial is not None:
+        answers = config_of(job.initial).get(ANSWERS, [])
+    return {ANSWERS: answers} if answers else {}
+
+
 @dataclass(frozen=True)
 class TrainedStage:
     """A finished stage, loaded.
@@ -148,7 +158,7 @@ class TrainedStage:
         folder: The stage's folder.
         config: Contents of its ``config.json``.
         network: The trained network.
-        context: Tokenizer, longest sequence length, label names.
+        context: Tokenizer, longest sequence length, label names, answers of captions.
         under_head: What the head reads: the network, or the features of the frozen one.
     """
 
@@ -229,6 +239,7 @@ def load_stage(
         tuple(config["label_names"]),
         marks=mark_ids(tokenizer, config.get("markings", ())),
         network=network.provides,
+        answers=tuple(config.get(ANSWERS, ())),
     )
     under_head = network
     if settings := config.get(FEATURE_BASED):

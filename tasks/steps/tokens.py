@@ -48,7 +48,7 @@ def documents(
     if "labels" in tokens.facts and "regions" in provided(family, folders):
         rows = TokenisedRows(tokens.path(ROWS), "dev" if split == HELDOUT else split)
         if rows.most_regions:
-            return Captions(rows, tokenizer)
+            return Captions(rows, tokenizer, tokens.facts["labels"])
     return TokenisedCorpus(tokens.path(DOCUMENTS), split)
 
 
