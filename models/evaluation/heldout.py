@@ -16,7 +16,7 @@ import numpy as np
 
 from models.catalogue import literals
 from models.evaluation.resampling import ratio_error
-from models.protocols import Context, TokenisedCorpus, Tokenizer
+from models.protocols import Batch, Context, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
 from models.training.assembly import build_objectives
 from models.training.own_trainer import own_trainer
@@ -89,11 +89,8 @@ class HeldOut:
             )
             for source, corpus in corpora.items()
         }
-        self._model = StageModel(network, {name: scorer})
-        if remembers:
-            self._model.carry_memory(BATCH_SIZE, evaluating=True)
-        self._model.ready()
-        self._traced = False
+        self._network, self._scorer, self._remembers = network, scorer, remembers
+        self._models: dict[Any, StageModel] = {}  # by the names and shapes of what they read
 
     def losses(self, go_on: Callable[[], None] = lambda: None) -> dict[str, dict[str, float]]:
         """{source: {"loss": nats per predicted token, "accuracy": 0-1, "error": standard error}}.
@@ -106,13 +103,11 @@ class HeldOut:
         """
         found: dict[str, dict[str, float]] = {}
         for source, feed in self.feeds.items():
-            if not self._traced:
-                self._model.trace_for(feed.batch(0), lengths_vary=False)
-                self._traced = True
-            self._model.forget()
+            model = self._model_for(feed.batch(0))
+            model.forget()
             means, losses = Means(), []
             for batch in islice(feed.iterate(), self._count):
-                logs = self._model.test_on_batch(batch, return_dict=True)
+                logs = model.test_on_batch(batch, return_dict=True)
                 means.add(logs)
                 losses.append([float(logs[f"{self._name}/loss/{part}"]) for part in PARTS])
                 go_on()
@@ -125,6 +120,17 @@ class HeldOut:
             if len(losses) > 1:
                 found[source]["error"] = ratio_error(*np.transpose(losses))
         return found
+
+    def _model_for(self, batch: Batch) -> StageModel:
+        """The model for batches like this one: a corpus may have no pictures, or larger ones."""
+        shapes = tuple(sorted((key, value.shape) for key, value in batch.items()))
+        if shapes not in self._models:
+            self._models[shapes] = model = StageModel(self._network, {self._name: self._scorer})
+            if self._remembers:
+                model.carry_memory(BATCH_SIZE, evaluating=True)
+            model.ready()
+            model.trace_for(batch, lengths_vary=False)
+        return self._models[shapes]
 
 
 def has_objective(folder: Path, objective: str, folders: Sequence[Path] = ()) -> bool:
