@@ -35,7 +35,7 @@ class Windows:
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """The windows before noise, with the pictures of captions, and answers if they are asked."""
+        """The windows before noise, with captions' pictures, and their answers if asked."""
         joined = self._joined(corpus)
         rows = windows(corpus, entries, self.context, joined=joined, closed=self.closed)
         documents = entries["document"]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
-from models import features as keys
 from models.inputs.captions import answers_of, has_pictures, pictures_of
 from models.inputs.windows import document_index, windows
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus

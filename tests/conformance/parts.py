@@ -164,7 +164,8 @@ def stage(
     data: Any = random_corpus(40, VOCABULARY_SIZE, seed=3)
     if any(Capability.REGIONS in found.needs for found in named.values()):
         data = random_captions(40, VOCABULARY_SIZE, made_network.region_dim, seed=3)
-        context = replace(context, answers=asked_answers(dict.fromkeys(objectives, {}), [data]))
+        asked = {name: given[name] for name in objectives}
+        context = replace(context, answers=asked_answers(asked, [data]))
     if Capability.ENTITIES in made_network.provides:
         data = random_corpus(40, VOCABULARY_SIZE, seed=3, entities=20)
     if head is not None:
