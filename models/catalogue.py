@@ -263,6 +263,20 @@ def turns(objectives: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, 
     }
 
 
+def asking(objectives: Iterable[str], folders: Sequence[Path] = ()) -> dict[str, str]:
+    """{objective: its setting for how many answers it learns}, of those that ask questions.
+
+    Args:
+        objectives: Names.
+        folders: Project folders, searched first.
+
+    Raises:
+        UnknownNameError: A name is unknown.
+    """
+    said = {name: literals("objectives", name, folders).get("ASKS") for name in objectives}
+    return {name: setting for name, setting in said.items() if setting}
+
+
 def check_turns(
     family: str, objectives: Sequence[str], folders: Sequence[Path] = (), where: str = ""
 ) -> None:

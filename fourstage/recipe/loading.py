@@ -77,9 +77,7 @@ def load_recipe(
             for name in named
             if catalogue.literals("objectives", name, folders).get("READS_TRIPLES")
         }
-        asking = {
-            name for name in named if "ASKS" in catalogue.literals("objectives", name, folders)
-        }
+        asking = catalogue.asking(named, folders)
         seen = _seen(recipe, folders, pictured)
         value, given = shrink(value, answers, of_triples, seen, asking), value
         recipe = Recipe.model_validate(value)

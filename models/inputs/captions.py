@@ -11,7 +11,7 @@ import numpy as np
 
 from fourstage.label_order import in_order
 from models import features as keys
-from models.catalogue import file_of, literals
+from models.catalogue import asking, file_of
 from models.inputs.rows import labels_of, seen_regions
 from models.protocols import Batch, Context, TokenisedRows, Tokenizer
 from models.signatures import settings_of
@@ -91,10 +91,9 @@ def asked_answers(
         unless an objective asks (its literal ``ASKS``).
     """
     most = 0
-    for name, settings in objectives.items():
-        if bound := literals("objectives", name, folders).get("ASKS"):
-            default = settings_of(file_of("objectives", name, folders))[bound].default
-            most = max(most, settings.get(bound, default))
+    for name, bound in asking(objectives, folders).items():
+        default = settings_of(file_of("objectives", name, folders))[bound].default
+        most = max(most, objectives[name].get(bound, default))
     if not most:
         return ()
     counts = Counter(answer for corpus in corpora for answer in getattr(corpus, "answers", ()))

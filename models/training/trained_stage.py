@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError
+from models import catalogue
 from models.catalogue import TEACHER
 from models.inputs.rows import mark_ids
 from models.layers.frozen_features import FrozenFeatures
@@ -50,7 +51,8 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
         job: The job, with the folder of the previous stage.
         network: A built network.
         scorers: {objective: its scorer}. A scorer that the previous stage does not have, or has
-            with other shapes, keeps its weights, unless it starts as another one of that stage.
+            with other shapes or answers, keeps its weights, unless it starts as another one of
+            that stage.
 
     Raises:
         RecipeError: The previous stage's network has other shapes.
@@ -60,7 +62,10 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
         load_weights(network, job.initial / NETWORK)
     except ValueError as error:
         raise RecipeError(f"{job.stage.kind}: the previous stage does not fit: {error}") from error
+    asks = catalogue.asking(job.stage.objectives, job.folders)
     for name, scorer in scorers.items():
+        if name in asks and list(job.answers) != config_of(job.initial).get(ANSWERS):
+            continue  # its outputs are other answers
         for source, part in {name: "", **getattr(scorer, "starts_as", {})}.items():
             path = head_file(job.initial, source)
             if path.exists():

@@ -26,7 +26,7 @@ from models.objectives.next_sentence import NextSentence
 from models.protocols import Capability, Context
 from models.training.stage import Budget, Phase
 from models.training.stage_model import StageModel
-from models.training.trained_stage import load_stage
+from models.training.trained_stage import load_before, load_stage
 from models.training.trainer import train
 from tests.models.memory_corpus import (
     MemoryCaptions,
@@ -237,6 +237,13 @@ def test_a_stage_keeps_its_answers_and_so_do_those_after_it(tmp_path: Path):
         assert stage.context.answers == ("blue", "red")
         objective = stage.objective(NAME)
         scorer = stage.scorer(NAME, objective)
+    before = value(scorer.output_projection.kernel)
+    for answers, kept in ((captions.answers, True), (["north", "south"] * 12, False)):
+        captions.answers = answers
+        later = pretraining(**settings, objectives=asking, initial=tmp_path / "first")
+        scorer.output_projection.kernel.assign(before + 1)
+        load_before(later, stage.network, {NAME: scorer})
+        assert np.array_equal(scorer.output_projection.kernel, before if kept else before + 1)
     measured = HeldOut(
         stage.network,
         NAME,
