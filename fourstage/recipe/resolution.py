@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -156,11 +157,7 @@ class _Resolution:
         It is one for all stages, so that they can be compared.
         """
         named = (name for s in (*of_last_network(stages), *stages) for name in s.objectives)
-        for name in (*named, *heads):
-            literals = catalogue.literals("objectives", name, self.ledger.folders)
-            if "MEASURED" in literals:
-                return name
-        return None
+        return catalogue.measured_by(chain(named, heads), self.ledger.folders)
 
     def _network(self) -> ResolvedNetwork:
         """The network that the recipe describes, with random weights."""

@@ -84,10 +84,10 @@ def test_questions_may_be_asked_beside_captions_and_text_or_by_turns():
     asked = {"masked_lm": {}, "image_question_answering": {"answers": 100}}
     (stage,) = resolved(mixed, asked).stages
     assert stage.objectives["image_question_answering"] == {"answers": 100}
-    only = {"questions": 1.0}
-    assert resolved(only, {"image_question_answering": {}}).stages[0].objectives == {
-        "image_question_answering": {"answers": 9500}
-    }
+    assert resolved(mixed, asked).measured_by == "masked_lm"
+    alone = resolved({"questions": 1.0}, {"image_question_answering": {}})
+    assert alone.stages[0].objectives == {"image_question_answering": {"answers": 9500}}
+    assert alone.measured_by == "image_question_answering"
 
 
 def test_the_sources_say_which_of_their_rows_are_questions():
