@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -273,6 +273,42 @@ def turns(objectives: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, 
         )
         for leader in leaders
     }
+
+
+def measured_by(objectives: Iterable[str], folders: Sequence[Path] = ()) -> str | None:
+    """The first objective whose loss on held-out text can be measured; None without any.
+
+    One that asks questions is so only where no other is: it says nothing of text.
+
+    Args:
+        objectives: Names, in order.
+        folders: Project folders, searched first.
+
+    Raises:
+        UnknownNameError: A name is unknown.
+    """
+    asked = None
+    for name in objectives:
+        said = literals("objectives", name, folders)
+        if "MEASURED" in said and "ASKS" not in said:
+            return name
+        if "MEASURED" in said:
+            asked = asked or name
+    return asked
+
+
+def asking(objectives: Iterable[str], folders: Sequence[Path] = ()) -> dict[str, str]:
+    """{objective: its setting for how many answers it learns}, of those that ask questions.
+
+    Args:
+        objectives: Names.
+        folders: Project folders, searched first.
+
+    Raises:
+        UnknownNameError: A name is unknown.
+    """
+    said = {name: literals("objectives", name, folders).get("ASKS") for name in objectives}
+    return {name: setting for name, setting in said.items() if setting}
 
 
 def check_turns(

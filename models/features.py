@@ -63,6 +63,8 @@ ENTITY_CANDIDATES = "entity_candidates"  # (B, K) int32, entities that they may 
 ENTITY_LABELS = "entity_labels"  # (B, K) int32, the entities named there
 ENTITY_WEIGHTS = "entity_weights"  # (B, K) float32, loss weights: 0 for an unused slot
 MATCH_LABELS = "image_text_match_labels"  # (B,) int32, 1 where the picture is the caption's own
+ANSWER_LABELS = "image_question_answering_labels"  # (B,) int32, answers; -1 before `examples`
+ANSWER_WEIGHTS = "image_question_answering_weights"  # (B,) float32, loss weights: 0 for no answer
 COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives corrupt
 
 # As wide in all of a dataset's batches.

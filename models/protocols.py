@@ -174,6 +174,7 @@ class Context:
         remembers: Whether the network remembers the rows before. Row b of a batch then goes on from
             row b of the batch before, so the rows of an index should follow one another as the
             text does, and read no token twice.
+        answers: The answers of the stage's captions, ordered by id, for an objective that asks.
     """
 
     tokenizer: Tokenizer
@@ -184,6 +185,7 @@ class Context:
     marks: tuple[tuple[int, ...], ...] = ()
     network: frozenset[str] = frozenset()
     remembers: bool = False
+    answers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -284,6 +286,9 @@ class Objective(Protocol):
       so that the corpora of a stage may be datasets.
     - ``WRITES`` (optional): its network writes from raw text: `prompting(network, scorer)` says how
       (`models.decoding.prompting`).
+    - ``ASKS`` (optional): name of its setting for how many answers it learns, the commonest of the
+      stage's captions. The context then has them, and plain windows and `image_text_match` say
+      which one each row has.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

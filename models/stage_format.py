@@ -21,6 +21,7 @@ TOKENIZER = "tokenizer"
 HEADS = "heads"
 FEATURE_BASED = "feature_based"
 SUBWORDS = "subwords"
+ANSWERS = "answers"  # in `CONFIG`: those of captions that a head in `HEADS` has learned
 
 
 def head_file(folder: Path, name: str) -> Path:

@@ -25,6 +25,7 @@ class SourceFacts:
         pairs: Whether its rows have two texts.
         region_dim: Numbers of each region of its rows' pictures; 0 for rows without pictures.
         detected: Whether a detector found these regions, and there are no pictures.
+        asks: Whether its rows are questions about their pictures: their labels differ.
     """
 
     labelled: bool
@@ -32,6 +33,7 @@ class SourceFacts:
     pairs: bool = False
     region_dim: int = 0
     detected: bool = False
+    asks: bool = False
 
 
 class Ledger:
@@ -180,6 +182,11 @@ class Ledger:
         """Whether a source has the regions that a detector found in place of pictures."""
         facts = (self.sources or {}).get(name or "")
         return facts is not None and facts.detected
+
+    def asks(self, name: str) -> bool:
+        """Whether the rows of a source are questions about their pictures."""
+        facts = (self.sources or {}).get(name)
+        return facts is not None and facts.asks
 
     def source(self, path: str, name: str, labelled: bool | None) -> None:
         """Check that a source is known and of the right kind (None: either)."""

@@ -77,7 +77,9 @@ def load_recipe(
             for name in named
             if catalogue.literals("objectives", name, folders).get("READS_TRIPLES")
         }
-        value, given = shrink(value, answers, of_triples, _seen(recipe, folders, pictured)), value
+        asking = catalogue.asking(named, folders)
+        seen = _seen(recipe, folders, pictured)
+        value, given = shrink(value, answers, of_triples, seen, asking), value
         recipe = Recipe.model_validate(value)
         where.update(_changed(given, value))
     recipe._path = file

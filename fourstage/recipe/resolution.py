@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -156,11 +157,7 @@ class _Resolution:
         It is one for all stages, so that they can be compared.
         """
         named = (name for s in (*of_last_network(stages), *stages) for name in s.objectives)
-        for name in (*named, *heads):
-            literals = catalogue.literals("objectives", name, self.ledger.folders)
-            if "MEASURED" in literals:
-                return name
-        return None
+        return catalogue.measured_by(chain(named, heads), self.ledger.folders)
 
     def _network(self) -> ResolvedNetwork:
         """The network that the recipe describes, with random weights."""
@@ -527,6 +524,13 @@ class _Resolution:
                         where,
                         f"it chooses a picture for each text, but {listed(blind, 5)} has none;"
                         " name only datasets with pictures among the corpora of the stage",
+                    )
+                elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
+                    self.ledger.fault(
+                        where,
+                        "it asks questions about pictures, but no source among the corpora of the"
+                        " stage has answers; name a dataset with pictures whose rows have labels"
+                        " (`answers: label`), more than the one that its `where` lets through",
                     )
 
     def _picture(self, stage: ResolvedStage, name: str, width: int) -> None:

@@ -40,6 +40,7 @@ def shrink(
     answers: str = "label",
     of_triples: Collection[str] = (),
     pictured: Collection[str] = (),
+    asking: Collection[str] = (),
 ) -> dict[str, Any]:
     """The smoke version of a recipe that has the right shape, as plain values.
 
@@ -48,6 +49,7 @@ def shrink(
         answers: What its head answers with: a name of ``models/answers``.
         of_triples: Objectives whose corpora are knowledge graphs.
         pictured: Datasets with pictures, which its network sees.
+        asking: Objectives that ask questions about pictures.
     """
     small = copy.deepcopy(recipe)
     given = next((stage["dataset"] for stage in small["stages"] if "dataset" in stage), LABELS)
@@ -60,7 +62,9 @@ def shrink(
     if "seeds" in small:
         small["seed"] = small.pop("seeds")["values"][0]
     small["stages"] = [
-        _stage(_trained(stage, small["stages"]), small["stages"], rows, of_triples, pictured)
+        _stage(
+            _trained(stage, small["stages"]), small["stages"], rows, of_triples, pictured, asking
+        )
         for stage in small["stages"]
     ]
     shared = [stage for stage in small["stages"] if "tokenizer" not in stage]
@@ -159,6 +163,7 @@ def _stage(
     rows: str,
     of_triples: Collection[str],
     pictured: Collection[str],
+    asking: Collection[str],
 ) -> dict[str, Any]:
     small = dict(stage)
     small.pop("stop", None)
@@ -167,10 +172,13 @@ def _stage(
     if parts := small.pop("starts_from", None):
         small |= {"starts_from": kept} if (kept := _of_stages(parts, stages)) else {}
     if "corpora" in small:
+        captions = rows if small["stage"] == "task" else CAPTIONS
+        if _reads(stage, stages, asking):
+            captions = PICTURES
         small["corpora"] = (
             {TRIPLES: 1.0}
             if _reads(stage, stages, of_triples)
-            else _corpora(small["corpora"], small["stage"], rows, pictured)
+            else _corpora(small["corpora"], small["stage"], rows, pictured, captions)
         )
     if "tokenizer" in small:
         small["tokenizer"] = _tokenizer(small["tokenizer"], [small])
@@ -243,17 +251,17 @@ def _head(settings: Any) -> Any:
 
 
 def _corpora(
-    corpora: dict[str, float], kind: str, rows: str, pictured: Collection[str]
+    corpora: dict[str, float], kind: str, rows: str, pictured: Collection[str], captions: str
 ) -> dict[str, float]:
     """Shares of embedded text, which replaces the largest of the other corpora."""
-    captions = rows if kind == "task" else CAPTIONS
-    corpora = {captions if name in pictured else name: own for name, own in corpora.items()}
     own = {"general": GENERAL, "domain": DOMAIN, "task": rows}.get(kind, GENERAL)
-    foreign = [name for name in corpora if name not in EMBEDDED]
+    foreign = [name for name in corpora if name not in EMBEDDED and name not in pictured]
     largest = max(foreign, key=lambda name: corpora[name], default=None)
     shares: dict[str, float] = {}
     for name, share in corpora.items():
-        if name in EMBEDDED:
+        if name in pictured:
+            embedded = captions
+        elif name in EMBEDDED:
             embedded = name
         elif name == largest or kind == "task":
             embedded = own

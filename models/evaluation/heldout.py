@@ -16,7 +16,7 @@ import numpy as np
 
 from models.catalogue import literals
 from models.evaluation.resampling import ratio_error
-from models.protocols import Context, TokenisedCorpus, Tokenizer
+from models.protocols import Batch, Context, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
 from models.training.assembly import build_objectives
 from models.training.own_trainer import own_trainer
@@ -42,6 +42,7 @@ class HeldOut:
         rows: Largest number of windows per corpus, from its start.
         folders: Project folders, searched first.
         task: Task number of the objective, for networks that read task ids.
+        answers: The answers of captions that it has learned, if it asks.
 
     Attributes:
         feeds: {source: its batches}.
@@ -59,13 +60,20 @@ class HeldOut:
         rows: int = ROWS,
         folders: Sequence[Path] = (),
         task: int = 0,
+        answers: tuple[str, ...] = (),
     ):
         from models.inputs.batches import batches
 
         self._name = name
         self._count = max(1, rows // BATCH_SIZE)
         remembers = bool(memory_of(network))
-        context = Context(tokenizer, sequence_length, network=network.provides, remembers=remembers)
+        context = Context(
+            tokenizer,
+            sequence_length,
+            network=network.provides,
+            remembers=remembers,
+            answers=answers,
+        )
         measured = literals("objectives", name, folders).get("MEASURED", {})
         objective = build_objectives({name: measured}, None, context, folders)[name]
         self.feeds = {
@@ -81,38 +89,48 @@ class HeldOut:
             )
             for source, corpus in corpora.items()
         }
-        self._model = StageModel(network, {name: scorer})
-        if remembers:
-            self._model.carry_memory(BATCH_SIZE, evaluating=True)
-        self._model.ready()
-        self._traced = False
+        self._network, self._scorer, self._remembers = network, scorer, remembers
+        self._models: dict[Any, StageModel] = {}  # by the names and shapes of what they read
 
     def losses(self, go_on: Callable[[], None] = lambda: None) -> dict[str, dict[str, float]]:
         """{source: {"loss": nats per predicted token, "accuracy": 0-1, "error": standard error}}.
 
-        The standard error is that of the loss over batches; it is absent if there is only one.
+        The standard error is that of the loss over batches; it is absent if there is only one. A
+        corpus that asks nothing of the objective has no entry.
 
         Args:
             go_on: Called after each batch; may raise to stop.
         """
         found: dict[str, dict[str, float]] = {}
         for source, feed in self.feeds.items():
-            if not self._traced:
-                self._model.trace_for(feed.batch(0), lengths_vary=False)
-                self._traced = True
-            self._model.forget()
+            model = self._model_for(feed.batch(0))
+            model.forget()
             means, losses = Means(), []
             for batch in islice(feed.iterate(), self._count):
-                logs = self._model.test_on_batch(batch, return_dict=True)
+                logs = model.test_on_batch(batch, return_dict=True)
                 means.add(logs)
                 losses.append([float(logs[f"{self._name}/loss/{part}"]) for part in PARTS])
                 go_on()
-            found[source] = {
+            scores = {
                 score.removeprefix(f"{self._name}/"): mean for score, mean in means.result().items()
             }
+            if "loss" not in scores:
+                continue  # such as text without pictures, of which no question is asked
+            found[source] = scores
             if len(losses) > 1:
                 found[source]["error"] = ratio_error(*np.transpose(losses))
         return found
+
+    def _model_for(self, batch: Batch) -> StageModel:
+        """The model for batches like this one: a corpus may have no pictures, or larger ones."""
+        shapes = tuple(sorted((key, value.shape) for key, value in batch.items()))
+        if shapes not in self._models:
+            self._models[shapes] = model = StageModel(self._network, {self._name: self._scorer})
+            if self._remembers:
+                model.carry_memory(BATCH_SIZE, evaluating=True)
+            model.ready()
+            model.trace_for(batch, lengths_vary=False)
+        return self._models[shapes]
 
 
 def has_objective(folder: Path, objective: str, folders: Sequence[Path] = ()) -> bool:
@@ -167,5 +185,6 @@ def heldout_losses(
         rows=rows,
         folders=folders,
         task=stage.config.get("tasks", {}).get(objective, 0),
+        answers=stage.context.answers,
     )
     return measured.losses()

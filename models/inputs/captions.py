@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fourstage.label_order import in_order
 from models import features as keys
-from models.inputs.rows import seen_regions
+from models.catalogue import asking, file_of
+from models.inputs.rows import labels_of, seen_regions
 from models.protocols import Batch, Context, TokenisedRows, Tokenizer
+from models.signatures import settings_of
 
 
 class Captions:
@@ -18,11 +23,18 @@ class Captions:
     Args:
         rows: Tokenised rows.
         tokenizer: Theirs, which knows where words begin.
+        labels: Those of the dataset. Where there is one at most it answers nothing, and the rows
+            are captions without questions.
+
+    Attributes:
+        answers: (documents,) the answer to each row's question; "" for none.
     """
 
-    def __init__(self, rows: TokenisedRows, tokenizer: Tokenizer):
+    def __init__(self, rows: TokenisedRows, tokenizer: Tokenizer, labels: Collection[str] = ()):
         self._rows = rows
         self._tokenizer = tokenizer
+        known = set(labels) if len(labels) > 1 else set()
+        self.answers = [answer if answer in known else "" for answer in rows.answers]
         self.lengths = np.array(
             [sum(map(len, rows.texts(i))) for i in range(len(rows))], dtype=np.int64
         )
@@ -60,6 +72,47 @@ class Captions:
 def has_pictures(corpus: Any) -> bool:
     """Whether the documents of a corpus come with pictures."""
     return getattr(corpus, "most_regions", 0) > 0
+
+
+def asked_answers(
+    objectives: Mapping[str, Mapping[str, Any]],
+    corpora: Iterable[Any],
+    folders: Sequence[Path] = (),
+) -> tuple[str, ...]:
+    """The answers that a stage's objectives learn, in the order of a head's outputs.
+
+    Args:
+        objectives: {objective: its settings}.
+        corpora: The stage's training documents.
+        folders: Project folders, searched first.
+
+    Returns:
+        The commonest answers of captions, of several as common those that come first in order; none
+        unless an objective asks (its literal ``ASKS``).
+    """
+    most = 0
+    for name, bound in asking(objectives, folders).items():
+        default = settings_of(file_of("objectives", name, folders))[bound].default
+        most = max(most, objectives[name].get(bound, default))
+    if not most:
+        return ()
+    counts = Counter(answer for corpus in corpora for answer in getattr(corpus, "answers", ()))
+    del counts[""]
+    places = {name: place for place, name in enumerate(in_order(counts))}
+    commonest = sorted(counts, key=lambda name: (-counts[name], places[name]))
+    return tuple(in_order(commonest[:most]))
+
+
+def answers_of(corpus: Any, documents: np.ndarray, context: Context) -> Batch:
+    """Which answer each of some documents has: image_question_answering_labels (B,) int32.
+
+    -1 for none, and for one that is not learned; nothing for a stage whose objectives do not ask.
+    """
+    if not context.answers:
+        return {}
+    answers = getattr(corpus, "answers", None) or [""] * len(corpus)
+    found = labels_of([answers[int(document)] for document in documents], context.answers)
+    return {keys.ANSWER_LABELS: found}
 
 
 def pictures_of(corpus: Any, documents: np.ndarray, context: Context) -> Batch:

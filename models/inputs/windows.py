@@ -6,7 +6,7 @@ import numpy as np
 
 from fourstage.errors import ContractViolation
 from models import features as keys
-from models.inputs.captions import has_pictures, pictures_of
+from models.inputs.captions import answers_of, has_pictures, pictures_of
 from models.inputs.segments import empty_rows, room_for
 from models.protocols import Batch, Context, Index, TokenisedCorpus
 
@@ -35,10 +35,12 @@ class Windows:
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """The windows before noise, with the pictures of captions."""
+        """The windows before noise, with captions' pictures, and their answers if asked."""
         joined = self._joined(corpus)
         rows = windows(corpus, entries, self.context, joined=joined, closed=self.closed)
-        return rows | pictures_of(corpus, entries["document"], self.context)
+        documents = entries["document"]
+        seen = pictures_of(corpus, documents, self.context)
+        return rows | seen | answers_of(corpus, documents, self.context)
 
     def _joined(self, corpus: TokenisedCorpus) -> bool:
         """Whether rows go on with the next document: never from one picture to another."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.inputs.captions import has_pictures, pictures_of
+from models.inputs.captions import answers_of, has_pictures, pictures_of
 from models.inputs.windows import document_index, windows
 from models.protocols import Batch, Capability, Context, Index, TokenisedCorpus
 from models.row_classes import RowClasses
@@ -100,10 +100,13 @@ class ImageTextMatch(RowClasses):
     def segments(
         self, corpus: TokenisedCorpus, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
-        """The captions, their pictures and 1 for their own."""
+        """The captions, their pictures, 1 for their own, and answers about these, if asked."""
         rows = windows(corpus, entries[["document", "start"]], self.context, joined=False)
         matched = (entries["picture"] == entries["document"]).astype(np.int32)
-        return rows | pictures_of(corpus, entries["picture"], self.context) | {self.labels: matched}
+        rows |= pictures_of(corpus, entries["picture"], self.context) | {self.labels: matched}
+        for key, labels in answers_of(corpus, entries["document"], self.context).items():
+            rows[key] = np.where(matched > 0, labels, np.int32(-1))
+        return rows
 
 
 def _looks(corpus: TokenisedCorpus) -> np.ndarray:

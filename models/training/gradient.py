@@ -342,6 +342,7 @@ class _Run:
             marks,
             network=catalogue.provided(self.stage.family, job.folders),
             remembers=self.remembers,
+            answers=job.answers,
         )
 
     def _build(self, feed: TaskSchedule) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from models.catalogue import answers_of
+from models.inputs.captions import asked_answers
 from models.protocols import TokenisedCorpus, TokenisedRows, Tokenizer
 from models.training.stage import StageSettings
 
@@ -56,6 +57,12 @@ class TrainingJob:
         if self.stage.head is None:
             return ()
         return answers_of(self.stage.head, self.folders).names(self.rows["train"].answers)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answers of captions that the stage's objectives learn, ordered by id; mostly none."""
+        corpora = (corpus for corpus, _ in self.corpora.values())
+        return asked_answers(self.stage.objectives, corpora, self.folders)
 
 
 class TrainingListener(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fourstage.errors import RecipeError
-from models.catalogue import answers_of, literals
+from models.catalogue import answers_of, measured_by
 from models.evaluation.heldout import HeldOut
 from models.evaluation.predict import RowPredictor
 from models.evaluation.resampling import scores
@@ -98,8 +98,7 @@ def _by_loss(
     corpora = {source: corpus for source, corpus in job.heldout.items() if corpus.num_tokens}
     if not corpora:
         raise RecipeError(f"{job.stage.kind}: stop and select need held-out text; there is none")
-    measured = [n for n in scorers if "MEASURED" in literals("objectives", n, job.folders)]
-    name = next(iter(measured or scorers))
+    name = measured_by(scorers, job.folders) or next(iter(scorers))
     heldout = HeldOut(
         network,
         name,
@@ -110,10 +109,16 @@ def _by_loss(
         rows=job.heldout_rows,
         folders=job.folders,
         task=tasks.get(name, 0),
+        answers=context.answers,
     )
 
     def measure(go_on: Callable[[], None]) -> float:
         losses = [found["loss"] for found in heldout.losses(go_on).values()]
+        if not losses:
+            raise RecipeError(
+                f"{job.stage.kind}: stop and select need held-out text of which {name} predicts"
+                " something; there is none"
+            )
         return sum(losses) / len(losses)
 
     return measure

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import RecipeError
+from models import catalogue
 from models.catalogue import TEACHER
 from models.inputs.rows import mark_ids
 from models.layers.frozen_features import FrozenFeatures
 from models.protocols import Context, Tokenizer
 from models.stage_format import (
+    ANSWERS,
     CONFIG,
     FEATURE_BASED,
     HEADS,
@@ -49,7 +51,8 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
         job: The job, with the folder of the previous stage.
         network: A built network.
         scorers: {objective: its scorer}. A scorer that the previous stage does not have, or has
-            with other shapes, keeps its weights, unless it starts as another one of that stage.
+            with other shapes or answers, keeps its weights, unless it starts as another one of
+            that stage.
 
     Raises:
         RecipeError: The previous stage's network has other shapes.
@@ -59,7 +62,10 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
         load_weights(network, job.initial / NETWORK)
     except ValueError as error:
         raise RecipeError(f"{job.stage.kind}: the previous stage does not fit: {error}") from error
+    asks = catalogue.asking(job.stage.objectives, job.folders)
     for name, scorer in scorers.items():
+        if name in asks and list(job.answers) != config_of(job.initial).get(ANSWERS):
+            continue  # its outputs are other answers
         for source, part in {name: "", **getattr(scorer, "starts_as", {})}.items():
             path = head_file(job.initial, source)
             if path.exists():
@@ -128,6 +134,7 @@ def write_settings(
         "head": job.stage.head and {job.stage.head: {**job.stage.head_settings, **(chosen or {})}},
         "label_names": list(job.label_names),
         "markings": list(job.markings),
+        **_answers(job),
         "tasks": dict(tasks),
         "tokenizer_digest": job.tokenizer.digest,
     }
@@ -140,6 +147,14 @@ def write_settings(
         (folder / name).write_text(text + "\n", "utf-8")
 
 
+def _answers(job: TrainingJob) -> dict[str, list[str]]:
+    """The answers of captions that the stage has learned, or a stage before whose head it keeps."""
+    answers = list(job.answers)
+    if not answers and job.initial is not None:
+        answers = config_of(job.initial).get(ANSWERS, [])
+    return {ANSWERS: answers} if answers else {}
+
+
 @dataclass(frozen=True)
 class TrainedStage:
     """A finished stage, loaded.
@@ -148,7 +163,7 @@ class TrainedStage:
         folder: The stage's folder.
         config: Contents of its ``config.json``.
         network: The trained network.
-        context: Tokenizer, longest sequence length, label names.
+        context: Tokenizer, longest sequence length, label names, answers of captions.
         under_head: What the head reads: the network, or the features of the frozen one.
     """
 
@@ -229,6 +244,7 @@ def load_stage(
         tuple(config["label_names"]),
         marks=mark_ids(tokenizer, config.get("markings", ())),
         network=network.provides,
+        answers=tuple(config.get(ANSWERS, ())),
     )
     under_head = network
     if settings := config.get(FEATURE_BASED):

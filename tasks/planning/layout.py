@@ -814,11 +814,9 @@ def _scheme(tokenizer: ResolvedTokenizer) -> Path:
 
 def measured_of(stage: ResolvedStage, folders: tuple[Path, ...]) -> str | None:
     """The first of a stage's own objectives whose loss on held-out text can be measured."""
-    from models.catalogue import literals
+    from models.catalogue import measured_by
 
-    return next(
-        (n for n in stage.objectives if "MEASURED" in literals("objectives", n, folders)), None
-    )
+    return measured_by(stage.objectives, folders)
 
 
 def has_pairs(source: Source) -> bool:

@@ -54,7 +54,7 @@ def resolve_recipe(
     loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders, pictured))
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
-        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), *_regions(s))
+        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), *_regions(s), asks(s))
         if (s := sources.get(n))
         else None
         for n in known
@@ -74,6 +74,12 @@ def _regions(source: Source) -> tuple[int, bool]:
     if source.pictures is None:
         return 0, False
     return source.pictures.region_dim or NUM_FEATURES, source.pictures.region_dim is not None
+
+
+def asks(source: Source) -> bool:
+    """Whether a source's rows are questions about their pictures, with one label each as answer."""
+    chosen = source.where.get(source.fields.label or "", ())
+    return source.pictures is not None and source.answers == "label" and len(chosen) != 1
 
 
 def tried_stage(

@@ -40,6 +40,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
     from models import features as keys
     from models.catalogue import answers_of, provided, turns
     from models.evaluation.predict import rows_of
+    from models.inputs.captions import asked_answers
     from models.inputs.display import shown
     from models.inputs.mixture import tasks_beside
     from models.inputs.randomness import generator
@@ -79,6 +80,7 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
         )
     tokenizer, tokens = load_tokenizer(made[wanted[0]]), made[wanted[1]]
     data = _data(tokens, tokenizer, stage, plan)
+    read = [made[tokens_step(name)] for name in stage.corpora if tokens_step(name) in made]
     context = Context(
         tokenizer,
         stage.sequence_length,
@@ -86,6 +88,9 @@ def show_examples(plan: Plan, stage_name: str, pictures: Path | None = None) -> 
         marks=mark_ids(tokenizer, tokens.facts.get("markings", ())),
         network=provided(stage.family, plan.folders),
         remembers=_remembers(stage, plan.folders),
+        answers=asked_answers(
+            stage.objectives, (_data(each, tokenizer, stage, plan) for each in read), plan.folders
+        ),
     )
     head = {stage.head: stage.head_settings} if stage.head else None
     made_objectives = build_objectives(stage.objectives, head, context, plan.folders)

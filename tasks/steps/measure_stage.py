@@ -42,10 +42,12 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
     objective = settings["objective"]
     measurable = bool(objective) and has_objective(stage.folder, objective, folders)
     family = config_of(stage.folder)["family"]
+    # Of a dataset with pictures all dev rows, though their texts may be those of training rows.
     heldout = {
-        name: documents(artifact, tokenizer, family, folders, HELDOUT)
+        name: texts
         for name, artifact in tokens.items()
-        if measurable and artifact.facts["tokens"].get(HELDOUT)
+        if measurable
+        and (texts := documents(artifact, tokenizer, family, folders, HELDOUT)).num_tokens
     }
     losses: Mapping[str, Mapping[str, float]] = {}
     if heldout:

@@ -64,7 +64,7 @@ def documents(
     if "labels" in tokens.facts and "regions" in provided(family, folders):
         rows = TokenisedRows(tokens.path(ROWS), "dev" if split == HELDOUT else split)
         if rows.most_regions:
-            return Captions(rows, tokenizer)
+            return Captions(rows, tokenizer, tokens.facts["labels"])
     return TokenisedCorpus(tokens.path(DOCUMENTS), split)
 
 
@@ -109,11 +109,15 @@ def a_character(
         objective: What the losses are of; none is told where a loss is no cross-entropy of tokens
             (`unigram_losses`).
         folders: Project folders, searched first.
+
+    Returns:
+        {corpus: nats}; none for captions whose texts are all in the training rows, too.
     """
     if not _of_tokens(objective, folders):
         return {}
     found = {}
     for name, loss in losses.items():
         facts = made[tokens_step(name)].facts
-        found[name] = loss * facts["tokens"][HELDOUT] / facts["characters"][HELDOUT]
+        if characters := facts["characters"].get(HELDOUT):
+            found[name] = loss * facts["tokens"][HELDOUT] / characters
     return found

@@ -18,6 +18,7 @@ import numpy as np
 from fourstage.errors import RecipeError
 from models import catalogue
 from models.inputs.batches import batches
+from models.inputs.captions import asked_answers
 from models.protocols import Batch, Capability, Context, Objective
 from models.signatures import settings_of
 from models.training.optimizer import make_optimizer
@@ -163,6 +164,8 @@ def stage(
     data: Any = random_corpus(40, VOCABULARY_SIZE, seed=3)
     if any(Capability.REGIONS in found.needs for found in named.values()):
         data = random_captions(40, VOCABULARY_SIZE, made_network.region_dim, seed=3)
+        asked = {name: given[name] for name in objectives}
+        context = replace(context, answers=asked_answers(asked, [data]))
     if Capability.ENTITIES in made_network.provides:
         data = random_corpus(40, VOCABULARY_SIZE, seed=3, entities=20)
     if head is not None:

@@ -45,6 +45,7 @@ TOGETHER = {
     ("elmo", "bidirectional_lm"),
     ("context2vec", "context2vec"),
     ("lxmert", "region_regression"),
+    ("lxmert", "image_question_answering"),
     ("ernie_tsinghua", "entity_denoising"),
     ("vilbert", "word_region_alignment"),
     ("vl_bert", "region_class"),

@@ -45,12 +45,19 @@ class MemoryCorpus:
 
 
 class MemoryCaptions(MemoryCorpus):
-    """One sentence a document, each with a picture: boxes (n, 4) and features (n, E)."""
+    """One sentence a document, each with a picture: boxes (n, 4) and features (n, E).
+
+    With answers, "" for none, they are questions.
+    """
 
     def __init__(
-        self, captions: Sequence[Sequence[int]], pictures: Sequence[tuple[np.ndarray, np.ndarray]]
+        self,
+        captions: Sequence[Sequence[int]],
+        pictures: Sequence[tuple[np.ndarray, np.ndarray]],
+        answers: Sequence[str] = (),
     ):
         super().__init__([[caption] for caption in captions])
+        self.answers = list(answers) or [""] * len(captions)
         self._pictures = list(pictures)
         self.most_regions = max(len(boxes) for boxes, _ in pictures)
 
@@ -169,7 +176,10 @@ def random_corpus(
 def random_captions(
     number: int, vocabulary_size: int, region_dim: int, seed: int = 0
 ) -> MemoryCaptions:
-    """Captions of random tokens with two to five regions, each of one class of three groups."""
+    """Captions of random tokens with two to five regions, each of one class of three groups.
+
+    Three of four have an answer.
+    """
     rng = np.random.default_rng(seed)
     captions, pictures = [], []
     for _ in range(number):
@@ -179,7 +189,8 @@ def random_captions(
         features = np.concatenate([shares, rng.random((count, region_dim - 24))], axis=1)
         boxes = np.sort(rng.random((count, 2, 2)), axis=1).reshape(count, 4)
         pictures.append((boxes.astype(np.float32), features.astype(np.float32)))
-    return MemoryCaptions(captions, pictures)
+    answers = [("red", "blue", "two", "")[i % 4] for i in range(number)]
+    return MemoryCaptions(captions, pictures, answers)
 
 
 def drawn(objective: type, text: MemoryCorpus, length: int, rng: np.random.Generator) -> Index:

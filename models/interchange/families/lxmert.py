@@ -1,7 +1,7 @@
 """LXMERT in transformers 5.23, ``modeling_lxmert.py`` and ``configuration_lxmert.py``.
 
-Their class for pre-training has heads for pairs, regions and answers, which ours has not: it is
-read without them, and a network is written as `LxmertModel`.
+Their class for pre-training has heads for pairs, regions and answers, with other outputs than ours:
+it is read without them, and a network is written as `LxmertModel`.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ SOURCES = {
     "text": SourceFacts(labelled=False),
     "rows": SourceFacts(labelled=True),
     "captions": SourceFacts(labelled=True, region_dim=39),
+    "questions": SourceFacts(labelled=True, region_dim=39, asks=True),
     "detected": SourceFacts(labelled=True, region_dim=2048),
 }
 
@@ -62,6 +63,13 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             {},
             r"objectives.image_text_match: it chooses a picture for each text, but text has none",
         ),
+        (
+            {"captions": 1.0, "text": 1.0},
+            {"masked_lm": {}, "image_question_answering": {}},
+            {},
+            r"objectives.image_question_answering: it asks questions about pictures, but no source"
+            r".* has answers",
+        ),
         ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
         ({"text": 1.0}, {"image_text_match": {}}, {"family": "bert"}, "needs regions"),
     ],
@@ -69,6 +77,33 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
 def test_what_cannot_see_or_has_nothing_to_see_is_refused(corpora, objectives, more, told):
     with pytest.raises(RecipeError, match=told):
         resolved(corpora, objectives, **more)
+
+
+def test_questions_may_be_asked_beside_captions_and_text_or_by_turns():
+    mixed = {"captions": 1.0, "questions": 2.0, "text": 1.0}
+    asked = {"masked_lm": {}, "image_question_answering": {"answers": 100}}
+    (stage,) = resolved(mixed, asked).stages
+    assert stage.objectives["image_question_answering"] == {"answers": 100}
+    assert resolved(mixed, asked).measured_by == "masked_lm"
+    alone = resolved({"questions": 1.0}, {"image_question_answering": {}})
+    assert alone.stages[0].objectives == {"image_question_answering": {"answers": 9500}}
+    assert alone.measured_by == "image_question_answering"
+
+
+def test_the_sources_say_which_of_their_rows_are_questions():
+    from data_contracts.sources import load_source
+    from tasks.planning.plan import asks
+
+    found = {name: asks(load_source(name)) for name in ("nlvr", "nlvr_captions", "sst2")}
+    assert found == {"nlvr": True, "nlvr_captions": False, "sst2": False}
+    assert asks(load_source("smoke_pictures"))
+    assert not asks(load_source("smoke_captions"))
+
+
+def test_the_smoke_version_asks_of_drawn_pictures():
+    small = small_of("papers/lxmert")
+    assert small.stages[0].corpora == {"smoke_pictures": 1.0}
+    assert small.stages[0].objectives["image_question_answering"] == {"answers": 9500}
 
 
 def test_the_smoke_version_keeps_pictures_beside_text_alone():
