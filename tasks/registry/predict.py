@@ -20,9 +20,9 @@ from tasks.tracking.logged_files import FilesLost, verified
 NOTHING = {"label": None, "score": None}
 CHOICES = ()  # number of texts: a text and as many choices as a row has
 PICTURED = 16  # rows with pictures that are asked at a time, so that few are in memory
-# Optional imports of Keras, which tensorflow-text imports. Nothing here plots or fits, and they
-# take a quarter of the time that one prediction needs.
-UNUSED = ("matplotlib", "sklearn", "huggingface_hub")
+# Optional imports of Keras and TensorFlow, which tensorflow-text imports. Nothing here plots or
+# fits, and they take a quarter of the time that one prediction needs.
+UNUSED = ("matplotlib", "sklearn", "huggingface_hub", "jax")
 
 
 @contextmanager
