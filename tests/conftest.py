@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,13 @@ def shared_data() -> Path:
         if (folder / "tasks").is_dir():
             return folder
     pytest.skip("no real data sets: FOURSTAGE_DATA names no folder that has tasks/")
+
+
+@pytest.fixture
+def untraced() -> Iterator[None]:
+    """Graphs run operation by operation: a few steps take less time than tracing them."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)

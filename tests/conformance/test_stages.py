@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -233,16 +232,6 @@ def test_it_learns_one_batch_by_heart(case):
     steps = 3000 if alone else 300 if family == "recurrent" else 150
     losses = stage(*case, dropout=0.0).train(steps, until=0.15)
     assert losses[-1] < 0.15 * losses[0], (losses[0], losses[-1])
-
-
-@pytest.fixture
-def untraced() -> Iterator[None]:
-    """Graphs run operation by operation: a few steps take less time than tracing them."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.mark.usefixtures("untraced")

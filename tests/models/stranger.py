@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tasks.registry.predict import UNUSED
-
 ROOMS = ("fourstage", "flows", "tasks", "corpora", "models", "data_contracts", "tokenizers")
 ANSWERING = f"""
 import json, os, sys
@@ -19,10 +17,6 @@ for room in {ROOMS!r}:
     sys.modules[room] = None
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what libraries print is no answer
-sys.modules.update(dict.fromkeys({UNUSED!r}))  # a third of the time of the import that follows
-import tensorflow_text
-for name in {UNUSED!r}:
-    del sys.modules[name]
 {{program}}
 for line in sys.stdin:
     print(json.dumps(answer(*json.loads(line))), file=answers, flush=True)

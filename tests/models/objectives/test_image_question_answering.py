@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from math import erf
 from pathlib import Path
@@ -194,16 +193,6 @@ def test_what_it_cannot_learn_from_is_refused():
     fed = batches({"text": (random_corpus(9, 100), 1.0)}, objectives, CONTEXT, 4, seed=1)
     with pytest.raises(ContractViolation, match="its rows are not those of captions"):
         fed.batch(0)
-
-
-@pytest.fixture
-def untraced() -> Iterator[None]:
-    """Graphs run operation by operation: a few steps take less time than tracing them."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
 
 
 @pytest.mark.usefixtures("untraced")
