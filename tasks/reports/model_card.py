@@ -12,6 +12,7 @@ from typing import Any
 
 from fourstage.errors import listed
 from models.evaluation.rivals import names
+from tasks.reports.asking import READING_PICTURE, in_python, typed
 from tasks.reports.score_plots import ClassifierAnswers, LabelScore, label_scores
 from tasks.reports.stage_table import StageRow, brackets, stage_table
 from tasks.reports.tables import markdown_table
@@ -63,7 +64,7 @@ def model_card(
         *_limits(facts, scores),
     ]
     if called:
-        parts += [CALLING, _calling(called)]
+        parts += [CALLING, _calling(called, facts)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -249,18 +250,26 @@ def _limits(facts: ModelFacts, labels: Sequence[LabelScore]) -> list[str]:
     return ["\n".join(f"- {line}" for line in lines)]
 
 
-def _calling(called: str) -> str:
+def _calling(called: str, facts: ModelFacts) -> str:
+    assert facts.evaluation is not None, "what is registered was evaluated"
+    answers, (package,) = facts.evaluation.facts["answers"], facts.ancestry.of_kind("package")
+    row = in_python(answers, package.settings)
+    imports = ["import base64", "from pathlib import Path", ""] if READING_PICTURE in row else []
+    lines = [*imports, "import mlflow", "", f'model = mlflow.pyfunc.load_model("models:/{called}")']
+    told = (
+        "label, score and the probability of every label"
+        if answers == "label"
+        else "answer and score"
+    )
+    code = "\n".join([*lines, f"model.predict([{row}])  # {told}"])
     return f"""```sh
-fourstage predict {called} "some text"
+fourstage predict {called} {typed(answers, package.settings)}
 mlflow models serve --model-uri models:/{called} --env-manager local
 fourstage trace models:/{called}
 ```
 
 ```python
-import mlflow
-
-model = mlflow.pyfunc.load_model("models:/{called}")
-model.predict(["some text"])  # label, score and the probability of every label
+{code}
 ```"""
 
 

@@ -103,7 +103,10 @@ def tell_summary(summary: Mapping[str, Any], recipe: str) -> None:
         console.print("\nLook at it:")
         _tell_pairs(
             (f"  fourstage trace {address}", "where it comes from, every hop"),
-            (f"  fourstage predict {model['name']}/{model['version']} 'some text'", "ask it"),
+            (
+                f"  fourstage predict {model['name']}/{model['version']} {summary['example']}",
+                "ask it",
+            ),
             (f"  fourstage explain {recipe}", "why each step was made or reused"),
             ("  fourstage up", "Prefect's and MLflow's pages on this machine"),
         )

@@ -12,6 +12,7 @@ from tasks.orchestration.run_log import log
 from tasks.registry.gate import Check, Gate
 from tasks.registry.gate_report import OUTCOMES, gate_report
 from tasks.registry.pages import show_lineage
+from tasks.reports.asking import typed
 from tasks.reports.learned import beyond_pretraining, little_learned
 from tasks.reports.narration import outcome
 from tasks.reports.stage_table import brackets, stage_rows, stage_table
@@ -73,9 +74,17 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "search": run.told.get("search"),
         "gate": run.told.get("gate"),
         "model": run.told.get("model"),
+        "example": _example(run),
         "notes": _unseen(run) + ([] if run.plan.smoke else _of_pretraining(run, stages)),
         "lifecycle_run": run.lifecycle_run,
     }
+
+
+def _example(run: RecipeRun) -> str | None:
+    """A row for ``fourstage predict`` to ask the model with."""
+    if (package := run.plan.steps.get("package")) is None or "evaluation" not in run.made:
+        return None
+    return typed(run.made["evaluation"].facts["answers"], package.settings)
 
 
 def _facts_of(run: RecipeRun, kind: str) -> dict[str, dict[str, Any]]:
