@@ -94,6 +94,11 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
             for metric, value in probe.facts[table].items():
                 yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
     yield from _few_shot(facts)
+    for told in facts.prototypes:
+        dataset, text = subject_of(told.name), facts.dataset_of(told)
+        for place, table in (("prototypes", "metrics"), ("baseline", "baseline")):
+            for asked, value in told.facts[table].items():
+                yield Figure(f"{place}/{dataset}/{asked}", value, text=text)
     for ranked in facts.links:
         place, text = f"links/{subject_of(ranked.name)}", facts.dataset_of(ranked)
         for metric, value in ranked.facts["metrics"].items():

@@ -1,0 +1,103 @@
+"""Classify a dataset's rows by the nearest of a few prototypes, with a pre-trained network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tasks.steps.answers import texts_of
+from tasks.steps.durable import durable
+from tasks.steps.tokens import ROWS, load_tokenizer
+from tasks.store.artifacts import Findings
+from tasks.store.kept import kept_rows
+from tasks.store.predictions import PREDICTIONS
+from tasks.store.steps import Bound
+
+
+@durable()
+def compare_prototypes(step: Bound, folder: Path) -> Findings:
+    """Answer episodes by the network's vectors and, the same ones, by TF-IDF.
+
+    The answers are written to a file, a row for each query of each episode, in the format of
+    `evaluate_model`; ``asked`` says how many ways and shots.
+    """
+    import numpy as np
+    import pandas
+
+    from corpora.shards import TokenisedRows
+    from models.evaluation import prototypes
+
+    settings, inputs = step.step.settings, step.inputs
+    split, markings, episodes = (settings[n] for n in ("split", "markings", "episodes"))
+    rows = TokenisedRows(inputs["rows"].path(ROWS), split)
+    labels = np.asarray(rows.answers, object)
+    asked = [(ways, shots) for ways in settings["ways"] for shots in settings["shots"]]
+    # Refused, if so, before the network is loaded.
+    classes = {each: prototypes.rows_by_class(rows.answers, *each) for each in asked}
+    by_network = prototypes.network_vectors(
+        inputs["stage"].folder,
+        load_tokenizer(inputs["tokenizer"]),
+        rows,
+        markings,
+        step.step.given["folders"],
+    )
+    by_count = prototypes.counted_vectors(*_texts(step, rows.ids), markings)
+    numbers = np.array(texts_of(inputs["dataset"], rows.ids, markings))
+    scores: dict[str, dict[str, float]] = {}
+    tables = []
+    for ways, shots in asked:
+        name = f"{ways}_way_{shots}_shot"
+        drawn = [
+            prototypes.draw(classes[ways, shots], ways, shots, number) for number in range(episodes)
+        ]
+        queries = np.array([episode.queries for episode in drawn])  # (episodes, N)
+        true = labels[queries]
+        columns = {}
+        for who, vectors in (("predicted", by_network), ("baseline", by_count)):
+            said = prototypes.answered(vectors, drawn)
+            columns[who] = np.take_along_axis(true, said, 1).ravel()
+            found = prototypes.share(said)
+            place, reach = ("metrics", "reach") if who == "predicted" else (who, "baseline_reach")
+            scores.setdefault(place, {})[name] = found.accuracy
+            scores.setdefault(reach, {})[name] = found.reach
+        scores.setdefault("chance", {})[name] = 1 / ways
+        ids = [f"{e}/{rows.ids[q]}" for e, some in enumerate(queries.tolist()) for q in some]
+        tables.append(
+            pandas.DataFrame(
+                {
+                    "asked": name,
+                    "id": ids,
+                    "text": numbers[queries.ravel()],
+                    "label": true.ravel(),
+                    **columns,
+                }
+            )
+        )
+    pandas.concat(tables, ignore_index=True).to_parquet(folder / PREDICTIONS)
+    named = [any(each.any() for each in rows.entities(i)) for i in range(len(rows))]
+    return Findings(
+        {
+            "split": split,
+            "rows": len(rows),
+            "classes": len(set(rows.answers) - {""}),
+            "episodes": episodes,
+            **scores,
+            **({"named": float(np.mean(named))} if any(named) else {}),
+        }
+    )
+
+
+def _texts(step: Bound, ids: Sequence[str]) -> tuple[Any, Any]:
+    """Columns of texts: those of the train rows, and those of the rows with the given ids."""
+    rows = {row.id: row for row in kept_rows(step.inputs["dataset"], step.inputs["contract"])}
+    asked = [rows[name] for name in ids]
+    train = [row for row in rows.values() if row.split == "train"] or asked
+    pairs = asked[0].text_pair is not None
+
+    def columns(some: Any) -> list[list[str]]:
+        return [[row.text for row in some]] + (
+            [[row.text_pair or "" for row in some]] if pairs else []
+        )
+
+    return columns(train), columns(asked)
