@@ -26,6 +26,7 @@ from models.inputs.rows import mark_ids
 from models.protocols import Context, TokenisedRows, Tokenizer
 from models.training.trained_stage import load_stage
 
+MOST_ROWS = 4000  # more take longer and need memory by their square; the scores hardly change
 SEED = 0  # one for all networks, so that all are asked the same
 ALIKE = 1e-9  # of the largest squared length: distances that differ by less are rounded, not told
 NORMAL = 1.96  # standard errors to the ends of a 95 % interval
@@ -57,8 +58,24 @@ class Share:
     reach: float
 
 
+def drawn_rows(labels: Sequence[str]) -> np.ndarray:
+    """(n,) ascending numbers of the rows that episodes are drawn from.
+
+    All with a label, but of many rows `MOST_ROWS` at most, and as many of each class.
+
+    Args:
+        labels: (rows,) labels, "" for none.
+    """
+    every, names = np.asarray(labels, object), in_order(label for label in labels if label)
+    rng = np.random.default_rng([SEED, len(every)])
+    found = [rng.permutation(np.flatnonzero(every == name)) for name in names]
+    if sum(map(len, found)) > MOST_ROWS:
+        found = [rows[: MOST_ROWS // len(names)] for rows in found]
+    return np.sort(np.concatenate(found or [np.zeros(0, int)]))
+
+
 def rows_by_class(labels: Sequence[str], ways: int, shots: int) -> list[np.ndarray]:
-    """Numbers of the rows of each class; rows without a label are left out.
+    """Numbers of the rows of each class.
 
     Args:
         labels: (rows,) labels.
@@ -69,7 +86,7 @@ def rows_by_class(labels: Sequence[str], ways: int, shots: int) -> list[np.ndarr
         ContractViolation: There are too few classes, or too few rows of one.
     """
     every = np.asarray(labels, object)
-    names = in_order(label for label in labels if label)
+    names = in_order(labels)
     if len(names) < ways:
         raise ContractViolation(
             f"evaluate.prototypes: expected {ways} classes or more for {ways} ways, got"
@@ -100,34 +117,33 @@ def draw(classes: Sequence[np.ndarray], ways: int, shots: int, number: int) -> E
     return Episode(rows[:, 1:], rows[:, 0])
 
 
-def nearest(vectors: Any, episode: Episode) -> np.ndarray:
+def inner_products(vectors: Any) -> np.ndarray:
+    """(rows, rows) float64 of vectors (rows, D), dense or sparse."""
+    products = vectors @ vectors.T
+    return products if isinstance(products, np.ndarray) else products.toarray()
+
+
+def nearest(products: np.ndarray, episode: Episode) -> np.ndarray:
     """The class of the prototype nearest to each query, (N,) numbers from 0.
 
     Of prototypes equally near, the first one: vectors that tell nothing apart answer one query in
     N right.
 
     Args:
-        vectors: (rows, D) float64, dense or sparse.
+        products: (rows, rows) inner products of the rows' vectors.
         episode: An episode of these rows.
     """
-    ways, shots = episode.support.shape
-    part = vectors[np.concatenate([episode.support.ravel(), episode.queries])]
-    products = part @ part.T
-    products = products if isinstance(products, np.ndarray) else products.toarray()
+    support, queries = episode.support, episode.queries
     # |q - p|² is |q|² - 2 q·p + |p|², and products with a mean are means of products.
-    means = products[:, : ways * shots].reshape(-1, ways, shots).mean(2)  # (rows, N)
-    lengths = means[: ways * shots].reshape(ways, shots, ways).mean(1).diagonal()  # |p|²
-    apart = lengths - 2.0 * means[ways * shots :]  # (N queries, N), without |q|²
-    close = apart <= apart.min(1, keepdims=True) + ALIKE * products.diagonal().max()
-    return close.argmax(1)
+    lengths = products[support[:, :, None], support[:, None, :]].mean((1, 2))  # (N,) |p|²
+    apart = lengths - 2.0 * products[queries[:, None, None], support].mean(2)  # (N queries, N)
+    largest = products[queries, queries].max()
+    return (apart <= apart.min(1, keepdims=True) + ALIKE * largest).argmax(1)
 
 
-def answered(vectors: Any, episodes: Sequence[Episode]) -> np.ndarray:
-    """`nearest` of each episode, (episodes, N), on one CPU core."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):  # the products are too small for several threads
-        return np.array([nearest(vectors, episode) for episode in episodes])
+def answered(products: np.ndarray, episodes: Sequence[Episode]) -> np.ndarray:
+    """`nearest` of each episode, (episodes, N)."""
+    return np.array([nearest(products, episode) for episode in episodes])
 
 
 def share(said: np.ndarray) -> Share:
@@ -144,10 +160,11 @@ def network_vectors(
     folder: Path,
     tokenizer: Tokenizer,
     rows: TokenisedRows,
+    numbers: np.ndarray,
     markings: Sequence[str] = (),
     folders: Sequence[Path] = (),
 ) -> np.ndarray:
-    """(rows, D) float64: the mean of each row's token vectors by a finished stage.
+    """(n, D) float64: the mean of each row's token vectors by a finished stage.
 
     Rows are framed as for fine-tuning, and entities that they name are given to a network that
     reads them.
@@ -156,6 +173,7 @@ def network_vectors(
         folder: The stage's folder.
         tokenizer: The recipe's tokenizer.
         rows: The rows.
+        numbers: (n,) numbers of those that are read.
         markings: Marker strings in their texts.
         folders: Project folders, searched first.
     """
@@ -168,7 +186,7 @@ def network_vectors(
     )
     model = RowVectors(stage.network)
     model.ready()
-    return features_of(model, rows, np.arange(len(rows)), context).astype(np.float64)
+    return features_of(model, rows, numbers, context).astype(np.float64)
 
 
 def counted_vectors(train: Columns, asked: Columns, markings: Sequence[str]) -> Any:

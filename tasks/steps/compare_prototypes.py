@@ -31,19 +31,25 @@ def compare_prototypes(step: Bound, folder: Path) -> Findings:
     settings, inputs = step.step.settings, step.inputs
     split, markings, episodes = (settings[n] for n in ("split", "markings", "episodes"))
     rows = TokenisedRows(inputs["rows"].path(ROWS), split)
-    labels = np.asarray(rows.answers, object)
+    chosen = prototypes.drawn_rows(rows.answers)
+    labels, ids = (np.asarray(each, object)[chosen] for each in (rows.answers, rows.ids))
     asked = [(ways, shots) for ways in settings["ways"] for shots in settings["shots"]]
     # Refused, if so, before the network is loaded.
-    classes = {each: prototypes.rows_by_class(rows.answers, *each) for each in asked}
+    classes = {each: prototypes.rows_by_class(labels, *each) for each in asked}
     by_network = prototypes.network_vectors(
         inputs["stage"].folder,
         load_tokenizer(inputs["tokenizer"]),
         rows,
+        chosen,
         markings,
         step.step.given["folders"],
     )
-    by_count = prototypes.counted_vectors(*_texts(step, rows.ids), markings)
-    numbers = np.array(texts_of(inputs["dataset"], rows.ids, markings))
+    by_count = prototypes.counted_vectors(*_texts(step, ids), markings)
+    products = {
+        "predicted": prototypes.inner_products(by_network),
+        "baseline": prototypes.inner_products(by_count),
+    }
+    texts = np.array(texts_of(inputs["dataset"], ids, markings))
     scores: dict[str, dict[str, float]] = {}
     tables = []
     for ways, shots in asked:
@@ -54,33 +60,32 @@ def compare_prototypes(step: Bound, folder: Path) -> Findings:
         queries = np.array([episode.queries for episode in drawn])  # (episodes, N)
         true = labels[queries]
         columns = {}
-        for who, vectors in (("predicted", by_network), ("baseline", by_count)):
-            said = prototypes.answered(vectors, drawn)
+        for who, of in products.items():
+            said = prototypes.answered(of, drawn)
             columns[who] = np.take_along_axis(true, said, 1).ravel()
             found = prototypes.share(said)
             place, reach = ("metrics", "reach") if who == "predicted" else (who, "baseline_reach")
             scores.setdefault(place, {})[name] = found.accuracy
             scores.setdefault(reach, {})[name] = found.reach
         scores.setdefault("chance", {})[name] = 1 / ways
-        ids = [f"{e}/{rows.ids[q]}" for e, some in enumerate(queries.tolist()) for q in some]
         tables.append(
             pandas.DataFrame(
                 {
                     "asked": name,
-                    "id": ids,
-                    "text": numbers[queries.ravel()],
+                    "id": [f"{e}/{row}" for e, some in enumerate(ids[queries]) for row in some],
+                    "text": texts[queries.ravel()],
                     "label": true.ravel(),
                     **columns,
                 }
             )
         )
     pandas.concat(tables, ignore_index=True).to_parquet(folder / PREDICTIONS)
-    named = [any(each.any() for each in rows.entities(i)) for i in range(len(rows))]
+    named = [any(each.any() for each in rows.entities(i)) for i in chosen.tolist()]
     return Findings(
         {
             "split": split,
-            "rows": len(rows),
-            "classes": len(set(rows.answers) - {""}),
+            "rows": len(chosen),
+            "classes": len(set(labels)),
             "episodes": episodes,
             **scores,
             **({"named": float(np.mean(named))} if any(named) else {}),
@@ -92,7 +97,7 @@ def _texts(step: Bound, ids: Sequence[str]) -> tuple[Any, Any]:
     """Columns of texts: those of the train rows, and those of the rows with the given ids."""
     rows = {row.id: row for row in kept_rows(step.inputs["dataset"], step.inputs["contract"])}
     asked = [rows[name] for name in ids]
-    train = [row for row in rows.values() if row.split == "train"] or asked
+    train = [row for row in rows.values() if row.split == "train"]
     pairs = asked[0].text_pair is not None
 
     def columns(some: Any) -> list[list[str]]:
