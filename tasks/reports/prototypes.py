@@ -22,7 +22,9 @@ def prototypes_cells(facts: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def prototypes_line(facts: Mapping[str, Any]) -> str:
     """The scores on one line."""
-    return ", ".join(
+    scores = ", ".join(
         f"{asked} {network} ({RIVAL} {rival})"
         for asked, network, rival, _ in prototypes_cells(facts)
     )
+    named = facts.get("named")
+    return scores if named is None else f"{scores}; {named:.0%} of the rows name an entity"

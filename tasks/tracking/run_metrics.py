@@ -51,7 +51,13 @@ def figures(facts: ModelFacts) -> Iterator[Figure]:
 
 
 def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
-    """Losses, cost and the task metric of each stage."""
+    """Losses, cost and the task metric of each stage; how often its texts name an entity."""
+    for kind in ("tokens", "rows"):
+        for text in facts.ancestry.of_kind(kind):
+            if names := text.facts.get("names"):
+                of, tokens = subject_of(text.name), sum(text.facts["tokens"].values())
+                yield Figure(f"names_linked/{of}", names["linked"] / max(1, names["found"]))
+                yield Figure(f"names_linked_a_token/{of}", names["linked"] / max(1, tokens))
     met: Counter[str | None] = Counter()
     for number, stage in enumerate(facts.stages, 1):
         of, key = stage.stage, stage.key
