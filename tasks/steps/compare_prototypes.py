@@ -32,7 +32,7 @@ def compare_prototypes(step: Bound, folder: Path) -> Findings:
     split, markings, episodes = (settings[n] for n in ("split", "markings", "episodes"))
     rows = TokenisedRows(inputs["rows"].path(ROWS), split)
     chosen = prototypes.drawn_rows(rows.answers)
-    labels, ids = (np.asarray(each, object)[chosen] for each in (rows.answers, rows.ids))
+    labels, ids = ([of[i] for i in chosen.tolist()] for of in (rows.answers, rows.ids))
     asked = [(ways, shots) for ways in settings["ways"] for shots in settings["shots"]]
     # Refused, if so, before the network is loaded.
     classes = {each: prototypes.rows_by_class(labels, *each) for each in asked}
@@ -58,7 +58,7 @@ def compare_prototypes(step: Bound, folder: Path) -> Findings:
             prototypes.draw(classes[ways, shots], ways, shots, number) for number in range(episodes)
         ]
         queries = np.array([episode.queries for episode in drawn])  # (episodes, N)
-        true = labels[queries]
+        true = np.asarray(labels, object)[queries]
         columns = {}
         for who, of in products.items():
             said = prototypes.answered(of, drawn)
@@ -72,7 +72,9 @@ def compare_prototypes(step: Bound, folder: Path) -> Findings:
             pandas.DataFrame(
                 {
                     "asked": name,
-                    "id": [f"{e}/{row}" for e, some in enumerate(ids[queries]) for row in some],
+                    "id": [
+                        f"{e}/{ids[q]}" for e, some in enumerate(queries.tolist()) for q in some
+                    ],
                     "text": texts[queries.ravel()],
                     "label": true.ravel(),
                     **columns,

@@ -64,7 +64,9 @@ class Answers:
         outputs = {PREDICTIONS: ""}
         return Artifact(name, "", folder, outputs, facts, keys or name, name, {}, {}, {}, "")
 
-    def runs(self, name: str, right: Mapping[tuple[int, int], int], **changes) -> list[SeedRun]:
+    def runs(
+        self, name: str, right: Mapping[tuple[int, int], int], **changes: Any
+    ) -> list[SeedRun]:
         """One run of each (seed, number of its pre-training): its probes are right so often."""
         whole = {"evaluate": {"metrics": ["accuracy"], "probes": PROBES}} | changes
         path = str(self.project.recipe(recipe(name, **whole)))
