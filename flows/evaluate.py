@@ -15,6 +15,7 @@ from tasks.run.pages import (
     show_links,
     show_polysemy,
     show_probes,
+    show_prototypes,
     show_word_in_context,
     show_word_map,
     show_word_relations,
@@ -25,6 +26,7 @@ from tasks.run.recipe_run import RecipeRun, join_or_open
 PAGES = {
     "probe": show_probes,
     "few_shot": show_few_shot,
+    "prototypes": show_prototypes,
     "links": show_links,
     "word_relations": show_word_relations,
     "word_in_context": show_word_in_context,
@@ -45,7 +47,8 @@ def evaluate(
     """Score the fine-tuned model next to the cheap baseline, by slice, with latency and size.
 
     If the recipe has probes, the network before fine-tuning is scored on them, too, as it is on
-    rows that it answers from examples in its prompt, on triples whose ends it ranks, and on words
+    rows that it answers from examples in its prompt, on classes of which it
+    has seen a few rows, on triples whose ends it ranks, and on words
     by their vectors; and what its tokens attend to is drawn.
 
     Args:

@@ -17,6 +17,7 @@ from fourstage.recipe.ledger import Ledger, SourceFacts
 from fourstage.recipe.links import resolve_links
 from fourstage.recipe.messages import raise_all
 from fourstage.recipe.networks import ResolvedNetwork, resolve_network
+from fourstage.recipe.prototypes import resolve_prototypes
 from fourstage.recipe.resolved import (
     ResolvedRecipe,
     ResolvedStage,
@@ -99,6 +100,7 @@ class _Resolution:
         metrics, split, slices, forgetting_on = self._evaluation(finetune)
         probes = self._probes()
         few_shot = resolve_few_shot(self.ledger, stages, start.heads if start else ())
+        prototypes = resolve_prototypes(self.ledger, stages)
         links = resolve_links(self.ledger, stages)
         word_relations = resolve_word_relations(self.ledger, stages, tokenizer.scheme)
         word_in_context = resolve_word_in_context(self.ledger, stages)
@@ -132,6 +134,7 @@ class _Resolution:
             forgetting_on=forgetting_on,
             probes=probes,
             few_shot=few_shot,
+            prototypes=prototypes,
             links=links,
             word_relations=word_relations,
             word_in_context=word_in_context,
@@ -209,7 +212,8 @@ class _Resolution:
             n for each in stages if each is not stage for n in (*each.corpora, *each.datasets)
         }
         if evaluate := self.ledger.recipe.evaluate:
-            others |= {*(evaluate.probes or ()), *(evaluate.forgetting_on or ())}
+            others |= {*(evaluate.probes or ()), *(evaluate.prototypes or ())}
+            others |= {*(evaluate.forgetting_on or ())}
         for name in (name for name in stage.corpora if name in others):
             self.ledger.fault(
                 f"{at}.corpora",
@@ -413,7 +417,7 @@ class _Resolution:
     ) -> tuple[tuple[str, ...], str, tuple[str, ...], tuple[str, ...]]:
         said = self.ledger.recipe.evaluate
         scored = said is not None and (
-            said.probes or said.few_shot or said.links or said.word_in_context
+            said.probes or said.few_shot or said.prototypes or said.links or said.word_in_context
         )
         needs_labels = ["metrics", "slices", *([] if scored else ["split"])]
         for key in needs_labels if said and finetune is None else ():

@@ -148,6 +148,7 @@ class ResolvedRecipe:
         forgetting_on: Corpora measured after every stage.
         probes: Metric by dataset of the linear probes on the pre-trained network.
         few_shot: By dataset, how the pre-trained network answers it from its prompt.
+        prototypes: By dataset, the episodes in which the pre-trained network tells its classes.
         links: Datasets of triples whose heads and tails the pre-trained network ranks.
         word_relations: Sources of similarities and analogies that the pre-trained network's word
             vectors are held against.
@@ -199,6 +200,7 @@ class ResolvedRecipe:
     measured_by: str | None = None
     search: ResolvedSearch | None = None
     few_shot: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    prototypes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     links: tuple[str, ...] = ()
     word_relations: tuple[str, ...] = ()
     word_in_context: tuple[str, ...] = ()
@@ -233,7 +235,7 @@ class ResolvedRecipe:
         for stage in self.stages:
             names += stage.tokenizer.learn_from if stage.tokenizer else ()
             names += [*stage.corpora, *stage.datasets]
-        names += [*self.probes, *self.few_shot, *self.word_in_context]
+        names += [*self.probes, *self.few_shot, *self.prototypes, *self.word_in_context]
         names += [*self.forgetting_on, *self.decontaminate]
         return tuple(dict.fromkeys(names))
 
@@ -293,6 +295,11 @@ def as_recipe(resolved: ResolvedRecipe) -> dict[str, Any]:
         **(
             {"few_shot": {name: dict(said) for name, said in resolved.few_shot.items()}}
             if resolved.few_shot
+            else {}
+        ),
+        **(
+            {"prototypes": {name: dict(said) for name, said in resolved.prototypes.items()}}
+            if resolved.prototypes
             else {}
         ),
         **({"links": list(resolved.links)} if resolved.links else {}),

@@ -535,6 +535,31 @@ class FewShot(Part):
     default 13."""
 
 
+class Prototypes(Part):
+    """Episodes in which the pre-trained network tells classes by the mean vectors of a few rows."""
+
+    a_key_of = "prototypes"
+
+    ways: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=2, le=1000)], ...],
+            Field(strict=False, min_length=1, max_length=20),
+        ]
+        | None
+    ) = None
+    """Numbers of classes in an episode, each asked for by itself; default ``[5, 10]``."""
+    shots: (
+        Annotated[
+            tuple[Annotated[int, Field(ge=1, le=1000)], ...],
+            Field(strict=False, min_length=1, max_length=20),
+        ]
+        | None
+    ) = None
+    """Numbers of rows that represent a class, each asked for by itself; default ``[1, 5]``."""
+    episodes: Annotated[int, Field(ge=2, le=100_000)] | None = None
+    """Episodes for each number of ways and shots; default 2,000."""
+
+
 # Sentences by sense, from which cosines within a sense and between senses can be taken.
 Senses = Annotated[dict[str, Annotated[Texts, Field(min_length=2)]], Field(min_length=2)]
 
@@ -579,6 +604,9 @@ class Evaluate(Part):
     with its metric: ``{chemprot: micro_f1, sst2: accuracy}``."""
     few_shot: Annotated[dict[str, FewShot], Field(min_length=1)] | None = None
     """Datasets whose rows the network answers after pre-training, from examples in its prompt."""
+    prototypes: Annotated[dict[str, Prototypes], Field(min_length=1)] | None = None
+    """Datasets whose rows the network classifies after pre-training from a few rows of each class,
+    by the nearest mean of their vectors: ``{fewrel: {ways: [5], shots: [1, 5]}}``."""
     links: Annotated[Texts, Field(min_length=1)] | None = None
     """Datasets of triples, whose heads and tails are ranked among all entities after
     pre-training."""
@@ -725,6 +753,7 @@ class Recipe(Part):
         names += (self.evaluate and self.evaluate.forgetting_on) or ()
         names += (self.evaluate and self.evaluate.probes) or ()
         names += (self.evaluate and self.evaluate.few_shot) or ()
+        names += (self.evaluate and self.evaluate.prototypes) or ()
         names += (self.evaluate and self.evaluate.links) or ()
         names += (self.evaluate and self.evaluate.word_relations) or ()
         names += (self.evaluate and self.evaluate.word_in_context) or ()

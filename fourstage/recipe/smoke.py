@@ -15,6 +15,7 @@ STEPS = 20
 SEQUENCE_LENGTH = 64
 TARGET_LENGTH = 32
 SHOT_ROWS = 20
+EPISODES = 20
 BATCH_SIZE = 8
 VOCABULARY_SIZE = 2000
 GENERAL = "smoke_general"
@@ -88,6 +89,10 @@ def shrink(
         small["evaluate"]["attention"].pop("layers", None)  # the tiny network has fewer
     if small.get("evaluate", {}).get("links"):
         small["evaluate"]["links"] = [TRIPLES]
+    if told := small.get("evaluate", {}).get("prototypes"):
+        few = {"ways": [2], "shots": [1], "episodes": EPISODES}  # embedded rows have few classes
+        embedded = {name if name in EMBEDDED else LABELS: dict(few) for name in told}
+        small["evaluate"]["prototypes"] = embedded
     if asked := small.get("evaluate", {}).get("few_shot"):
         # As with probes, of several datasets with such answers the settings of the first count.
         embedded = {}

@@ -148,6 +148,13 @@ def explanation(table: Table) -> str:
             f" of {table['dataset']} ({table['texts']:,} texts; {table['rows_clean']:,} rows whose"
             " text is in no training row): mean ± standard deviation over seeds."
         )
+    if any(metric.startswith("prototypes/") for metric in table["metrics"]):
+        parts.append(
+            "prototypes/…: accuracy of the pre-trained network in episodes of so many classes"
+            " (ways) and rows of each (shots); the nearest mean of their vectors answers. The"
+            " baseline there is TF-IDF vectors in the same episodes, without an SVM; fine-tunings"
+            " of one pre-training count once."
+        )
     parts += [
         f"Pre-training budgets: {equal}. Tokens, steps and seconds are one recipe's at one seed,"
         f" all its stages; those it shares with others are counted in full. {_unit(table)}",

@@ -147,7 +147,7 @@ def _baselines(
             scores = {each: a_run.made[each.step].facts[told] for each in on}
             if not all(scores.values()):  # a project's own kind of answer has no baseline
                 return []
-            parts[metric] = {each.name: score[each.metric] for each, score in scores.items()}
+            parts[metric] = {each.name: score[each.fact] for each, score in scores.items()}
         means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
         if means:
             found.append({"name": rival, "metrics": means, "parts": parts})

@@ -1,8 +1,8 @@
 """Scores by which recipes are compared, and their statistical tests on stored predictions.
 
 Each metric of a fine-tuned model is a score of its run. A pre-trained network has the mean of its
-probes over their datasets, and its accuracy on words in context; runs that share a pre-training
-share them.
+probes over their datasets, and its accuracies by prototypes and on words in context; runs that
+share a pre-training share them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from models.answers.label import Label
 from models.catalogue import answers_of
 from tasks.comparison.participants import SeedRun
 from tasks.store.predictions import PREDICTIONS
-from tasks.store.step_names import probe_step, stage_step, word_in_context_step
+from tasks.store.step_names import probe_step, prototypes_step, stage_step, word_in_context_step
 
 if TYPE_CHECKING:
     from models.evaluation.comparison import AnsweredRows, Contest
@@ -37,12 +37,19 @@ class DataSet:
         answers: Kind of answer.
         metric: Metric of the score.
         step: Step that stored the predictions.
+        asked: Which of its predictions, where it stored several sets; its facts call the score so.
     """
 
     name: str
     answers: Answers
     metric: str
     step: str
+    asked: str | None = None
+
+    @property
+    def fact(self) -> str:
+        """Name of the score in the step's facts."""
+        return self.asked or self.metric
 
 
 def contests_of(
@@ -79,6 +86,13 @@ def contests_of(
                 on = [DataSet(dataset, answers, metric, "evaluation")]
                 found[metric] = on, _contest(on, tuned, contrasts, cheap)
     recipes = [of[0].plan.recipe for of in runs.values()]
+    for name in dict.fromkeys(name for recipe in recipes for name in recipe.prototypes):
+        step = prototypes_step(name)
+        told = {who: _pretrainings(of) for who, of in runs.items() if step in of[0].made}
+        sets = [run.made[step].facts["metrics"] for run, *_ in told.values()]
+        for asked in (each for each in sets[0] if all(each in of for of in sets)):
+            on = [DataSet(name, Label(), "accuracy", step, asked)]
+            found[f"prototypes/{name}/{asked}"] = on, _contest(on, told, contrasts, cheap)
     for name in dict.fromkeys(name for recipe in recipes for name in recipe.word_in_context):
         step = word_in_context_step(name)
         asked = {who: _pretrainings(of) for who, of in runs.items() if step in of[0].made}
@@ -144,6 +158,8 @@ def _table(run: SeedRun, on: DataSet) -> dict[str, list[Any]]:
     import pandas
 
     table = pandas.read_parquet(run.made[on.step].path(PREDICTIONS))
+    if on.asked is not None:
+        table = table[table["asked"] == on.asked]
     return {name: table[name].tolist() for name in table if name != "probability"}
 
 

@@ -31,6 +31,7 @@ OWN = (
     "evaluation",
     "probe ",
     "few_shot ",
+    "prototypes ",
     "links ",
     "word_relations ",
     "word_in_context ",

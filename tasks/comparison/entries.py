@@ -53,7 +53,7 @@ def entries_of(
         if resolved.finetune or resolved.probes:
             labelled = (resolved.finetune and resolved.finetune.dataset) or "no dataset"
             asked.setdefault((labelled, resolved.evaluation_split), resolved.name)
-        contexts |= bool(resolved.word_in_context)
+        contexts |= bool(resolved.word_in_context or resolved.prototypes)
         entries.append(
             Entry(
                 resolved.name,
@@ -68,8 +68,8 @@ def entries_of(
     if not asked and not contexts:
         raise RecipeError(
             f"{', '.join(entry.name for entry in entries)}: compare needs a stage finetune,"
-            " evaluate.probes or evaluate.word_in_context in at least one recipe, because it"
-            " compares answers to labelled rows"
+            " evaluate.probes, evaluate.prototypes or evaluate.word_in_context in at least one"
+            " recipe, because it compares answers to labelled rows"
         )
     if len(asked) > 1:
         told = "; ".join(f"{who}: {split} rows of {name}" for (name, split), who in asked.items())

@@ -40,7 +40,7 @@ class Entry:
 
 
 # Kinds of the steps that a comparison reads.
-SCORES = ("probe", "evaluation", "word_in_context", "measurement")
+SCORES = ("probe", "evaluation", "prototypes", "word_in_context", "measurement")
 
 
 @dataclass(frozen=True)

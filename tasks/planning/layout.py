@@ -26,6 +26,7 @@ from tasks.store.step_names import (
     links_step,
     measurement_step,
     probe_step,
+    prototypes_step,
     stage_step,
     tokenizer_step,
     tokens_step,
@@ -155,6 +156,8 @@ class Layout:
                 self._probe(self.recipe.pretrained, name)
             for name in self.recipe.few_shot:
                 self._few_shot(self.recipe.pretrained, name)
+            for name in self.recipe.prototypes:
+                self._prototypes(self.recipe.pretrained, name)
             for name in self.recipe.links:
                 self._links(self.recipe.pretrained, name)
             for name in self.recipe.word_relations:
@@ -199,8 +202,16 @@ class Layout:
             overlap = finetune.overlap
         else:
             recipe = self.recipe
-            asked = (recipe.probes, recipe.few_shot, recipe.links, recipe.word_in_context)
-            scored = any(name in each for each in asked)
+            scored = any(
+                name in each
+                for each in (
+                    recipe.probes,
+                    recipe.few_shot,
+                    recipe.prototypes,
+                    recipe.links,
+                    recipe.word_in_context,
+                )
+            )
             overlap = "drop_from_train" if scored else "report"
         settings: dict[str, Any] = {**self._source(name), "overlap": overlap}
         inputs: dict[str, str] = {}
@@ -211,6 +222,7 @@ class Layout:
         allowed = overlap == "report"
         classes = (
             name in self.recipe.probes
+            or name in self.recipe.prototypes
             or name in self.recipe.word_in_context
             or self.recipe.few_shot.get(name, {}).get("answers") == "label"
             or (trained_on and self._kind_of_answer() == "label")
@@ -567,6 +579,36 @@ class Layout:
             },
             inputs,
             parts=(*self._parts(stage, [OBJECTIVE]), self._answers_named(name)),
+            given={"folders": self.folders},
+        )
+
+    def _prototypes(self, stage: ResolvedStage, name: str) -> None:
+        """Add the episodes in which the pre-trained network tells a dataset's classes."""
+        asked, known = self.recipe.prototypes[name], self.sources[name].label_names
+        if known and max(asked["ways"]) > len(known):
+            raise RecipeError(
+                f"{self.recipe.where}: evaluate.prototypes.{name}.ways: expected {len(known)} at"
+                f" most, the number of the source's classes, got {max(asked['ways'])}"
+            )
+        if tokens_step(name) not in self._steps:
+            self._tokens(name)
+        self._add(
+            prototypes_step(name),
+            "prototypes",
+            {
+                **asked,
+                "split": self.recipe.evaluation_split,
+                "markings": list(self.sources[name].markings),
+                **arithmetic("float32"),
+            },
+            {
+                "stage": stage_step(stage.name),
+                "tokenizer": "tokenizer",
+                "rows": tokens_step(name),
+                "dataset": dataset_step(name),
+                "contract": contract_step(name),
+            },
+            parts=self._parts(stage),
             given={"folders": self.folders},
         )
 

@@ -20,6 +20,7 @@ from tasks.reports.few_shot_table import asked, curve, seen_before
 from tasks.reports.layer_mix import mix_line
 from tasks.reports.links import link_line
 from tasks.reports.polysemy import senses_line
+from tasks.reports.prototypes import prototypes_line
 from tasks.reports.search_table import found, widen
 from tasks.reports.stage_table import StageRow, brackets, stage_table_for_terminal
 from tasks.reports.word_in_context import contexts_line
@@ -45,6 +46,7 @@ DOING = {
     "evaluation": "predicting the test rows",
     "probe": "fitting a linear probe",
     "few_shot": "answering from prompts",
+    "prototypes": "comparing with prototypes",
     "links": "ranking heads and tails",
     "word_relations": "comparing words",
     "word_in_context": "comparing words in sentences",
@@ -168,6 +170,13 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     for dataset, facts in summary["few_shot"].items():
         console.print(f"\n{asked(dataset, facts)}: {curve(facts)}", highlight=False, markup=False)
         console.print(seen_before(facts), highlight=False, markup=False, style="dim")
+    for dataset, facts in summary["prototypes"].items():
+        console.print(
+            f"prototypes, accuracy in {facts['episodes']:,} episodes of {facts['rows']:,}"
+            f" {facts['split']} rows of {dataset}: {prototypes_line(facts)}",
+            highlight=False,
+            markup=False,
+        )
     for dataset, facts in summary["links"].items():
         console.print(
             f"heads and tails of {facts['rows']:,} {facts['split']} triples of {dataset} among"
@@ -281,6 +290,8 @@ def _result(artifact: Artifact) -> str:
             return f"{metric} {score:.4f} ({names('label')[0]} {facts['baseline'][metric]:.4f})"
         case "few_shot":
             return f"{facts['metric']} {curve(facts)}"
+        case "prototypes":
+            return prototypes_line(facts)
         case "links":
             return link_line(facts)
         case "word_relations":

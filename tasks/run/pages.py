@@ -13,6 +13,7 @@ from tasks.reports.cards import contract_card, left_out
 from tasks.reports.few_shot_table import few_shot_card
 from tasks.reports.links import LINK_SCORES, link_cells
 from tasks.reports.polysemy import senses_card
+from tasks.reports.prototypes import PROTOTYPES_HEAD, prototypes_cells
 from tasks.reports.search_table import found, search_card
 from tasks.reports.tables import markdown_table
 from tasks.reports.word_in_context import contexts_card
@@ -115,6 +116,18 @@ def show_few_shot(run: RecipeRun) -> None:
     cards = [few_shot_card(subject_of(s.name), run.made[s.name].facts) for s in steps]
     about = "What the network answers from examples in its prompt"
     run.post("few-shot", "\n\n".join([f"## {about}", *cards]), about)
+
+
+def show_prototypes(run: RecipeRun) -> None:
+    """Post how well the pre-trained network tells classes from a few rows of each."""
+    found = {s.name: run.made[s.name].facts for s in run.plan.of_kind("prototypes")}
+    rows = [
+        (subject_of(name), f"{facts['rows']:,} {facts['split']}", *cells)
+        for name, facts in found.items()
+        for cells in prototypes_cells(facts)
+    ]
+    about = "Classes told by a few rows of each"
+    run.post("prototypes", f"## {about}\n\n{markdown_table(PROTOTYPES_HEAD, rows)}", about)
 
 
 def show_links(run: RecipeRun) -> None:

@@ -31,6 +31,7 @@ from tasks.reports.narration import doing, tell_step
 from tasks.run.contract_trend import record_contract
 from tasks.steps.ask_in_context import ask_in_context
 from tasks.steps.compare_contexts import compare_contexts
+from tasks.steps.compare_prototypes import compare_prototypes
 from tasks.steps.durable import perform
 from tasks.steps.evaluate_model import evaluate_model
 from tasks.steps.fit_baseline import fit_baseline
@@ -71,6 +72,7 @@ TASKS: Mapping[str, Task] = {
     "evaluation": evaluate_model,
     "probe": probe_network,
     "few_shot": ask_in_context,
+    "prototypes": compare_prototypes,
     "links": rank_links,
     "word_relations": relate_words,
     "word_in_context": compare_contexts,

@@ -60,6 +60,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},
         "probes": _facts_of(run, "probe"),
         "few_shot": _facts_of(run, "few_shot"),
+        "prototypes": _facts_of(run, "prototypes"),
         "links": _facts_of(run, "links"),
         "word_relations": _facts_of(run, "word_relations"),
         "word_in_context": _facts_of(run, "word_in_context"),

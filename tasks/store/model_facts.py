@@ -28,6 +28,7 @@ class ModelFacts:
         evaluation: Its evaluation; None if there are no labels.
         probes: Linear probes of the network on each dataset, before fine-tuning.
         few_shot: The network's answers to each dataset from its prompt, before fine-tuning.
+        prototypes: Its answers in episodes of a few rows of each class, before fine-tuning.
         links: The ranks that it gives to heads and tails of each dataset, before fine-tuning.
         word_relations: Tests of its word vectors on similarities and analogies.
         word_in_context: Tests of its layers on a word in two sentences.
@@ -41,6 +42,7 @@ class ModelFacts:
     evaluation: Manifest | None
     probes: tuple[Manifest, ...] = ()
     few_shot: tuple[Manifest, ...] = ()
+    prototypes: tuple[Manifest, ...] = ()
     links: tuple[Manifest, ...] = ()
     word_relations: tuple[Manifest, ...] = ()
     word_in_context: tuple[Manifest, ...] = ()

@@ -63,6 +63,11 @@ def few_shot_step(source: str) -> str:
     return f"few_shot {source}"
 
 
+def prototypes_step(source: str) -> str:
+    """Episodes in which the pre-trained network tells a dataset's classes by prototypes."""
+    return f"prototypes {source}"
+
+
 def links_step(source: str) -> str:
     """The ranks of a dataset's heads and tails by the pre-trained network."""
     return f"links {source}"

@@ -40,6 +40,7 @@ VERSIONS = {
     "evaluation": (*TENSOR, "scikit-learn"),
     "probe": (*TENSOR, "scikit-learn"),
     "few_shot": (*TENSOR, "pyarrow"),
+    "prototypes": (*TENSOR, "pyarrow", "scikit-learn", "scipy"),
     "links": (*TENSOR, "pyarrow", "scipy"),
     "word_relations": ("scipy", *NUMERIC),
     "word_in_context": (*TENSOR, "pyarrow"),
@@ -52,6 +53,7 @@ VERSIONS = {
 BEFORE_LABELS = (
     "probe",
     "few_shot",
+    "prototypes",
     "links",
     "word_relations",
     "word_in_context",
@@ -113,6 +115,15 @@ CODE = {
         "models.evaluation.few_shot.protocol",
         "models.evaluation.resampling",
         "corpora.contamination",
+        LOADING,
+    ),
+    "prototypes": (
+        "tasks.steps.compare_prototypes",
+        "tasks.steps.answers",
+        "tasks.store.kept",
+        "tasks.store.predictions",
+        "models.evaluation.prototypes",
+        "corpora.shards",
         LOADING,
     ),
     "links": (

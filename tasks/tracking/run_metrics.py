@@ -51,7 +51,13 @@ def figures(facts: ModelFacts) -> Iterator[Figure]:
 
 
 def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
-    """Losses, cost and the task metric of each stage."""
+    """Losses, cost and the task metric of each stage; how often its texts name an entity."""
+    for kind in ("tokens", "rows"):
+        for text in facts.ancestry.of_kind(kind):
+            if names := text.facts.get("names"):
+                of, tokens = subject_of(text.name), sum(text.facts["tokens"].values())
+                yield Figure(f"names_linked/{of}", names["linked"] / max(1, names["found"]))
+                yield Figure(f"names_linked_a_token/{of}", names["linked"] / max(1, tokens))
     met: Counter[str | None] = Counter()
     for number, stage in enumerate(facts.stages, 1):
         of, key = stage.stage, stage.key
@@ -94,6 +100,11 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
             for metric, value in probe.facts[table].items():
                 yield Figure(f"{place}/{dataset}/{metric}", value, text=facts.dataset_of(probe))
     yield from _few_shot(facts)
+    for told in facts.prototypes:
+        dataset, text = subject_of(told.name), facts.dataset_of(told)
+        for place, table in (("prototypes", "metrics"), ("baseline", "baseline")):
+            for asked, value in told.facts[table].items():
+                yield Figure(f"{place}/{dataset}/{asked}", value, text=text)
     for ranked in facts.links:
         place, text = f"links/{subject_of(ranked.name)}", facts.dataset_of(ranked)
         for metric, value in ranked.facts["metrics"].items():

@@ -556,7 +556,10 @@ def versions(person, project, prefect_server) -> Iterator[Versions]:
     third = ("--set", "stages.finetune.batch_size=12")
     strict = ("--set", "promote.require.accuracy.at_least=1.0")
     commands: dict[str, tuple[str, ...]] = {
-        "first": ("run", "small", "--set", "evaluate.probes.rows=accuracy", "--json"),
+        "first": (
+            *("run", "small", "--json", "--set", "evaluate.probes.rows=accuracy"),
+            *("--set", "evaluate.prototypes={rows: {ways: [2], shots: [1, 3], episodes: 50}}"),
+        ),
         "why": ("explain", "small", "--set", "seed=5", "--json"),
         "refused": ("run", "small", *other, *strict, "--json"),
         "refused again": ("promote", "small", "--version", "2", "--json"),
@@ -598,6 +601,19 @@ def test_what_the_network_knew_before_it_was_fine_tuned_is_probed(versions: Vers
     assert 0 < probe["metrics"]["accuracy"] <= 1
     assert re.search(r"^probe rows +made .* accuracy [01]\.\d+ \(TF-IDF", answer.err, re.MULTILINE)
     assert "linear probe, accuracy on 60 test rows of rows: " in answer.err
+
+
+def test_its_classes_are_told_by_a_few_rows_of_each(versions: Versions):
+    answer = versions.told["first"]
+    found = answer.json["prototypes"]["rows"]
+    assert (found["split"], found["rows"], found["classes"]) == ("test", 60, 2)
+    assert found["chance"] == {"2_way_1_shot": 0.5, "2_way_3_shot": 0.5}
+    for table in ("metrics", "baseline"):
+        assert 0.5 < found[table]["2_way_3_shot"] <= 1  # the classes have words of their own
+    assert re.search(
+        r"^prototypes rows +made .* 2-way 1-shot [01]\.\d+ ± ", answer.err, re.MULTILINE
+    )
+    assert "prototypes, accuracy in 50 episodes of 60 test rows of rows: 2-way" in answer.err
 
 
 def test_explain_says_what_a_changed_seed_would_train_and_why(versions: Versions):

@@ -262,6 +262,10 @@ READ = {
             }
         },
     },
+    "classes told by a few rows": {
+        **UNLABELLED,
+        "evaluate": {"prototypes": {"rows": {"ways": [2, 3], "shots": [2], "episodes": 50}}},
+    },
     "ranks of heads and tails": {
         **UNLABELLED,
         "family": "transe",
@@ -457,6 +461,7 @@ NAMES = {
     "require_slices": 2,
     "probes": 1,
     "few_shot": 1,
+    "prototypes": 1,
     "verbalisers": 1,
     "beside": 1,
 }  # levels of names below a key

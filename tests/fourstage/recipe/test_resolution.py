@@ -167,6 +167,23 @@ def test_probes_are_datasets_each_with_a_metric():
         assert told in str(caught.value)
 
 
+def test_prototypes_are_of_datasets_each_with_episodes():
+    asked = resolve(load_recipe(GOLDEN, ["evaluate.prototypes={rows: {shots: [2]}}"]), SOURCES)
+    explicit = {"ways": [5, 10], "shots": [2], "episodes": 2000}
+    assert asked.prototypes == as_recipe(asked)["evaluate"]["prototypes"] == {"rows": explicit}
+    assert asked.origin("evaluate.prototypes.rows.ways") == "default"
+    for wrong, told in (
+        ("{row: {}}", "evaluate.prototypes.row: 'row' is not a source; did you mean"),
+        ("{general_text: {}}", "evaluate.prototypes.general_text: 'general_text' is a corpus"),
+        ("{rows: {ways: [1]}}", "evaluate.prototypes.rows.ways[0]: expected at least 2"),
+        ("{rows: {ways: [3, 3]}}", "evaluate.prototypes.rows.ways: expected different numbers"),
+        ("{rows: {episodes: 1}}", "evaluate.prototypes.rows.episodes: expected at least 2"),
+    ):
+        with pytest.raises(RecipeError) as caught:
+            resolve(load_recipe(GOLDEN, [f"evaluate.prototypes={wrong}"]), SOURCES)
+        assert told in str(caught.value)
+
+
 def test_phrases_and_entities_need_a_file_of_names(edit):
     said = fault(edit("unit: word", "unit: entity"))
     assert "objectives.masked_lm.unit: 'entity' needs a file of names: `units: {gaz" in said

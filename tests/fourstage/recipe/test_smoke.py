@@ -49,6 +49,12 @@ def test_probes_become_one_of_embedded_rows():
     }
 
 
+def test_of_embedded_rows_few_classes_are_told_in_few_episodes():
+    small = resolve(load_recipe("quickstart", ["evaluate.prototypes={chemprot: {}}"], smoke=True))
+    few = {"ways": [2], "shots": [1], "episodes": 20}
+    assert small.prototypes == {"smoke_labels": few}
+
+
 def test_a_smaller_budget_stays_smaller():
     small = load_recipe("quickstart", ["stages.domain.budget.steps=3"], smoke=True)
     assert resolve(small).stages[1].budget.amount == 3

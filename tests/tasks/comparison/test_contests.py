@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pytest
@@ -18,6 +19,7 @@ from tasks.store.predictions import PREDICTIONS
 from tests.flows.own_project import Project, recipe, row, stages
 
 ROWS = 40
+SETS = ("2_way_1_shot", "2_way_5_shot")  # of ways and shots, in halves of the rows
 PROBES = {"rows": "accuracy", "more": "macro_f1"}
 
 
@@ -54,12 +56,17 @@ class Answers:
         }
         if not name.startswith("word_in_context"):
             table |= {"text": range(ROWS), "baseline": labels[:30] + wrong[30:]}
+        facts: dict[str, Any] = {"labels": ["kitchen", "weather"]}
+        if name.startswith("prototypes"):
+            table["asked"] = [SETS[2 * i // ROWS] for i in range(ROWS)]
+            facts["metrics"] = dict.fromkeys(SETS, 0.0)
         pandas.DataFrame(table).to_parquet(folder / PREDICTIONS)
-        facts = {"labels": ["kitchen", "weather"]}
         outputs = {PREDICTIONS: ""}
         return Artifact(name, "", folder, outputs, facts, keys or name, name, {}, {}, {}, "")
 
-    def runs(self, name: str, right: Mapping[tuple[int, int], int], **changes) -> list[SeedRun]:
+    def runs(
+        self, name: str, right: Mapping[tuple[int, int], int], **changes: Any
+    ) -> list[SeedRun]:
         """One run of each (seed, number of its pre-training): its probes are right so often."""
         whole = {"evaluate": {"metrics": ["accuracy"], "probes": PROBES}} | changes
         path = str(self.project.recipe(recipe(name, **whole)))
@@ -143,6 +150,23 @@ def test_words_in_context_are_a_score_of_the_pretraining_which_needs_no_labelled
     assert (read.name, both.name) == ("read", "both")
     assert read.mean == pytest.approx(0.55)
     assert both.trainings == pytest.approx((0.75, 0.9))  # and not three
+
+
+def test_each_number_of_ways_and_shots_is_a_score_of_the_pretraining(answers: Answers):
+    evaluate = {"metrics": ["accuracy"], "prototypes": {"more": {"ways": [2], "shots": [1, 5]}}}
+    runs = {
+        "both": answers.runs("both", {(1, 1): 30, (2, 1): 30, (3, 2): 36}, evaluate=evaluate),
+        "tuned": answers.runs("tuned", {(1, 1): 30}, evaluate={"metrics": ["accuracy"]}),
+    }
+    found = contests_of(runs, [("both", CHEAP)], CHEAP)
+    assert list(found) == ["accuracy", *(f"prototypes/more/{asked}" for asked in SETS)]
+    for asked, trainings, rival in zip(SETS, ((1.0, 1.0), (0.5, 0.8)), (1.0, 0.5), strict=True):
+        on, contest = found[f"prototypes/more/{asked}"]
+        assert [each.fact for each in on] == [asked]
+        cheap, both = contest.scores
+        assert (cheap.mean, both.name) == (rival, "both")
+        assert both.trainings == pytest.approx(trainings)  # and not three
+        assert contest.rows == (ROWS // 2,)
 
 
 def test_answers_to_other_rows_are_refused(answers: Answers):

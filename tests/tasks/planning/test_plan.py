@@ -13,7 +13,7 @@ from tasks.planning.layout import Plan
 from tasks.planning.plan import plan_recipe, resolve_recipe
 from tasks.store.artifacts import Artifact
 from tasks.store.steps import bind
-from tests.flows.own_project import Project, recipe, row, stages
+from tests.flows.own_project import FIELDS, Project, recipe, row, stages
 
 TAUGHT = {
     "name": "student",
@@ -226,6 +226,32 @@ def test_rows_of_a_mixture_do_not_repeat_what_the_stage_is_evaluated_on(mixed: P
     for name in ("evaluation", "measurement finetune", "package"):
         assert "tokens beside" not in mixed.steps[name].inputs
     assert mixed.steps["evaluation"].inputs["rows"] == "tokens smoke_text"
+
+
+def test_classes_are_told_by_the_network_before_it_sees_labels(project: Project):
+    project.source(
+        "told",
+        files={"train": "data/told-train.jsonl", "test": "data/told-test.jsonl"},
+        fields={**FIELDS, "label": "label"},
+        label_names={"kitchen": "kitchen", "weather": "weather"},
+    )
+    project.lines("told-train.jsonl", map(row, range(600, 640)))
+    project.lines("told-test.jsonl", map(row, range(640, 660)))
+    evaluate = {"metrics": ["accuracy"], "prototypes": {"told": {"ways": [2]}}}
+    planned = plan_recipe(str(project.recipe(recipe("tells", evaluate=evaluate))))
+    (step,) = planned.of_kind("prototypes")
+    assert (step.name, step.inputs["stage"]) == ("prototypes told", "stage task")
+    assert {k: step.settings[k] for k in ("ways", "shots", "split")} == {
+        "ways": [2],
+        "shots": [1, 5],
+        "split": "test",
+    }
+    assert planned.steps["dataset told"].settings["overlap"] == "drop_from_train"
+    assert planned.steps["contract told"].settings["classes"]
+    assert "dataset told" in planned.steps["corpus notes"].inputs.values()
+    evaluate["prototypes"]["told"]["ways"] = [2, 3]
+    with pytest.raises(RecipeError, match=r"told\.ways: expected 2 at most, .* got 3"):
+        plan_recipe(str(project.recipe(recipe("tells", evaluate=evaluate))))
 
 
 def test_rows_are_asked_of_the_network_before_it_sees_labels(project: Project):

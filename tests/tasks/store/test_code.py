@@ -299,7 +299,8 @@ def test_a_step_calls_nothing_that_its_digest_leaves_out(tmp_path: Path):
     general, _, _, finetune = stages(
         general={"objectives": {"masked_lm": {}, "next_sentence": {}}, "budget": {"steps": 2}}
     )
-    evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}}
+    few = {"rows": {"ways": [2], "shots": [1], "episodes": 2}}
+    evaluate = {"metrics": ["accuracy"], "probes": {"rows": "accuracy"}, "prototypes": few}
     looks = {"attention": {"texts": ["baba"], "rows": 1}}
     asks = {**general, "objectives": {"causal_lm": {}}}
     shots = {"rows": {"shots": [0, 1], "too_long": "fewer"}}
