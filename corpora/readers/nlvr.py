@@ -31,7 +31,12 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
             continue
         location = f"{content.name}:{item.line}"
         sentence, label, identity, directory = map(item.values.get, _COLUMNS)
-        if not all(isinstance(value, str) for value in (sentence, label, identity, directory)):
+        if not (
+            isinstance(sentence, str)
+            and isinstance(label, str)
+            and isinstance(identity, str)
+            and isinstance(directory, str)
+        ):
             yield Rejected(location, location, f"not text in each of {', '.join(_COLUMNS)}")
             continue
         picture = picture_of(content, identity, directory)

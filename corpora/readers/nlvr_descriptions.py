@@ -11,7 +11,7 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from corpora.archives import Content
 from corpora.readers import Raw
@@ -68,12 +68,13 @@ def _item(given: Any) -> Item | None:
     if not isinstance(given, dict):
         return None
     shape, colour = given.get("type"), given.get("color")
-    left, top, side = (given.get(key) for key in ("x_loc", "y_loc", "size"))
+    lengths = [given.get(key) for key in ("x_loc", "y_loc", "size")]
     if shape not in SHAPES or not isinstance(colour, str) or colour.lower() not in _COLOURS:
         return None
-    if not (type(left) is type(top) is type(side) is int and side in _SIZES):
+    if not all(type(length) is int for length in lengths):
         return None
-    if not (0 <= left <= SIDE - side and 0 <= top <= SIDE - side):
+    left, top, side = cast(list[int], lengths)
+    if side not in _SIZES or not (0 <= left <= SIDE - side and 0 <= top <= SIDE - side):
         return None
     right, bottom = left + side, top + side
     return Item(shape, _COLOURS[colour.lower()], _SIZES[side], left, right, top, bottom)

@@ -38,12 +38,14 @@ def test_it_relates_a_word_to_what_is_seen_which_words_alone_do_not():
     assert sees.facts["score"] > 0.95
     blind = fit("label", train, dev, metric="accuracy")
     assert right(asked, blind.answer(asked)) < 0.7
+    assert asked.pictures is not None
     other = Rows(asked.columns, asked.answers, None, asked.pictures[::-1])
     assert right(asked, sees.answer(other)) < 0.8  # another row's picture
 
 
 def test_numbers_of_a_detector_are_mixed_into_fewer():
     train, asked = made(3, 300, width=120), made(4, 100, width=120)
+    assert train.pictures is not None
     assert train.pictures.shape[1] == 3 * 124 + 1
     assert right(asked, fit_seeing(train, None, "accuracy", ()).answer(asked)) > 0.7
 
