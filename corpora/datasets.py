@@ -178,6 +178,7 @@ class DatasetWriter:
     def _read(self, snapshot: Snapshot, ledger: RejectionLog, spool: TableWriter) -> None:
         listed = self._source.listed_splits
         makes_splits = not {"train", "dev", "test"} <= listed
+        captions = self._source.has_captions
         near = NearDuplicates(GROUP_SIMILARITY, word_shingle=3, character_shingle=3, bands=32)
         near_keys: list[str] = []
         ids: set[str] = set()
@@ -224,11 +225,14 @@ class DatasetWriter:
                 # of one text, stay on one side of a split.
                 plain, same = (f"{digest} {picture.digest}" for digest in (plain, same))
                 self._groups.add(picture.digest)
-                self._groups.merge(key, picture.digest)
+                if captions:  # by what is true of many pictures, all would be on one side
+                    key = picture.digest
+                else:
+                    self._groups.merge(key, picture.digest)
                 row = replace(row, picture=picture.name)
             if self._source.rows_per_label and split in (None, "train"):
                 self._offer(item.label, item.id, len(self._rows), plain_normal)
-            elif makes_splits and split in (None, "train"):
+            elif makes_splits and not captions and split in (None, "train"):
                 whole = plain_normal if pair is None else f"{plain_normal} {normal_form(pair)}"
                 match = near.match_or_add(whole)
                 if match is None:

@@ -510,6 +510,12 @@ class Source(_Strict):
         listed = (self.patterns, *(join.patterns for join in self.join))
         return frozenset(split for patterns in listed for split in patterns if split)
 
+    @property
+    def has_captions(self) -> bool:
+        """Whether its rows say what is true of their pictures: `where` lets one label through."""
+        chosen = self.where.get(self.fields.label or "", ())
+        return self.pictures is not None and self.answers == "label" and len(chosen) == 1
+
     def settings(self) -> dict[str, Any]:
         """The settings that, besides the files, determine the prepared text; plain JSON."""
         return self.model_dump(

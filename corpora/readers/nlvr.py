@@ -25,16 +25,26 @@ _COLUMNS = ("sentence", "label", "identifier", "directory")
 
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     """Each example. The file is called as the split in its pictures' names: ``dev.json.gz``."""
-    split = content.name.rpartition("!")[2].rpartition("/")[2].partition(".")[0]
     for item in read_lines(content, source):
         if isinstance(item, Rejected):
             yield item
             continue
         location = f"{content.name}:{item.line}"
         sentence, label, identity, directory = map(item.values.get, _COLUMNS)
-        if not all(isinstance(value, str) for value in (sentence, label, identity, directory)):
+        if not (
+            isinstance(sentence, str)
+            and isinstance(label, str)
+            and isinstance(identity, str)
+            and isinstance(directory, str)
+        ):
             yield Rejected(location, location, f"not text in each of {', '.join(_COLUMNS)}")
             continue
-        picture = f"{split}/images/{directory}/{split}-{identity}-0.png"
+        picture = picture_of(content, identity, directory)
         values = {"id": identity, "sentence": sentence, "label": label, "picture": picture}
         yield Raw(item.line, values)
+
+
+def picture_of(content: Content, identity: str, directory: str) -> str:
+    """The path of an example's picture, the boxes in their first order."""
+    split = content.name.rpartition("!")[2].rpartition("/")[2].partition(".")[0]
+    return f"{split}/images/{directory}/{split}-{identity}-0.png"

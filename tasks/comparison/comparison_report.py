@@ -224,7 +224,7 @@ def plot(table: Table) -> bytes:
         )
         spots = [place + 0.18] * len(score["values"])
         scores.plot(score["values"], spots, "o", color="C1", markersize=4, alpha=0.8)
-    for rival, style in zip(table["baselines"], ("--", ":"), strict=False):
+    for rival, style in zip(table["baselines"], ("--", ":", "-."), strict=False):
         scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
     scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
     dots = "pre-trainings" if metric == PROBE_MEAN else "seeds"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fourstage.digests import digest
-from models.evaluation.rivals import names_of
+from models.evaluation.rivals import SEES, names_of
 from tasks.comparison.contests import PROBE_MEAN, contests_of
 from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.registry.gate import BASELINE
@@ -76,7 +76,12 @@ def judge(
         "power": POWER,
         "resamples": RESAMPLES,
         "recipes": recipes,
-        "baselines": _baselines({cheap: "baseline", majority: "majority"}, entries, runs, contests),
+        "baselines": _baselines(
+            {cheap: "baseline", SEES: "seeing_baseline", majority: "majority"},
+            entries,
+            runs,
+            contests,
+        ),
         "differences": {
             metric: [asdict(difference) for difference in found.differences]
             for metric, (_, found) in contests.items()

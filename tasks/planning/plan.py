@@ -78,8 +78,8 @@ def _regions(source: Source) -> tuple[int, bool]:
 
 def asks(source: Source) -> bool:
     """Whether a source's rows are questions about their pictures, with one label each as answer."""
-    chosen = source.where.get(source.fields.label or "", ())
-    return source.pictures is not None and source.answers == "label" and len(chosen) != 1
+    pictured = source.pictures is not None and source.answers == "label"
+    return pictured and not source.has_captions
 
 
 def tried_stage(

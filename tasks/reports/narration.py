@@ -13,7 +13,7 @@ from rich.measure import Measurement
 
 from fourstage.terminal import at_terminal, columns, say, terminal
 from fourstage.text_width import padded, width, wrapped
-from models.evaluation.rivals import names
+from models.evaluation.rivals import SEES, names
 from tasks.reports.attention_plot import attention_line
 from tasks.reports.cards import left_out
 from tasks.reports.few_shot_table import asked, curve, seen_before
@@ -147,12 +147,14 @@ def _print_outcome(summary: Mapping[str, Any], console: Console) -> None:
     if summary["metrics"]:
         console.print()
         cheap, majority = names(summary["answers"])
+        seeing = summary["seeing_baseline"]
         for name, value in summary["metrics"].items():
             console.print(
                 f"{name} on {summary['rows']:,} {summary['split']} rows: [bold]{value:.4f}[/]"
                 + (
                     f"  ({cheap} {summary['baseline'][name]:.4f},"
-                    f" {majority} {summary['majority'][name]:.4f})"
+                    + (f" {SEES} {seeing[name]:.4f}," if seeing else "")
+                    + f" {majority} {summary['majority'][name]:.4f})"
                     if summary["baseline"]
                     else ""
                 )

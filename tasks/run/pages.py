@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fourstage.terminal import say
-from models.evaluation.rivals import names
+from models.evaluation.rivals import SEES, names
 from tasks.registry.gate import baseline_ahead
 from tasks.reports.attention_plot import attention_card
 from tasks.reports.cards import contract_card, left_out
@@ -60,7 +60,8 @@ def show_evaluation(run: RecipeRun) -> None:
     """Post the model's scores beside those of its baselines."""
     facts = run.made["evaluation"].facts
     cheap, majority = names(facts["answers"])
-    beside = {"baseline": cheap, "majority": majority} if facts["baseline"] else {}
+    beside = {"baseline": cheap, "seeing_baseline": SEES, "majority": majority}
+    beside = {told: called for told, called in beside.items() if facts.get(told)}
     rows = [
         (name, *(f"{facts[who][name]:.4f}" for who in ("metrics", *beside)))
         for name in facts["metrics"]

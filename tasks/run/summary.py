@@ -55,6 +55,7 @@ def summarise(run: RecipeRun) -> dict[str, Any]:
         "recipe": recipe.name,
         "stages": stages,
         **({name: facts[name] for name in scores} if facts else {"metrics": {}}),
+        "seeing_baseline": facts.get("seeing_baseline", {}),
         "slices": facts.get("slices", {}),
         "forgetting": facts.get("forgetting", {}),
         "latency_ms": evaluation.notes["latency_ms"] if evaluation else {},

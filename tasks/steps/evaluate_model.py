@@ -12,6 +12,7 @@ import numpy as np
 
 from tasks.steps.answers import rivals_of, texts_of
 from tasks.steps.durable import durable
+from tasks.steps.fit_baseline import SEEING
 from tasks.steps.tokens import ROWS, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import GATE_PREDICTIONS, PREDICTIONS
@@ -110,6 +111,7 @@ def _score(step: Bound, split: str, path: Path) -> dict[str, Any]:
         "rows_clean": len(unseen),
         "baseline": score(rivals["cheap_baseline"]) if rivals else {},
         "majority": score(rivals["majority"]) if rivals else {},
+        **({"seeing_baseline": score(rivals[SEEING])} if SEEING in rivals else {}),
         "slices": {name: score(said, which) for name, which in grouped.items()},
     }
 

@@ -11,24 +11,33 @@ from tasks.store.kept import kept_rows
 from tasks.store.steps import Bound
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from corpora.prepared import PreparedRow
     from models.evaluation.rivals import Rows
 
 ANSWERS = "answers.parquet"  # id, and each baseline's answer
+SEEING = "seeing_baseline"  # the column of the one that reads pictures, if rows have some
 
 
 @durable()
 def fit_baseline(step: Bound, folder: Path) -> Findings:
-    """Fit the baselines, choose the best one and write their answers to all but the train rows."""
+    """Fit the baselines, choose the best one and write their answers to all but the train rows.
+
+    Labels of rows with pictures have one more, which sees.
+    """
     import pandas
 
+    from models.evaluation import seen_words
     from models.evaluation.rivals import fit
 
     data, settings = step.inputs["data"], step.step.settings
     of: dict[str, list[PreparedRow]] = {}
     for row in kept_rows(data, step.inputs["contract"]):
         of.setdefault(row.split, []).append(row)
-    texts = {split: _texts(rows) for split, rows in of.items()}
+    pictured = any(row.picture is not None for row in of["train"])
+    seeing = pictured and settings.get("answers", "label") == "label"
+    texts = {split: _texts(rows, data.folder if seeing else None) for split, rows in of.items()}
     asked = [split for split in sorted(texts) if split != "train"]
     kind = settings.get("answers", "label")
     rival = fit(
@@ -39,21 +48,46 @@ def fit_baseline(step: Bound, folder: Path) -> Findings:
         markings=settings["markings"],
     )
     rows = [row.id for split in asked for row in of[split]]
-    pandas.DataFrame(
-        {
-            "id": rows,
-            "cheap_baseline": [said for split in asked for said in rival.answer(texts[split])],
-            "majority": [rival.majority] * len(rows),
-        }
-    ).to_parquet(folder / ANSWERS)
-    return Findings({"answers": kind, "metric": settings["metric"], **rival.facts})
+    answers: dict[str, list[str]] = {
+        "id": rows,
+        "cheap_baseline": [said for split in asked for said in rival.answer(texts[split])],
+        "majority": [rival.majority] * len(rows),
+    }
+    facts = {"answers": kind, "metric": settings["metric"], **rival.facts}
+    if seeing:
+        sees = seen_words.fit(
+            texts["train"], texts.get("dev"), settings["metric"], settings["markings"]
+        )
+        answers[SEEING] = [said for split in asked for said in sees.answer(texts[split])]
+        facts["seeing"] = dict(sees.facts)
+    pandas.DataFrame(answers).to_parquet(folder / ANSWERS)
+    return Findings(facts)
 
 
-def _texts(rows: list[PreparedRow]) -> Rows:
+def _texts(rows: list[PreparedRow], pictured: Path | None = None) -> Rows:
+    """Rows as texts, and with the folder of the dataset the numbers of their pictures."""
     from models.evaluation.rivals import Rows
 
     columns = [[row.text for row in rows]]
     if rows[0].text_pair is not None:
         columns.append([row.text_pair or "" for row in rows])
     choices = [row.choices or () for row in rows]
-    return Rows(tuple(columns), [row.label for row in rows], choices if any(choices) else None)
+    return Rows(
+        tuple(columns),
+        [row.label for row in rows],
+        choices if any(choices) else None,
+        None if pictured is None else _numbers(rows, pictured),
+    )
+
+
+def _numbers(rows: list[PreparedRow], dataset: Path) -> np.ndarray:
+    """(rows, S) numbers of each row's picture."""
+    import numpy as np
+
+    from corpora.pictures import PreparedRegions
+    from models.evaluation.seen_words import statistics
+
+    regions = PreparedRegions(dataset)
+    names = [row.picture for row in rows]
+    of = {name: statistics(*regions.of(name)) for name in dict.fromkeys(names) if name is not None}
+    return np.array([of[name] for name in names if name is not None])

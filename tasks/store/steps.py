@@ -75,6 +75,7 @@ CODE = {
     "baseline": (
         "tasks.steps.fit_baseline",
         "tasks.store.kept",
+        "models.evaluation.seen_words",
         *(f"models.evaluation.rivals.{kind}" for kind in RIVALS),
     ),
     "tokenizer": ("tasks.steps.train_tokenizer", "tasks.store.kept"),

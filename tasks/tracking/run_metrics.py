@@ -90,6 +90,7 @@ def _scores(facts: ModelFacts) -> Iterator[Figure]:
         ("", "metrics"),
         ("clean/", "metrics_clean"),
         ("baseline/", "baseline"),
+        ("seeing_baseline/", "seeing_baseline"),
         ("majority/", "majority"),
     ):
         for metric, value in found.get(table, {}).items():

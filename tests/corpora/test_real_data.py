@@ -149,6 +149,7 @@ def read(name: str) -> Read:
         ("multi30k_en_de", {"train": 29_000, "dev": 1014, "test": 1000}, {}),
         ("scitldr", {"train": 1992, "dev": 619, "test": 618}, {}),
         ("nlvr", {"train": 989, "test": 990}, {}),
+        ("nlvr_descriptions", {"train": 9890}, {}),
     ],
 )
 def test_every_row_is_read_or_its_fault_is_told(

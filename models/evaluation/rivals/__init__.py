@@ -18,6 +18,7 @@ from fourstage.label_order import in_order
 if TYPE_CHECKING:
     import numpy as np
 
+SEES = "words × regions + linear SVM"  # what labels of rows with pictures have beside
 KINDS = tuple(sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py")))
 
 
@@ -29,11 +30,13 @@ class Rows:
         columns: The rows' first texts and, for pairs, their second texts.
         answers: Correct answers, "" for none.
         choices: The choices of each row, if rows have some.
+        pictures: (rows, S) numbers of each row's picture, if rows have some.
     """
 
     columns: tuple[list[str], ...]
     answers: list[str]
     choices: Sequence[Sequence[str]] | None = None
+    pictures: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -44,6 +47,7 @@ class Rows:
             tuple([texts[i] for i in rows] for texts in self.columns),
             [self.answers[i] for i in rows],
             self.choices and [self.choices[i] for i in rows],
+            None if self.pictures is None else self.pictures[list(rows)],
         )
 
     def answered(self) -> Rows:

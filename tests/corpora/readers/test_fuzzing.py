@@ -104,6 +104,17 @@ GENUINE: dict[str, bytes] = {
         {"sentence": row["text"], "label": "true", "identifier": row["id"], "directory": "0"}
         for row in ROWS
     ).encode(),
+    "nlvr_descriptions": lines_of(
+        {
+            "identifier": row["id"],
+            "directory": "0",
+            "structured_rep": [
+                [{"type": "square", "color": "Black", "size": 20, "x_loc": 40, "y_loc": 80}]
+            ]
+            * 3,
+        }
+        for row in ROWS
+    ).encode(),
     "parallel": "\n".join(row["text"] for row in ROWS).encode(),
     "text": "\n\n".join(f"= {row['id']} =\n{row['text']}" for row in ROWS).encode(),
     "python_docs": "".join(
