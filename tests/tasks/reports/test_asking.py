@@ -1,6 +1,10 @@
 """The row with which a card and a run's last words say that a model is asked."""
 
+import base64
+import json
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,11 +38,11 @@ def test_a_shell_reads_the_parts_of_a_row_with_tabs_between_them(kind: str):
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_python_reads_the_fields_of_a_row(kind: str, tmp_path, monkeypatch):
-    import base64
-    from pathlib import Path
-
-    monkeypatch.chdir(tmp_path)
-    Path("picture.png").write_bytes(base64.b64decode("iVBO"))
+def test_python_reads_the_fields_of_a_row(kind: str, tmp_path: Path):
+    (tmp_path / "picture.png").write_bytes(base64.b64decode("iVBO"))
     answers, package, _ = ROWS[kind]
-    assert eval(in_python(answers, package), {"base64": base64, "Path": Path}) == FIELDS[kind]
+    lines = ["import base64, json", "from pathlib import Path"]
+    lines.append(f"print(json.dumps({in_python(answers, package)}))")
+    command = [sys.executable, "-c", "\n".join(lines)]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
+    assert json.loads(said) == FIELDS[kind]
