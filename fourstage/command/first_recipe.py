@@ -23,6 +23,7 @@ HEADS = {  # the head for each kind of answer, with its settings
     "extract": ("span_extraction", "{}"),
     "choice": ("multiple_choice", "{dropout: 0.0}"),
 }
+SUMMED_UP = ("label", "label_set", "number", "choice")  # what is answered from one vector a row
 VOCABULARY = 4000
 VOCABULARY_OF_CHARACTERS = 8000  # at most half of it are single characters
 SPLIT_SHARE = 0.8  # of rows we split: the rest are dev and test rows
@@ -56,6 +57,7 @@ class Shape:
         vocabulary: Pieces of its tokenizer.
         objective: What its first trained stage learns, with settings.
         init: Where its weights come from; None: they are trained.
+        summary: What it was trained to sum a row up by: ``mean``, or ``network``.
     """
 
     network: Mapping[str, float]
@@ -67,6 +69,7 @@ class Shape:
     vocabulary: int = VOCABULARY
     objective: str = "masked_lm: {rate: 0.3}"
     init: str | None = None
+    summary: str = "network"
 
 
 SMALL = Shape(
@@ -177,7 +180,7 @@ def budgets(
         epochs,
         _length(rows, shape),
         rows.answers if rows else "label",
-        _settings(rows),
+        _settings(rows, shape),
         _metrics(rows),
         _margin(rows),
         tuple(told),
@@ -388,11 +391,15 @@ def _length(rows: Survey | None, shape: Shape) -> int:
     return min(max(fitting, 64), shape.longest)
 
 
-def _settings(rows: Survey | None) -> str:
+def _settings(rows: Survey | None, shape: Shape) -> str:
     """The settings of the head."""
     if rows and rows.answers == "extract" and "no answer" in rows.labels:
         return "{no_answer_threshold: dev}"
-    return HEADS[rows.answers if rows else "label"][1]
+    kind = rows.answers if rows else "label"
+    settings = HEADS[kind][1]
+    if shape.summary != "network" and kind in SUMMED_UP:
+        settings = settings.replace("}", f", summary: {shape.summary}}}")
+    return settings
 
 
 def _metrics(rows: Survey | None) -> tuple[str, ...]:

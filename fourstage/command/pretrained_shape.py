@@ -30,6 +30,7 @@ def pretrained_shape(address: str) -> Shape:
         ContractViolation: One of its files is malformed.
         EnvironmentFault: The hub can't be reached, and the files have not been downloaded before.
     """
+    from models.interchange.huggingface import pooled_by_mean
     from models.interchange.pretrained_network import read_start
     from models.interchange.published import FOLDER, published_folder
 
@@ -57,6 +58,7 @@ def pretrained_shape(address: str) -> Shape:
         vocabulary=vocabulary,
         objective=f"{objective}: {{}}",
         init=address,
+        summary="mean" if pooled_by_mean(folder) else "network",
     )
 
 

@@ -15,7 +15,7 @@ from models.inputs.rows import check_answers, framed_rows, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
 from models.layers.divergence import symmetric_binary_kl
 from models.layers.loss import binary_cross_entropy
-from models.layers.row_scorer import RowScorer
+from models.layers.row_scorer import RowScorer, check_summary
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -42,6 +42,7 @@ class MultiLabelClassification:
         threshold: A label is predicted if its probability is above this, between 0 and 1; ``dev``
             for the one that is best on the dev rows (0.5 until training ends).
         dropout: Dropout rate of the pooled vector, 0-1.
+        summary: What the head reads of a row, as in `sequence_classification`.
         wide: Whether the logits of counted n-grams are added to the network's
             (`models.layers.wide`).
 
@@ -62,8 +63,10 @@ class MultiLabelClassification:
         *,
         threshold: float | str = 0.5,
         dropout: float = 0.1,
+        summary: str = "network",
         wide: bool = False,
     ):
+        check_summary("multi_label_classification", summary)
         threshold = 0.5 if threshold in THRESHOLDS else float(threshold)
         if not 0 < threshold < 1:
             raise RecipeError(
@@ -79,6 +82,7 @@ class MultiLabelClassification:
         self.context = context
         self.threshold = threshold
         self.dropout = dropout
+        self.summary = summary
         known = None if context.rows is None else self._labels(context.rows.answers)
         self.wide = WideRows(context, known) if wide else None
         self.learns_first = wide
@@ -117,7 +121,11 @@ class MultiLabelClassification:
         """
         check_can_tell("multi_label_classification", self.wide, network)
         return _MultiLabelClassificationScorer(
-            network, len(self.context.label_names), self.dropout, wide=self.wide is not None
+            network,
+            len(self.context.label_names),
+            self.dropout,
+            summary=self.summary,
+            wide=self.wide is not None,
         )
 
     def learn(self, scorer: _MultiLabelClassificationScorer) -> None:
@@ -185,8 +193,8 @@ def _check(rows: TokenisedRows) -> None:
 class _MultiLabelClassificationScorer(RowScorer):
     """One log odds per label; the loss is a mean over rows and labels."""
 
-    def __init__(self, network: Any, num_labels: int, dropout: float, *, wide: bool):
-        super().__init__(network, "multi_label_classification", num_labels, dropout, wide=wide)
+    def __init__(self, network: Any, num_labels: int, dropout: float, **reading: Any):
+        super().__init__(network, "multi_label_classification", num_labels, dropout, **reading)
         self.build()
 
     def call(

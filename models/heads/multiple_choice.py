@@ -24,7 +24,7 @@ from models.answers.choice import choice_of
 from models.inputs.rows import check_answers, check_rows, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
-from models.layers.row_scorer import RowScorer
+from models.layers.row_scorer import RowScorer, check_summary
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 from models.served.choices import choice_shares
 
@@ -48,9 +48,11 @@ class MultipleChoice:
     Args:
         context: The stage's constants.
         dropout: Dropout rate of the pooled vector, 0-1.
+        summary: What the head reads of a row, as in `sequence_classification`.
 
     Raises:
         ContractViolation: Training rows' answers are not numbers of their choices.
+        UnknownNameError: `summary` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -59,12 +61,14 @@ class MultipleChoice:
     prepares = PREPARES
     targets = (keys.LABELS,)
 
-    def __init__(self, context: Context, *, dropout: float = 0.1):
+    def __init__(self, context: Context, *, dropout: float = 0.1, summary: str = "network"):
+        check_summary("multiple_choice", summary)
         if context.rows is not None:
             right = [_label(context.rows, row) >= 0 for row in range(len(context.rows))]
             check_answers("multiple_choice", context.rows, right, "the number of a choice")
         self.context = context
         self.dropout = dropout
+        self.summary = summary
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; its length is that of all its pairs.
@@ -107,7 +111,7 @@ class MultipleChoice:
 
     def attach(self, network: Any) -> _MultipleChoiceScorer:
         """The head: a pooler if the network has none, dropout and one dense layer."""
-        return _MultipleChoiceScorer(network, self.dropout)
+        return _MultipleChoiceScorer(network, self.dropout, self.summary)
 
     def served(self) -> dict[str, Any]:
         """Nothing that a served model has to know of the head."""
@@ -142,8 +146,8 @@ def _label(rows: TokenisedRows, row: int) -> int:
 class _MultipleChoiceScorer(RowScorer):
     """One logit per choice; the loss is a mean over rows."""
 
-    def __init__(self, network: Any, dropout: float):
-        super().__init__(network, "multiple_choice", 1, dropout)
+    def __init__(self, network: Any, dropout: float, summary: str):
+        super().__init__(network, "multiple_choice", 1, dropout, summary=summary)
         self.build()
 
     def prepare(self, batch: dict, training: bool) -> dict:

@@ -14,7 +14,7 @@ from models.inputs.rows import framed_rows, labels_of, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
-from models.layers.row_scorer import RowScorer
+from models.layers.row_scorer import RowScorer, check_summary
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -40,12 +40,14 @@ class SequenceClassification:
         class_weights: ``none``, or ``balanced`` to weight every label by the inverse of its
             frequency in the training rows.
         dropout: Dropout rate of the pooled vector, 0-1.
+        summary: What the head reads of a row: ``network``, what its family's paper reads, such as
+            [CLS] or the last token; ``mean`` or ``max`` of all tokens.
         wide: Whether the logits of counted n-grams are added to the network's
             (`models.layers.wide`).
 
     Raises:
         RecipeError: There are fewer than two labels.
-        UnknownNameError: `class_weights` is unknown.
+        UnknownNameError: `class_weights` or `summary` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -60,8 +62,10 @@ class SequenceClassification:
         *,
         class_weights: str = "none",
         dropout: float = 0.1,
+        summary: str = "network",
         wide: bool = False,
     ):
+        check_summary("sequence_classification", summary)
         if class_weights not in CLASS_WEIGHTS:
             raise UnknownNameError(
                 "head.sequence_classification.class_weights",
@@ -77,6 +81,7 @@ class SequenceClassification:
         self.context = context
         self.class_weights = class_weights
         self.dropout = dropout
+        self.summary = summary
         self.wide = WideRows(context, self._known_labels()) if wide else None
         self.learns_first = wide
 
@@ -113,6 +118,7 @@ class SequenceClassification:
             len(self.context.label_names),
             self.dropout,
             label_weights,
+            summary=self.summary,
             wide=self.wide is not None,
         )
 
@@ -163,9 +169,9 @@ class _SequenceClassificationScorer(RowScorer):
         num_labels: int,
         dropout: float,
         label_weights: tuple[float, ...] | None,
-        wide: bool,
+        **reading: Any,
     ):
-        super().__init__(network, "sequence_classification", num_labels, dropout, wide=wide)
+        super().__init__(network, "sequence_classification", num_labels, dropout, **reading)
         self.label_weights = label_weights
         self.build()
 

@@ -17,7 +17,7 @@ import numpy as np
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
 from models.inputs.rows import framed_rows, row_index
-from models.layers.row_scorer import RowScorer
+from models.layers.row_scorer import RowScorer, check_summary
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
 # Keras annotates its operations as if each could return None.
@@ -43,11 +43,13 @@ class SequenceRegression:
     Args:
         context: The stage's constants.
         dropout: Dropout rate of the pooled vector, 0-1.
+        summary: What the head reads of a row, as in `sequence_classification`.
         symmetric: Read each pair in both orders, which are two examples in training and whose
             numbers are averaged in predictions.
 
     Raises:
         ContractViolation: The training rows' answers are not numbers, or are all the same.
+        UnknownNameError: `summary` is unknown.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -56,9 +58,18 @@ class SequenceRegression:
     prepares = PREPARES
     targets = (keys.NUMBER_LABELS,)
 
-    def __init__(self, context: Context, *, dropout: float = 0.1, symmetric: bool = False):
+    def __init__(
+        self,
+        context: Context,
+        *,
+        dropout: float = 0.1,
+        summary: str = "network",
+        symmetric: bool = False,
+    ):
+        check_summary("sequence_regression", summary)
         self.context = context
         self.dropout = dropout
+        self.summary = summary
         self.symmetric = symmetric
         # Without training rows, mean and deviation come with the weights.
         self.scale = (0.0, 1.0)
@@ -92,7 +103,7 @@ class SequenceRegression:
 
     def attach(self, network: Any) -> _SequenceRegressionScorer:
         """The head: a pooler if the network has none, dropout and one dense layer."""
-        return _SequenceRegressionScorer(network, self.dropout, *self.scale)
+        return _SequenceRegressionScorer(network, self.dropout, self.summary, *self.scale)
 
     def served(self) -> dict[str, Any]:
         """What a served model has to know of the head."""
@@ -110,8 +121,8 @@ class SequenceRegression:
 class _SequenceRegressionScorer(RowScorer):
     """One number per row; the loss is a mean over rows."""
 
-    def __init__(self, network: Any, dropout: float, mean: float, deviation: float):
-        super().__init__(network, "sequence_regression", 1, dropout)
+    def __init__(self, network: Any, dropout: float, summary: str, mean: float, deviation: float):
+        super().__init__(network, "sequence_regression", 1, dropout, summary=summary)
         self.initial = {"mean": mean, "deviation": deviation}
         self.build()
 

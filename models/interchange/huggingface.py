@@ -28,6 +28,7 @@ from models.interchange.architecture import (
     family_of,
 )
 from models.interchange.new_folder import refuse_files, written_whole
+from models.interchange.published import POOLING
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
 from models.interchange.weight_files import FLOATS, WeightFiles, write_tensors
 from models.interchange.wordpiece_files import VOCABULARY
@@ -227,6 +228,20 @@ def read_checkpoint(folder: Path, *, weights: bool = True) -> PretrainedNetwork:
         label_names=labels if "sequence_classification" in heads else (),
         notes=(*notes, *found.notes),
     )
+
+
+def pooled_by_mean(folder: Path) -> bool:
+    """Whether a network's publisher says that the mean of its tokens sums up a text.
+
+    Args:
+        folder: The published folder; a sentence encoder has how it pools in a file of its own, as
+            sentence-transformers writes it.
+
+    Raises:
+        ContractViolation: That file is malformed.
+    """
+    file = folder / POOLING
+    return file.is_file() and _config(file).get("pooling_mode_mean_tokens") is True
 
 
 def _config(path: Path) -> dict[str, Any]:

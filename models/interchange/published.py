@@ -14,6 +14,7 @@ from fourstage.settings import home, without_credentials
 
 ADDRESS = re.compile(r"hf:(?P<repository>[^/@\s]+/[^/@\s]+)@(?P<commit>[0-9a-f]{7,64})")
 FOLDER = "folder:"
+POOLING = "1_Pooling/config.json"  # how a sentence encoder sums up a text, by sentence-transformers
 FETCHED = (
     "config.json",
     "*.safetensors",
@@ -63,7 +64,7 @@ def published_folder(address: str) -> Path:
                 parts["repository"],
                 revision=parts["commit"],
                 cache_dir=home() / "huggingface",
-                allow_patterns=list(FETCHED),
+                allow_patterns=[*FETCHED, POOLING],
             )
         )
     except (RepositoryNotFoundError, RevisionNotFoundError, HFValidationError) as error:

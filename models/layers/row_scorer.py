@@ -2,11 +2,13 @@
 
 Families with a pre-trained pooler (BERT, ALBERT, ERNIE) provide the pooled vector. For the others
 the head follows the authors' code: RoBERTa has dropout and a dense layer with tanh, DistilBERT a
-dense layer with ReLU, ELECTRA nothing (Hugging Face's ELECTRA has a dense layer).
+dense layer with ReLU, ELECTRA nothing (Hugging Face's ELECTRA has a dense layer). On request they
+read the mean or the maximum of all tokens instead, without a pooler.
 
 Reference:
     Devlin et al. 2019, arXiv 1810.04805, 4.1; without a pooler: Liu et al. 2019, arXiv 1907.11692,
-    Clark et al. 2020, arXiv 2003.10555, Sanh et al. 2019, arXiv 1910.01108, by their code.
+    Clark et al. 2020, arXiv 2003.10555, Sanh et al. 2019, arXiv 1910.01108, by their code. Mean and
+    maximum: Reimers and Gurevych 2019, arXiv 1908.10084, 3.
 """
 
 from __future__ import annotations
@@ -15,15 +17,30 @@ from typing import Any
 
 import keras
 
+from fourstage.errors import UnknownNameError
 from models import features as keys
 from models.layers.projection import ActivatedProjection, projection
 from models.layers.scorer import ScorerLayer
-from models.layers.summary import row_vectors
+from models.layers.summary import OF_ALL, row_vectors
 from models.layers.wide import WidePart
 from models.protocols import Capability
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
+
+
+NETWORK = "network"  # as its family's paper does
+SUMMARIES = (NETWORK, *OF_ALL)
+
+
+def check_summary(head: str, summary: str) -> None:
+    """Refuse an unknown summary of a head's rows.
+
+    Raises:
+        UnknownNameError: It is none of `SUMMARIES`.
+    """
+    if summary not in SUMMARIES:
+        raise UnknownNameError(f"head.{head}.summary", str(summary), "a summary", SUMMARIES)
 
 
 class RowScorer(ScorerLayer):
@@ -36,25 +53,35 @@ class RowScorer(ScorerLayer):
         name: Name of the head.
         units: Number of scores per row.
         dropout: Dropout rate of the pooled vector, 0-1.
+        summary: One of `SUMMARIES`.
         wide: Whether the scores of counted n-grams are added (`models.layers.wide`).
     """
 
-    reads = ()
-
-    def __init__(self, network: Any, name: str, units: int, dropout: float, *, wide: bool = False):
+    def __init__(
+        self,
+        network: Any,
+        name: str,
+        units: int,
+        dropout: float,
+        *,
+        summary: str = NETWORK,
+        wide: bool = False,
+    ):
         dtype = network.dtype_policy.name
         super().__init__(name=name, dtype=dtype, autocast=False)
-        self.summary = network.row_summary
+        own = summary == NETWORK
+        self.summary = network.row_summary if own else summary
+        self.reads = () if own else None  # nothing but the summary's position, or all
         self.hidden_dim = network.hidden_dim
         self.dropout = keras.layers.Dropout(dropout, name="dropout", dtype="float32")
         self.output_projection = projection(units, name="output", dtype=dtype)
         self.wide = WidePart(units) if wide else None
         self.pooler: Any = None
-        self.is_pooled = Capability.POOLED_OUTPUT in network.provides
+        self.is_pooled = own and Capability.POOLED_OUTPUT in network.provides
         self.input_dim = self.hidden_dim
         if self.is_pooled:
             self.input_dim = getattr(network, "pooled_dim", self.hidden_dim)
-        if not self.is_pooled and network.pooler_activation:
+        if own and not self.is_pooled and network.pooler_activation:
             self.drops_before = network.pooler_dropout
             self.pooler = ActivatedProjection(
                 self.hidden_dim, activation=network.pooler_activation, name="pooler", dtype=dtype

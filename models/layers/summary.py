@@ -3,6 +3,7 @@
 first   position 0, BERT's [CLS], for bidirectional networks
 last    the last token before the padding, for causal networks (GPT), where only it sees the row
 mean    the mean of all tokens without padding
+max     the largest value of each number over all tokens without padding
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
 from models import features as keys
 from models.layers.gather import gather_positions
@@ -18,7 +20,8 @@ from models.layers.gather import gather_positions
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
 
-FIRST, LAST, MEAN = "first", "last", "mean"
+FIRST, LAST, MEAN, MAX = "first", "last", "mean", "max"
+OF_ALL = (MEAN, MAX)  # of all tokens, not of one position
 
 
 def summary_positions(summary: str, batch: Mapping[str, Any]) -> Any:
@@ -40,18 +43,24 @@ def row_vectors(summary: str, batch: Mapping[str, Any], outputs: Mapping[str, An
     """The summary vector of each row, (B, D) float32.
 
     Args:
-        summary: The network's ``row_summary``.
+        summary: One of those above.
         batch: The network's input. If it has ``read_positions`` (`models.reading`), the first of
             them is the summary position.
         outputs: The network's outputs, with sequence_output.
     """
     sequence = outputs[keys.SEQUENCE_OUTPUT]
-    if summary == MEAN:
-        sequence = ops.cast(sequence, "float32")
-        if keys.PADDING_MASK not in batch:
-            return ops.mean(sequence, axis=1)
-        real = ops.cast(batch[keys.PADDING_MASK], "float32")[:, :, None]  # (B, T, 1)
-        return ops.sum(sequence * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
+    if summary in OF_ALL:
+        return _of_all(summary, ops.cast(sequence, "float32"), batch.get(keys.PADDING_MASK))
     if summary == LAST and keys.READ_POSITIONS not in batch:
         sequence = gather_positions(sequence, summary_positions(summary, batch))
     return ops.cast(sequence[:, 0], "float32")
+
+
+def _of_all(summary: str, sequence: Any, mask: Any) -> Any:
+    """`MEAN` or `MAX` of (B, T, D) float32 where the mask (B, T) is 1; without a mask, of all."""
+    if mask is None:
+        return (ops.mean if summary == MEAN else ops.max)(sequence, axis=1)
+    real = ops.cast(mask, "float32")[:, :, None]  # (B, T, 1)
+    if summary == MAX:
+        return ops.max(ops.where(real > 0, sequence, -np.inf), axis=1)
+    return ops.sum(sequence * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)

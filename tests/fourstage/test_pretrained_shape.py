@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from fourstage.command import main
 from fourstage.command.first_recipe import LEAST_ADAPTED
 from models.catalogue import find
 from models.interchange.huggingface import save_network
+from models.interchange.published import POOLING
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tasks.comparison.candidates import candidates_of
 from tests.corpora.made_up import documents
@@ -70,6 +72,19 @@ def test_without_time_it_learns_the_labels_only(network, tmp_path, monkeypatch, 
     longer = _new(tmp_path / "more", "--rows", rows, "--minutes", needed, "--init", network)
     task = _resolved(longer, monkeypatch).stages[1]
     assert (task.kind, task.budget.amount >= LEAST_ADAPTED) == ("task", True)
+
+
+@pytest.mark.parametrize("by", ["cls_token", "mean_tokens"])
+def test_rows_are_summed_up_as_a_sentence_encoder_was_trained_to(
+    by, network, tmp_path, monkeypatch
+):
+    pooling = tmp_path / "bert" / POOLING
+    pooling.parent.mkdir()
+    pooling.write_text(json.dumps({f"pooling_mode_{by}": True}))
+    rows = _rows_file(tmp_path, documents(300, seed=3))
+    resolved = _resolved(_new(tmp_path / "mine", "--rows", rows, "--init", network), monkeypatch)
+    summary = {"cls_token": "network", "mean_tokens": "mean"}[by]
+    assert resolved.stages[-1].head_settings["summary"] == summary
 
 
 @pytest.mark.parametrize(

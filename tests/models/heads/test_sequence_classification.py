@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError, UnknownNameError
+from models.catalogue import find
 from models.families.bert import SIZES, Bert
 from models.heads.sequence_classification import SequenceClassification
 from models.protocols import Context
@@ -48,6 +49,33 @@ def test_rows_that_only_fill_a_batch_weigh_nothing():
     scores, _ = scorer()(batch, {"pooled_output": POOLED})
     assert float(scores["loss"][0]) == pytest.approx(NATS[0], rel=1e-5)
     assert float(scores["loss"][1]) == 1
+
+
+@pytest.mark.parametrize(("summary", "over"), [("mean", np.mean), ("max", np.max)])
+def test_all_tokens_but_padding_are_summed_up_on_request(summary, over):
+    made = scorer(summary=summary)
+    states = np.random.default_rng(0).normal(size=(4, 5, 128)).astype(np.float32)
+    lengths = np.array([5, 1, 3, 4])
+    mask = (np.arange(5) < lengths[:, None]).astype(np.int32)
+    outputs = {"sequence_output": states, "pooled_output": POOLED}
+    _, predictions = made(BATCH | {"padding_mask": mask}, outputs)
+    expected = [over(row[:length, :3], axis=0) for row, length in zip(states, lengths, strict=True)]
+    np.testing.assert_allclose(predictions["logits"], expected, rtol=1e-5, atol=1e-6)
+    assert made.reads is None  # the last layer is computed everywhere
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "sequence_classification",
+        "sequence_regression",
+        "multi_label_classification",
+        "multiple_choice",
+    ],
+)
+def test_an_unknown_summary_is_refused(head):
+    with pytest.raises(UnknownNameError, match=f"head.{head}.summary"):
+        find("heads", head)(Context(PlainTokenizer(50), 16, NAMES), summary="men")
 
 
 def test_balanced_weighs_the_loss_and_not_the_accuracy():
