@@ -181,7 +181,7 @@ def test_steps_are_tied_to_those_they_were_made_from(story: Story):
         assert ids[of] in inputs[ids[made]], (made, of)
 
 
-def test_the_same_command_again_trains_nothing_and_is_quick(story: Story):
+def test_the_same_command_again_trains_nothing(story: Story):
     assert story.second.code == 0, story.second.told()
     before, after = story.first.json, story.second.json
     assert [stage["status"] for stage in after["stages"]] == ["reused"] * 4
@@ -197,7 +197,6 @@ def test_the_same_command_again_trains_nothing_and_is_quick(story: Story):
     last = json.loads(cards[-1][0])
     assert last.startswith(f"### {MODEL} version 1: the champion already")
     assert "There is no other champion to compare with. There was nothing to decide." in last
-    assert story.second.seconds < 60
     assert "Nothing was trained: every stage was finished before" in story.second.err
     assert not re.search(r"^\w.* (made|trained) ", story.second.err, re.MULTILINE)
 
