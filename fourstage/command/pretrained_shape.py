@@ -42,6 +42,7 @@ def pretrained_shape(address: str) -> Shape:
     with located("--init"):
         folder = published_folder(address)
         found = read_start(folder, weights=False)
+        summary = "mean" if pooled_by_mean(folder) else "network"
     if address.startswith(FOLDER):  # found from wherever the recipe lies
         address = f"{FOLDER}{Path(folder).resolve()}"
     objective = _objective(found)
@@ -58,7 +59,7 @@ def pretrained_shape(address: str) -> Shape:
         vocabulary=vocabulary,
         objective=f"{objective}: {{}}",
         init=address,
-        summary="mean" if pooled_by_mean(folder) else "network",
+        summary=summary,
     )
 
 

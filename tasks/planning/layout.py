@@ -311,6 +311,9 @@ class Layout:
         return (module_file(READER), self._scheme(), *([named] if named.is_file() else []))
 
     def _tokens(self, name: str) -> None:
+        """Add a source's tokens, unless they are there."""
+        if tokens_step(name) in self._steps:
+            return
         source = self.sources[name]
         units, given = self._units(source.language)
         if source.sentences != "rules":
@@ -532,8 +535,7 @@ class Layout:
 
     def _probe(self, stage: ResolvedStage, name: str) -> None:
         """Add the probe of the pre-trained network on a dataset that it was not trained on."""
-        if tokens_step(name) not in self._steps:
-            self._tokens(name)
+        self._tokens(name)
         self._add(
             probe_step(name),
             "probe",
@@ -590,8 +592,7 @@ class Layout:
                 f"{self.recipe.where}: evaluate.prototypes.{name}.ways: expected {len(known)} at"
                 f" most, the number of the source's classes, got {max(asked['ways'])}"
             )
-        if tokens_step(name) not in self._steps:
-            self._tokens(name)
+        self._tokens(name)
         self._add(
             prototypes_step(name),
             "prototypes",
@@ -614,8 +615,7 @@ class Layout:
 
     def _links(self, stage: ResolvedStage, name: str) -> None:
         """Add the ranks that the pre-trained network gives to a dataset's heads and tails."""
-        if tokens_step(name) not in self._steps:
-            self._tokens(name)
+        self._tokens(name)
         self._add(
             links_step(name),
             "links",

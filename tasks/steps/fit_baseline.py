@@ -88,6 +88,6 @@ def _numbers(rows: list[PreparedRow], dataset: Path) -> np.ndarray:
     from models.evaluation.seen_words import statistics
 
     regions = PreparedRegions(dataset)
-    names = [row.picture for row in rows]
-    of = {name: statistics(*regions.of(name)) for name in dict.fromkeys(names) if name is not None}
-    return np.array([of[name] for name in names if name is not None])
+    names = [str(row.picture) for row in rows]  # each has one: without, it is quarantined
+    of = {name: statistics(*regions.of(name)) for name in dict.fromkeys(names)}
+    return np.array([of[name] for name in names])

@@ -87,6 +87,17 @@ def test_rows_are_summed_up_as_a_sentence_encoder_was_trained_to(
     assert resolved.stages[-1].head_settings["summary"] == summary
 
 
+def test_a_malformed_file_of_a_sentence_encoder_is_named(network, tmp_path, capsys):
+    pooling = tmp_path / "bert" / POOLING
+    pooling.parent.mkdir()
+    pooling.write_text("[]")
+    rows = _rows_file(tmp_path, documents(60))
+    assert main(["new", str(tmp_path / "mine"), "--rows", rows, "--init", network]) == 3
+    said = capsys.readouterr().err
+    assert "--init: " in said
+    assert f"{POOLING}: expected an object, got list" in said
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
     [
