@@ -42,8 +42,6 @@ from fourstage.label_order import in_order
 
 Overlap = Literal["drop_from_train", "refuse", "report"]
 
-# Share of the groups of train that goes to a split the source does not list.
-CARVED_SHARE = 0.1
 # Passages at least this similar stay on one side of a split that we make: more than copies only.
 GROUP_SIMILARITY = 0.5
 # With `rows_per_label`, this many times as many rows are considered, because some are duplicates.
@@ -367,6 +365,7 @@ class DatasetWriter:
         listed = self._source.listed_splits
         missing: list[Split] = [split for split in ("test", "dev") if split not in listed]
         splits: list[Split] = []
+        share = self._source.set_aside  # of the groups
         groups: dict[str, str] = {}
         for group in self._groups.subsets():
             # The smallest key names a group, whichever row came first.
@@ -376,7 +375,7 @@ class DatasetWriter:
             if split == "train" and missing:
                 place = position(groups[row.key], "split")
                 for nth, carved in enumerate(missing):
-                    if nth * CARVED_SHARE <= place < (nth + 1) * CARVED_SHARE:
+                    if nth * share <= place < (nth + 1) * share:
                         split = carved
             splits.append(split)
         if missing:

@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from data_contracts.records import SPLITS, Split
 from fourstage.errors import RecipeError, UnknownNameError, did_you_mean, look_alikes
-from fourstage.strict_yaml import kind_of, read_document
+from fourstage.strict_yaml import kind_of, limit_of, read_document
 
 BUILT_IN = Path(__file__).parent / "sources"
 ALL = "all"  # the key of `Source.patterns` if the files are not listed by split
@@ -271,6 +271,8 @@ class Source(_Strict):
         markings: Strings that are ignored when texts are compared, such as entity markers.
         rows_per_label: Keep at most this many rows per label, chosen by the digest of their ids.
         minimum_words: Shorter texts are removed (counted in characters in unspaced scripts).
+        set_aside: Share of the training rows, to about their texts and groups, that becomes the
+            rows of each split that is not listed (dev, test); at most .3.
         pictures: The pictures that rows name; their regions are stored beside the rows.
     """
 
@@ -314,6 +316,7 @@ class Source(_Strict):
     markings: tuple[str, ...] = Field(default=(), strict=False)
     rows_per_label: int | None = Field(default=None, ge=1)
     minimum_words: int = Field(default=0, ge=0)
+    set_aside: float = Field(default=0.1, gt=0, le=0.3, allow_inf_nan=False)
     pictures: Pictures | None = None
 
     _project: Path | None = PrivateAttr(default=None)
@@ -392,6 +395,7 @@ class Source(_Strict):
         self._check_answers()
         self._check_pictures()
         self._check_join()
+        self._check_set_aside()
         if not self.encoding:
             raise _wrong("encoding: expected a name such as utf-8, got an empty list")
         for encoding in self.encoding:
@@ -465,6 +469,15 @@ class Source(_Strict):
             return
         if len(by_split) + (set(self.files) != {ALL}) > 1:
             raise _wrong("join.files: the splits are listed twice; list them in one place")
+
+    def _check_set_aside(self) -> None:
+        """Check that a split is made of what is set aside."""
+        if "set_aside" not in self.model_fields_set:
+            return
+        if not self.is_dataset:
+            raise _wrong("set_aside: only with labelled rows; a corpus has its own held-out share")
+        if self.listed_splits == set(SPLITS):
+            raise _wrong("set_aside: train, dev and test are all listed; leave it out")
 
     @property
     def is_dataset(self) -> bool:
@@ -702,9 +715,9 @@ def _explain(where: str, raw: Mapping[str, Any], error: ErrorDetails) -> str:
         return f"{prefix}expected {example}, got nothing; add it."
     if kind == "source":
         return f"{prefix}{error['msg']}."
-    expected = _EXPECTED.get(kind)
+    context = error.get("ctx") or {}
+    expected = limit_of(kind, context) or _EXPECTED.get(kind)
     if expected is None:
-        context = error.get("ctx") or {}
         expected = str(context.get("expected") or error["msg"])
     got, read_so = error["input"], ""
     if isinstance(got, bool):
@@ -720,7 +733,8 @@ _EXPECTED = {
     "mapping_type": "a mapping",
     "model_type": "a mapping",
     "dict_type": "a mapping",
-    "greater_than_equal": "a whole number of at least 1",
+    "float_type": "a number",
+    "finite_number": "a finite number",
     "string_unicode": "text",
 }
 

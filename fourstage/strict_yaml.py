@@ -7,6 +7,7 @@ result contains only text, whole and decimal numbers, booleans, lists and mappin
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,12 @@ _PREFIX = "tag:yaml.org,2002:"
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z")
 _DECIMAL = re.compile(r"[-+]?([0-9][0-9_]*)?\.[0-9_]*([eE][-+][0-9]+)?\Z")
 _SPECIAL = re.compile(r"[-+]?\.(inf|nan)\Z", re.IGNORECASE)
+_LIMITS = {  # pydantic's names
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
 _TRUE = frozenset({"yes", "true", "on", "y"})
 
 
@@ -85,6 +92,19 @@ def parse_document(text: str, where: str) -> ParsedYaml:
     if node is not None:
         document.value = _Builder(where, document.spellings).build(node, ())
     return document
+
+
+def limit_of(kind: str, context: Mapping[str, Any]) -> str | None:
+    """The limit that a number breaks: "at least 1"; None if the fault is another.
+
+    Args:
+        kind: Pydantic's name of the fault.
+        context: What it says of it.
+    """
+    if kind not in _LIMITS:
+        return None
+    name, words = _LIMITS[kind]
+    return f"{words} {context[name]:g}"
 
 
 def kind_of(value: Any) -> str:

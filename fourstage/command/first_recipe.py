@@ -419,8 +419,9 @@ def _margin(rows: Survey | None) -> float:
     """The approximate smallest loss that the dev rows can decide."""
     if rows is None:
         return 0.02
-    # Where no file is of dev rows, a tenth of the training rows is.
-    deciding = rows.splits.get("dev") or 0.1 * rows.splits.get("train", rows.records)
+    # Where no file is of dev rows, some of the training rows are.
+    share = rows.source.get("set_aside", 0.1)
+    deciding = rows.splits.get("dev") or share * rows.splits.get("train", rows.records)
     return max(0.02, math.ceil(100 / math.sqrt(max(deciding, 25))) / 100)
 
 

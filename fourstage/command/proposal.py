@@ -181,6 +181,8 @@ def _told(name: str, one: Survey) -> str:
             f" {listed(counts, SHOWN_LABELS)};"
             f" {splits or 'not split yet: a tenth each goes to dev and test'}"
         )
+        if "set_aside" in one.source:
+            said += f"; {one.source['set_aside']:.0%} of train becomes dev"
     if one.unread:
         said += "; quarantined: " + ", ".join(f"{n:,} × {why}" for why, n in one.unread.items())
     return said
@@ -215,6 +217,10 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
     for key in ("answers", "separator", "tag_scheme", "span_ends"):
         if key in facts:
             lines.append(f"{key}: {_plain(facts[key])}")
+    if "set_aside" in facts:
+        lines.append(
+            f"set_aside: {facts['set_aside']:g}      # of train, for dev: so many can decide"
+        )
     if contract:
         lines.append(f"contract: {contract}      # suites/{contract}.json")
     return "\n".join(lines) + "\n"

@@ -13,16 +13,10 @@ from pydantic_core import ErrorDetails
 from fourstage.errors import RecipeError, UnknownNameError, look_alikes
 from fourstage.recipe.paths import Path, path_text
 from fourstage.recipe.schema import Part, Recipe
-from fourstage.strict_yaml import kind_of
+from fourstage.strict_yaml import kind_of, limit_of
 
 _NUMBER_WITHOUT_POINT = re.compile(r"([-+]?\d+)[eE]([-+]?)(\d+)\Z")
 _LONGEST = re.compile(r"\{0,(\d+)\}\$\Z")  # how many characters a pattern allows after the first
-_LIMITS = {
-    "greater_than": ("gt", "more than"),
-    "greater_than_equal": ("ge", "at least"),
-    "less_than": ("lt", "less than"),
-    "less_than_equal": ("le", "at most"),
-}
 _TYPES = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -108,9 +102,8 @@ def _fault(
         return RecipeError(
             f"{at}: expected one of {', '.join(known)}, got {_got(got, path, spellings)}"
         )
-    if kind in _LIMITS:
-        name, words = _LIMITS[kind]
-        return RecipeError(f"{at}: expected {words} {context[name]}, got {got}")
+    if limit := limit_of(kind, context):
+        return RecipeError(f"{at}: expected {limit}, got {got}")
     if kind in _TYPES:
         return RecipeError(
             f"{at}: expected {_TYPES[kind]}, got {_got(got, path, spellings)}"

@@ -166,8 +166,8 @@ def prepare(choice: Choice) -> None:
     if not counts.get("dev"):
         raise RecipeError(
             f"{choice.whole.recipe.where}: choose: {finetune.dataset} has no dev rows to choose by;"
-            " add some to the source, or leave its rows in one file: a tenth of them is then set"
-            " aside"
+            " add some to the source, or leave its rows in one file, of which some are then set"
+            " aside (`set_aside` in the source)"
         )
     state = choice.state
     if not state["prepared"]:

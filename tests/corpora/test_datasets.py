@@ -108,6 +108,17 @@ def test_missing_splits_are_carved_out_of_train_by_hash(tmp_path: Path, dataset:
     assert third.counts.details["splits"]["test"] == 60
 
 
+def test_a_larger_share_is_set_aside_on_request_and_keeps_what_was_there(
+    tmp_path: Path, dataset: Prepare
+):
+    train, test = write(tmp_path / "t.jsonl", rows(600)), write(tmp_path / "e.jsonl", rows(60, 9))
+    usual, more = dataset(train, test), dataset(train, test, set_aside=0.3)
+    assert 150 <= more.counts.details["splits"]["dev"] <= 210
+    assert more.counts.details["splits"]["test"] == 60
+    dev = [{row["id"] for row in each.table() if row["split"] == "dev"} for each in (usual, more)]
+    assert dev[0] < dev[1]
+
+
 def test_copies_near_copies_and_groups_stay_on_one_side(tmp_path: Path, dataset: Prepare):
     records: list[dict[str, Any]] = []
     for i, record in enumerate(rows(300)):
