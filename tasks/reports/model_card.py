@@ -13,7 +13,7 @@ from typing import Any
 from fourstage.errors import listed
 from models.evaluation.rivals import names
 from tasks.reports.asking import READING_PICTURE, in_python, typed
-from tasks.reports.score_plots import ClassifierAnswers, LabelScore, label_scores
+from tasks.reports.score_plots import ClassifierAnswers, LabelScore, calibration_of, label_scores
 from tasks.reports.stage_table import StageRow, brackets, stage_table
 from tasks.reports.tables import markdown_table
 from tasks.store.ancestry import Manifest, made_as
@@ -148,7 +148,20 @@ def _scores(facts: ModelFacts, answers: ClassifierAnswers | None) -> list[str]:
     if found.get("rows_clean", found.get("rows")) != found.get("rows"):
         clean = ", ".join(f"{name} {x:.3f}" for name, x in found["metrics_clean"].items())
         told.append(f"On the {found['rows_clean']:,} rows whose text no training row has: {clean}.")
+    if answers:
+        told.append(_calibrated(answers))
     return ["## Scores", markdown_table(head, rows), " ".join(told)]
+
+
+def _calibrated(answers: ClassifierAnswers) -> str:
+    """How far the probabilities are to be trusted."""
+    found = calibration_of(answers)
+    right = float((answers.labels == answers.predicted).mean())
+    return (
+        f"Its answers have a probability of {right + found.overconfidence:.2f} on average and"
+        f" {right:.2f} of them are right; expected calibration error {found.error:.3f} (Guo et al."
+        " 2017)."
+    )
 
 
 def score_intervals(

@@ -1,4 +1,4 @@
-"""Errors of a classifier: confusion matrix, precision-recall curves, scores by label."""
+"""Errors of a classifier: confusion matrix, precision-recall curves, reliability, label scores."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tasks.reports.fonts import drawable, families
 from tasks.reports.plots import figure, png
+
+if TYPE_CHECKING:
+    from models.evaluation.calibration import Calibration
 
 MOST_DRAWN = 20  # labels in a readable confusion matrix
 MOST_CURVES = 8  # labels with distinguishable curves
@@ -47,6 +50,13 @@ def answers_of(table: Any) -> ClassifierAnswers:
     return ClassifierAnswers(
         names, labels, predicted, np.asarray(table["probability"], float), baseline
     )
+
+
+def calibration_of(answers: ClassifierAnswers) -> Calibration:
+    """The calibration of the predictions."""
+    from models.evaluation.calibration import calibration
+
+    return calibration(answers.probability, answers.labels == answers.predicted)
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,25 @@ def precision_recall_plot(answers: ClassifierAnswers, scores: Sequence[LabelScor
         loc="center left",
         bbox_to_anchor=(1.0, 0.5),
     )
+    drawn.tight_layout()
+    return png(drawn)
+
+
+def reliability_plot(answers: ClassifierAnswers) -> bytes:
+    """How often answers of each probability are right, as a PNG; ideally, as often as it says."""
+    found = calibration_of(answers)
+    drawn = figure(4.2, 4.2)
+    axes = drawn.add_subplot()
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--")
+    axes.plot(found.confidence, found.accuracy, color="black", linewidth=1)
+    # The area of a point is its share of the rows.
+    axes.scatter(found.confidence, found.accuracy, 300 * found.rows / found.rows.sum(), "black")
+    axes.set_xlim(0, 1.02)
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel("probability of the answer")
+    axes.set_ylabel("share of answers that are right")
+    axes.set_title(f"{found.rows.sum():,} rows; calibration error {found.error:.3f}", fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
     drawn.tight_layout()
     return png(drawn)
 

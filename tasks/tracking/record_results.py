@@ -16,7 +16,7 @@ from tasks.store.steps import BEFORE_LABELS
 from tasks.tracking.connection import Tracking, answered
 from tasks.tracking.dataset_inputs import dataset_input
 from tasks.tracking.run_descriptions import lifecycle_note
-from tasks.tracking.run_metrics import figures, log_figures
+from tasks.tracking.run_metrics import Figure, figures, log_figures
 from tasks.tracking.run_parameters import log_parameters, parameters
 from tasks.tracking.runs import set_tags
 from tasks.tracking.stage_models import stages_of
@@ -63,18 +63,20 @@ def record_results(
     facts = _known(made)
     if facts is None:
         return None
+    found = list(figures(facts))
+    if facts.dataset is not None:
+        client.log_inputs(run_id, datasets=[dataset_input(facts.dataset, "evaluation")])
+        if facts.scores["baseline"] and facts.scores["answers"] == "label":
+            error = _log_pictures(tracking, run_id, made["evaluation"])
+            found.append(Figure("calibration_error", error, text=facts.dataset))
     log_figures(
         tracking,
         run_id,
-        figures(facts),
+        found,
         model_id=model_id,
         stage_models={stage.key: stage.model_id for stage in stages.values()},
         timestamp=run.info.start_time,
     )
-    if facts.dataset is not None:
-        client.log_inputs(run_id, datasets=[dataset_input(facts.dataset, "evaluation")])
-        if facts.scores["baseline"] and facts.scores["answers"] == "label":
-            _log_pictures(tracking, run_id, made["evaluation"])
     _log_curves(tracking, run_id, facts)
     _log_word_regions(tracking, run_id, made)
     if "attention" in made and ATTENTION in made["attention"].outputs:
@@ -139,15 +141,18 @@ def _log_attention(tracking: Tracking, run_id: str, attention: Artifact) -> None
     tracking.client.log_artifact(run_id, str(attention.path(ATTENTION)), PLACE)
 
 
-def _log_pictures(tracking: Tracking, run_id: str, evaluation: Artifact) -> None:
+def _log_pictures(tracking: Tracking, run_id: str, evaluation: Artifact) -> float:
+    """Pictures and table of a classifier's errors; returns its calibration error."""
     import pandas
 
     from tasks.reports.score_plots import (
         answers_of,
+        calibration_of,
         confusion_plot,
         label_scores,
         label_table,
         precision_recall_plot,
+        reliability_plot,
     )
 
     answers = answers_of(pandas.read_parquet(evaluation.path(PREDICTIONS)))
@@ -157,4 +162,6 @@ def _log_pictures(tracking: Tracking, run_id: str, evaluation: Artifact) -> None
         (folder / "labels.csv").write_text(label_table(scores), encoding="utf-8")
         (folder / "confusion.png").write_bytes(confusion_plot(answers, scores))
         (folder / "precision_recall.png").write_bytes(precision_recall_plot(answers, scores))
+        (folder / "reliability.png").write_bytes(reliability_plot(answers))
         tracking.client.log_artifacts(run_id, temporary, PLACE)
+    return calibration_of(answers).error

@@ -238,6 +238,7 @@ def test_mlflow_says_which_run_was_best_and_what_it_was_made_with(story: Story):
         assert run.data.params["general.learning_rate"] == "0.002"
         assert run.data.params["stages"] == "general, domain, task, finetune"
         assert len(run.data.params) < 40
+        assert 0 <= run.data.metrics["calibration_error"] <= 1
         for corpus in corpora:  # a guess by frequency, then one value a stage
             curve = client.get_metric_history(run.info.run_id, f"heldout_loss/{corpus}")
             assert [point.step for point in curve] == [0, 1, 2, 3, 4]
@@ -248,6 +249,7 @@ def test_mlflow_says_which_run_was_best_and_what_it_was_made_with(story: Story):
         assert pictures >= {
             "evaluation/confusion.png",
             "evaluation/precision_recall.png",
+            "evaluation/reliability.png",
             "evaluation/labels.csv",
         }
         note = run.data.tags["mlflow.note.content"]

@@ -76,6 +76,7 @@ def test_labels_without_end_leave_a_card_that_can_be_read(facts: ModelFacts):
     names = [f"label `{i}`\n" + "x" * 200 for i in range(300)]
     card = model_card(facts, "many", called="many/1", answers=answers(names, 900))
     assert f"and {300 - MOST_NAMED} more" in card
+    assert " of them are right; expected calibration error 0." in card
     assert max(map(len, card.splitlines())) < 5000
 
 

@@ -20,6 +20,7 @@ from tasks.reports.score_plots import (
     label_scores,
     label_table,
     precision_recall_plot,
+    reliability_plot,
 )
 
 
@@ -79,6 +80,15 @@ def test_a_curve_ends_at_the_score_of_all_answers(drawn: list[Figure]):
     assert all_rows.get_label() == "all rows"
     assert all_rows.get_ydata()[0] == 1.0  # only the sure answers, all of them right
     assert all_rows.get_ydata()[-1] == pytest.approx(2 / 3)
+
+
+def test_answers_are_drawn_at_their_probability_and_the_share_that_is_right(drawn: list[Figure]):
+    reliability_plot(answers_of(predictions(["a", "b"])))  # .4 and wrong, .9 and right
+    axes = drawn[0].axes[0]
+    *_, curve = axes.lines
+    assert list(curve.get_xdata()) == pytest.approx([0.4, 0.9])
+    assert list(curve.get_ydata()) == [0.0, 1.0]
+    assert axes.get_title() == "60 rows; calibration error 0.200"
 
 
 def test_rare_labels_of_many_share_a_line(drawn: list[Figure]):
