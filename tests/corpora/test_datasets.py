@@ -180,6 +180,18 @@ def test_ids_numbered_anew_in_each_split_are_told_apart(tmp_path: Path, dataset:
     assert "test:7" in ids
 
 
+def test_a_second_row_with_an_id_is_quarantined_by_id(tmp_path: Path, dataset: Prepare):
+    train = rows(100)
+    twice = rows(1, 11)[0] | {"id": train[7]["id"]}
+    prepared = dataset(write(tmp_path / "t.jsonl", [*train, twice]))
+    (rejected,) = prepared.rejected()
+    assert rejected["id"] == "r2-7"
+    assert rejected["location"] == "t.jsonl:101"
+    assert rejected["reason"] == "an id that was there before"
+    (kept,) = (row for row in prepared.table() if row["id"] == "r2-7")
+    assert kept["text"] == train[7]["text"]
+
+
 def test_answers_of_a_projects_own_kind_are_kept_as_json(tmp_path: Path, dataset: Prepare):
     text = "👩‍👩‍👧说𠮷野家第{}号店开业"
     records = [

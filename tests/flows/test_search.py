@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 
-from tasks.store.artifacts import Store
+from corpora.shards import TokenisedRows
+from tasks.steps.tokens import ROWS
+from tasks.store.artifacts import Artifact, Store
 from tests.flows.person import Person, end_all
 
 RECIPE = """
@@ -39,6 +41,11 @@ def trials_of(client: MlflowClient, run: str) -> dict[str, float]:
         for each in runs
         if "fourstage.trial" in each.data.tags
     }
+
+
+def ids(rows: Artifact, split: str) -> set[str]:
+    """The rows of a split."""
+    return set(TokenisedRows(rows.path(ROWS), split).ids)
 
 
 @pytest.mark.slow
@@ -73,5 +80,33 @@ def test_the_best_by_dev_goes_on_and_test_is_read_once(tmp_path: Path):
         (recipe,) = compared.json["recipes"]
         assert recipe["evaluations"] == {"2": evaluations[0].key}, "it is compared as searched"
         assert any(note.startswith("searched: of 3 settings") for note in compared.json["notes"])
+    finally:
+        end_all(person.home)
+
+
+@pytest.mark.slow
+def test_folds_choose_by_training_rows_that_a_trial_has_not_seen(tmp_path: Path):
+    folded = RECIPE.replace("seeds: [2, 3]", "folds: 2")
+    (tmp_path / "searched.yaml").write_text(folded)
+    person = Person(tmp_path / "home", tmp_path)
+    try:
+        answer = person.types("run", "searched.yaml", "--json")
+        assert answer.code == 0, answer.told()
+        table: dict[str, Any] = answer.json["search"]
+        assert table["folds"] == 2
+        assert [len(point["scores"]) for point in table["points"]] == [2, 2, 2]
+        means = [point["mean"] for point in table["points"]]
+        assert table["chosen"] == means.index(max(means))
+        store = Store(person.home)
+        parts = [rows for rows in store.entries("rows") if "fold" in rows.preimage["settings"]]
+        (whole,) = (rows for rows in store.entries("rows") if rows not in parts)
+        assert sorted(rows.preimage["settings"]["fold"] for rows in parts) == [[1, 2], [2, 2]]
+        # Each training row is learned from in one of two parts and answered in the other.
+        train, answered = ids(whole, "train"), [ids(rows, "dev") for rows in parts]
+        assert not answered[0] & answered[1]
+        for part, dev in zip(parts, answered, strict=True):
+            assert ids(part, "train") == train - dev
+            assert dev <= train
+        assert answered[0] | answered[1] == train
     finally:
         end_all(person.home)
