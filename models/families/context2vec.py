@@ -18,7 +18,8 @@ import keras
 
 from models import features as keys
 from models.layers.embedding import word_table
-from models.layers.recurrent import BACKWARD, FORWARD, LSTM, RecurrentBlock
+from models.layers.recurrent import BACKWARD, FORWARD, LSTM
+from models.layers.recurrent_block import RecurrentBlock
 from models.layers.summary import MEAN
 from models.protocols import Capability
 

@@ -19,7 +19,8 @@ import keras
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.layers.embedding import word_table
-from models.layers.recurrent import FORWARD, RecurrentBlock
+from models.layers.recurrent import FORWARD
+from models.layers.recurrent_block import RecurrentBlock
 from models.layers.summary import LAST
 from models.protocols import Capability
 from models.weights import named_weights

@@ -26,7 +26,8 @@ from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.layers.embedding import word_table
 from models.layers.encoder_decoder import target_of
-from models.layers.recurrent import BOTH, RecurrentBlock
+from models.layers.recurrent import BOTH
+from models.layers.recurrent_block import RecurrentBlock
 from models.layers.recurrent_decoder import BAHDANAU, NONE, Memory, RecurrentDecoder
 from models.layers.summary import LAST
 from models.protocols import Capability

@@ -1,8 +1,4 @@
-"""An LSTM whose output is projected to fewer values, which it reads at the next token.
-
-i, f, g, o = W x_t + R m_{t-1} + b
-c_t = clip(σ(f) · c_{t-1} + σ(i) · tanh(g)),  m_t = clip(P (σ(o) · tanh(c_t)))
-"""
+"""An LSTM whose output is projected to fewer values, which it reads at the next token (`lstm`)."""
 
 from __future__ import annotations
 
@@ -10,8 +6,8 @@ from typing import Any
 
 import keras
 
+from models.layers.lstm import Lstm, read_lstm
 from models.layers.projection import Projection
-from models.layers.recurrent import read_along
 
 # Keras annotates its operations as if each could return None.
 ops: Any = keras.ops
@@ -79,21 +75,11 @@ class ProjectedLstm(keras.layers.Layer):
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Read."""
-        rows = ops.shape(x)[0]
-        begin = [ops.zeros((rows, width), "float32") for width in (self.output_dim, self.cell_dim)]
+        lstm = Lstm(
+            self.recurrent_kernel, self.projection_kernel, self.cell_clip, self.projection_clip
+        )
         given = ops.cast(self.input_layer(x), "float32")
-        each, _ = read_along(self._step, begin, given, mask, backwards=self.backwards)
-        return each[0]
-
-    def _step(self, states: list[Any], given: Any) -> list[Any]:
-        """(m, c) after a token; `given` is W x + b, (B, 4 · cell_dim)."""
-        output, cell = states
-        gates = given + ops.matmul(output, self.recurrent_kernel)
-        i, f, g, o = ops.split(gates, 4, axis=-1)
-        cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
-        cell = ops.clip(cell, -self.cell_clip, self.cell_clip)
-        output = ops.matmul(ops.sigmoid(o) * ops.tanh(cell), self.projection_kernel)
-        return [ops.clip(output, -self.projection_clip, self.projection_clip), cell]
+        return read_lstm(lstm, given, mask, backwards=self.backwards)[0]
 
 
 def _glorot() -> Any:
