@@ -202,7 +202,8 @@ def test_a_network_from_elsewhere_is_the_stage_general(
     assert "models:/first/1" in [hop.get("init") for hop in hops]
 
     table = stages(general={"starts_from": {"embeddings": "models:/first@champion"}})
-    project.recipe(recipe("table", stages=[table[0], table[-1]]))
+    vocabulary = {"vocabulary_size": 400, "learn_from": ["notes", "letters"]}  # as first has it
+    project.recipe(recipe("table", stages=[table[0], table[-1]], tokenizer=vocabulary))
     answer = researcher.types("run", "table", "--json")
     assert answer.code == 0, answer.told()
     assert "its embeddings from models:/first/1" in researcher.types("trace", "table@champion").out

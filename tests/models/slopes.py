@@ -13,7 +13,7 @@ STEP = 1e-6
 def check_slopes(
     gradient: np.ndarray, value: np.ndarray, function: Callable[[], float], name: str
 ) -> None:
-    """Check a gradient where it is largest, and at two places drawn at random.
+    """Check a gradient where it is largest, and at a place drawn at random.
 
     Args:
         gradient: Of the function, by the code under test.
@@ -24,8 +24,8 @@ def check_slopes(
     assert gradient.shape == value.shape
     assert np.abs(gradient).max() > 0, name
     rng = np.random.default_rng(value.size)
-    drawn = [tuple(rng.integers(0, n) for n in value.shape) for _ in range(2)]
-    for place in [np.unravel_index(np.abs(gradient).argmax(), value.shape), *drawn]:
+    drawn = tuple(rng.integers(0, n) for n in value.shape)
+    for place in (np.unravel_index(np.abs(gradient).argmax(), value.shape), drawn):
         before, sides = value[place], []
         for change in (STEP, -STEP):
             value[place] = before + change

@@ -31,9 +31,9 @@ READ = [[[5, 6, 7, 5, 6]], [[8, 6, 7]], [[5, 6, UNK, 9]]]
 HELD_OUT = [[[5, 6, 7, 9]], [[8]], [[10, 5, 6, 7, 5, 6, 8]]]
 
 
-def counted(*documents: list[list[int]]) -> list[Counter]:
+def counted(*documents: list[list[int]]) -> list[Counter[tuple[int, ...]]]:
     """By order from 1, how often each n-gram is there; a document begins with two begin tokens."""
-    found = [Counter() for _ in range(3)]
+    found: list[Counter[tuple[int, ...]]] = [Counter() for _ in range(3)]
     for document in documents:
         text = [CLS, CLS, *document[0], SEP]
         for end in range(2, len(text)):
@@ -42,7 +42,7 @@ def counted(*documents: list[list[int]]) -> list[Counter]:
     return found
 
 
-def by_hand(counts: list[Counter], history: list[int], token: int) -> float:
+def by_hand(counts: list[Counter[tuple[int, ...]]], history: list[int], token: int) -> float:
     """Half of the longer history at each order that has seen it; below all, every event alike."""
     p = 1 / len(EVENTS)
     for order, table in enumerate(counts, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import keras
@@ -76,8 +77,7 @@ def in_numpy(
     """The layers of one row in float64, (T, 2D) each: token vectors, then each LSTM's."""
     if weights is None:
         weights = {name: np.asarray(v, np.float64) for name, v in named_weights(made).items()}
-    spelled = spelling(TOKENIZER, SIZE["max_characters"] - 1)[np.array([row])]
-    ways = [keras.ops.convert_to_numpy(way)[0] for way in read_words(spelled)]
+    ways = _characters(tuple(row))
     halves = [np.stack([_encoded(weights, word) for word in way]) for way in ways]
     layers = [np.concatenate(halves, axis=-1)]
     for number in range(made.num_hidden_states - 1):
@@ -90,6 +90,13 @@ def in_numpy(
     return layers
 
 
+@cache
+def _characters(row: tuple[int, ...]) -> list[np.ndarray]:
+    """The characters of each token's word, forwards and backwards."""
+    spelled = spelling(TOKENIZER, SIZE["max_characters"] - 1)[np.array([row])]
+    return [keras.ops.convert_to_numpy(way)[0] for way in read_words(spelled)]
+
+
 def _encoded(weights: dict[str, np.ndarray], word: np.ndarray) -> np.ndarray:
     vectors = weights["embeddings/characters/embeddings"][word]
     found = []
@@ -97,8 +104,9 @@ def _encoded(weights: dict[str, np.ndarray], word: np.ndarray) -> np.ndarray:
         kernel = weights[f"embeddings/convolution_{width}/kernel"]
         bias = weights[f"embeddings/convolution_{width}/bias"]
         places = range(len(word) - width + 1)
-        each = [np.einsum("we,wef->f", vectors[p : p + width], kernel) + bias for p in places]
-        found.append(np.maximum(np.max(each, axis=0), 0))
+        each = [vectors[p : p + width].ravel() for p in places]
+        values = np.stack(each) @ kernel.reshape(-1, kernel.shape[-1]) + bias
+        found.append(np.maximum(np.max(values, axis=0), 0))
     x = np.concatenate(found)
 
     def dense(name: str) -> np.ndarray:
