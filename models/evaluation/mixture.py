@@ -6,7 +6,7 @@ The trigram is counted where the loss is measured and changes no weight. α is a
 `trigram_share`; a family without it is not mixed.
 
 Reference:
-    Bengio et al. 2003, Journal of Machine Learning Research 3, 4.2: both have a half.
+    Bengio et al. 2003, Journal of Machine Learning Research 3, 4: both have a half.
 """
 
 from __future__ import annotations
