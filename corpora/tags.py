@@ -7,7 +7,7 @@ from collections.abc import Sequence
 # Prefixes by scheme. BILOU says L and U for the E and S of BIOES.
 _PREFIXES = {"iob1": "IB", "iob2": "IB", "bioes": "BIES", "bilou": "BILU"}
 _AS_BIOES = {"L": "E", "U": "S"}
-_UNSPACED = ("zh", "ja", "th")
+UNSPACED = ("zh", "ja", "th")  # languages without blanks between words
 
 Words = tuple[int, int, str]  # first word, word after the last, type
 
@@ -26,7 +26,7 @@ def joined(tokens: Sequence[str], language: str) -> tuple[str, list[tuple[int, i
         tokens: The tokens, none empty.
         language: Language of the source.
     """
-    unspaced = language.split("-")[0] in _UNSPACED
+    unspaced = language.split("-")[0] in UNSPACED
     text, places = "", []
     for number, token in enumerate(tokens):
         if number and not (unspaced and _touch(tokens[number - 1], token)):

@@ -12,6 +12,7 @@ import numpy as np
 from corpora.arrow_files import TableWriter
 from corpora.pieces import Pieces
 from corpora.shards import TOKEN_PROFILE, TokenWriter
+from corpora.tags import UNSPACED
 from corpora.units import ENTITY, PHRASE, covered
 
 BATCH = 1000  # documents tokenised at a time: memory stays flat, tensorflow-text stays busy
@@ -36,10 +37,10 @@ def tokenize(
         documents: (id, text, split).
 
     Returns:
-        Number of documents, tokens and characters of each split, share of unknown tokens; with a
-        gazetteer, the shares of tokens in its phrases and entities; with entities to link, the
-        number of names that were found and of those that were linked. And by split, (V,) times each
-        token is there.
+        Number of documents, tokens and characters of each split, and of words between blanks where
+        the language has these; share of unknown tokens; with a gazetteer, the shares of tokens in
+        its phrases and entities; with entities to link, the number of names that were found and of
+        those that were linked. And by split, (V,) times each token is there.
     """
     tokenizer = pieces.tokenizer
     count = unknown = 0
@@ -47,7 +48,7 @@ def tokenize(
         pieces.entities.named = pieces.entities.linked = 0
     often = {s: np.zeros(tokenizer.vocabulary_size, np.int64) for s in ("train", "heldout")}
     in_names = dict.fromkeys(("phrase", "entity"), 0)
-    characters = dict.fromkeys(often, 0)
+    characters, words = dict.fromkeys(often, 0), dict.fromkeys(often, 0)
     with (
         TokenWriter(tokens) as writer,
         TableWriter(profile, TOKEN_PROFILE) as table,
@@ -56,20 +57,21 @@ def tokenize(
             encoded = pieces.of([text for _, text, _ in some])
             for (name, text, split), parts in zip(some, encoded, strict=True):
                 characters[split] += len(text)
+                words[split] += len(text.split())
                 ids, units, lengths = _joined(parts)
                 writer.add_document(name, split, ids, lengths, units)
                 if pieces.gazetteer is not None:
                     in_names["phrase"] += covered(units, PHRASE)
                     in_names["entity"] += covered(units, ENTITY)
                 unknown_here = int(np.count_nonzero(ids == tokenizer.unknown_id))
-                words = int(tokenizer.unit_starts(ids).sum())
+                units_here = int(tokenizer.unit_starts(ids).sum())
                 table.add(
                     {
                         "id": name,
                         "split": split,
                         "num_tokens": len(ids),
                         "unknown_share": unknown_here / max(1, len(ids)),
-                        "pieces_per_word": len(ids) / max(1, words),
+                        "pieces_per_word": len(ids) / max(1, units_here),
                     }
                 )
                 count += 1
@@ -81,6 +83,11 @@ def tokenize(
         "documents": count,
         "tokens": dict(sorted(counts.items())),
         "characters": {split: characters[split] for split in sorted(counts)},
+        "words": {
+            split: words[split]
+            for split in sorted(counts)
+            if pieces.language.split("-")[0] not in UNSPACED
+        },
         "unknown_share": unknown / total,
     }
     if pieces.gazetteer is not None:

@@ -33,6 +33,7 @@ KINDS = {
 # Setting that names an objective's teacher: the folder of a trained stage or, in a recipe, the name
 # of an earlier stage. The literal `TEACHER_HEADS` lists the heads that the teacher must have.
 TEACHER = "teacher"
+TRIGRAM_SHARE = "trigram_share"  # a family's setting: it is measured mixed with a trigram
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*\Z")
 _HERE = Path(__file__).resolve().parent
 

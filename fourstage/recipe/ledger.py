@@ -43,7 +43,7 @@ class Ledger:
         recipe: The recipe as given.
         sources: Every known source, with facts about those the recipe uses; None for unchecked.
         folders: Project folders searched before the built-in ones.
-        registered: Folder of each registered version that `init` names, by address.
+        registered: Folder of each registered version that the recipe names, by address.
     """
 
     def __init__(

@@ -89,6 +89,7 @@ class ResolvedStage(StageSettings):
         teachers: The earlier stage that an objective learns from, by objective.
         starts_from: What parts of its network start from: an earlier stage, the folder of one, or a
             file of word vectors.
+        versions: The registered version whose folder that is, as ``models:/NAME/3``, by part.
         init: Where the network comes from that takes the place of training; None: it is trained.
         trains_itself: Whether its objective trains the network, with no optimizer.
     """
@@ -104,6 +105,7 @@ class ResolvedStage(StageSettings):
     tokenizer: ResolvedTokenizer | None = None
     teachers: Mapping[str, str] = field(default_factory=dict)
     starts_from: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
     init: str | None = None
     trains_itself: bool = False
 
@@ -366,7 +368,7 @@ def _as_stage(stage: ResolvedStage) -> dict[str, Any]:
     if stage.tokenizer is not None:
         written["tokenizer"] = _as_tokenizer(stage.tokenizer)
     if stage.starts_from:
-        written["starts_from"] = dict(stage.starts_from)
+        written["starts_from"] = {**stage.starts_from, **stage.versions}
     if stage.kind == "finetune":
         written["dataset"] = stage.dataset
         if stage.mixture is not None:

@@ -418,8 +418,9 @@ class Stage(Part):
     the names of a knowledge graph."""
     starts_from: Annotated[dict[str, str], Field(min_length=1)] | None = None
     """What parts of a new network start from, in place of random weights: the name of an earlier
-    stage (or the folder of one) for ``encoder`` and ``decoder``; for ``embeddings`` also a file of
-    word vectors, ``.vec``, ``.txt`` or ``.bin``; for ``entities`` a knowledge graph's stage."""
+    stage, the folder of one, or ``models:/name@alias`` for ``encoder`` and ``decoder``; for
+    ``embeddings`` also a file of word vectors, ``.vec``, ``.txt`` or ``.bin``; for ``entities`` a
+    knowledge graph's stage."""
     corpora: Weights | None = None
     """Share of the tokens by name of the source."""
     dataset: str | None = None

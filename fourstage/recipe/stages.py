@@ -155,6 +155,11 @@ class StageResolution:
             starts_network=stage.starts_network,
             teachers=teachers,
             starts_from=starts_from,
+            versions={
+                part: said
+                for part, said in (stage.starts_from or {}).items()
+                if said in self.ledger.registered
+            },
             init=stage.init,
             trains_itself=trains_itself,
             **resolve_tuning(self.ledger, at, stage, before is None or stage.starts_network),

@@ -26,7 +26,7 @@ def resolve_starts(
     network: ResolvedNetwork,
     earlier: Mapping[str, ResolvedNetwork],
 ) -> dict[str, str]:
-    """{part: the earlier stage, the folder of one, or the file that it starts from}.
+    """{part: the earlier stage, the folder of one or of a version's, or the file it starts from}.
 
     Args:
         ledger: Collects faults.
@@ -65,7 +65,7 @@ def resolve_starts(
         others = ", ".join(each for each in said if each != part and each not in tables)
         if part == EMBEDDINGS and others:
             ledger.fault(where, f"{others} brings its own token vectors along; name one of them")
-        path = _path(name, ledger)
+        path = ledger.registered.get(name) or _path(name, ledger)
         if part in tables:
             found[part] = name
             _fits_table(ledger, where, name, network, earlier, tables[part])
@@ -88,14 +88,15 @@ def resolve_starts(
             found[part] = str(path.resolve())
             _check_file(ledger, where, path, network)
         else:
-            file = ", or a file of word vectors" if part == EMBEDDINGS else ""
+            file = ", a file of word vectors" if part == EMBEDDINGS else ""
             ledger.faults.append(
                 UnknownNameError(
                     f"{ledger.recipe.where}: {where}",
                     name,
                     "an earlier stage of the recipe",
                     earlier,
-                    f"The folder of a finished stage is allowed too{file}.",
+                    f"The folder of a finished stage is allowed too{file}, or a registered version,"
+                    " models:/NAME@alias.",
                 )
             )
     if len(set(tokenizers.values())) > 1:

@@ -7,14 +7,14 @@ tokenizer and sequence length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from models.catalogue import literals
+from models.catalogue import TRIGRAM_SHARE, literals
 from models.evaluation.resampling import ratio_error
 from models.protocols import Batch, Context, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
@@ -106,7 +106,7 @@ class HeldOut:
             model = self._model_for(feed.batch(0))
             model.forget()
             means, losses = Means(), []
-            for batch in islice(feed.iterate(), self._count):
+            for batch in self.batches(source):
                 logs = model.test_on_batch(batch, return_dict=True)
                 means.add(logs)
                 losses.append([float(logs[f"{self._name}/loss/{part}"]) for part in PARTS])
@@ -120,6 +120,10 @@ class HeldOut:
             if len(losses) > 1:
                 found[source]["error"] = ratio_error(*np.transpose(losses))
         return found
+
+    def batches(self, source: str) -> Iterator[Batch]:
+        """The batches of a corpus that are measured."""
+        return islice(self.feeds[source].iterate(), self._count)
 
     def _model_for(self, batch: Batch) -> StageModel:
         """The model for batches like this one: a corpus may have no pictures, or larger ones."""
@@ -151,6 +155,7 @@ def heldout_losses(
     sequence_length: int | None = None,
     rows: int = ROWS,
     folders: Sequence[Path] = (),
+    counted: Mapping[str, TokenisedCorpus] | None = None,
 ) -> dict[str, dict[str, float]]:
     """Held-out loss of a finished stage on each corpus, in float32.
 
@@ -165,6 +170,8 @@ def heldout_losses(
         sequence_length: Tokens per window; None for the stage's sequence length.
         rows: Largest number of windows per corpus, from its start.
         folders: Project folders, searched first.
+        counted: {source: training documents} of a stage whose probabilities are mixed with those of
+            a trigram (`models.evaluation.mixture`), of this stage and of those before it.
 
     Raises:
         RecipeError: The stage has no such head.
@@ -187,4 +194,9 @@ def heldout_losses(
         task=stage.config.get("tasks", {}).get(objective, 0),
         answers=stage.context.answers,
     )
-    return measured.losses()
+    if not counted:
+        return measured.losses()
+    from models.evaluation.mixture import mixed_losses
+
+    share = stage.config["network"][TRIGRAM_SHARE]
+    return mixed_losses(stage.network, scorer, measured, counted, tokenizer, share)

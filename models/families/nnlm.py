@@ -48,6 +48,9 @@ class _Config:
         order: Tokens of an n-gram (n), from 2: a token is predicted from the n - 1 before it.
         direct: Whether token vectors predict directly, too (W).
         dropout: Share dropped of token vectors and of the hidden layer, 0-1; the paper has none.
+        trigram_share: Share of a trigram in the probabilities whose held-out loss is measured, 0-1;
+            the paper's is 0.5. It is counted in the stages' text; no weight depends on it
+            (`models.evaluation.mixture`).
     """
 
     vocabulary_size: int
@@ -56,6 +59,7 @@ class _Config:
     order: int = 5
     direct: bool = False
     dropout: float = 0.0
+    trigram_share: float = 0.0
 
 
 class Nnlm(keras.Model):
@@ -71,10 +75,11 @@ class Nnlm(keras.Model):
 
     Differs from the paper:
         A text begins with [CLS], of which the paper says nothing. Weights begin as normal ones,
-        truncated, of which it says nothing either.
+        truncated, of which it says nothing either. The shares of the trigram's own orders are
+        fixed; the paper's are learned by the frequency of the history.
 
     Raises:
-        RecipeError: `order` is below 2.
+        RecipeError: `order` is below 2, or `trigram_share` no share.
 
     Reference:
         Bengio et al. 2003, Journal of Machine Learning Research 3, 2, equations 1 and 2.
@@ -92,6 +97,10 @@ class Nnlm(keras.Model):
             raise RecipeError(
                 f"size.order: expected a whole number from 2, got {config.order}; a token is"
                 " predicted from the order - 1 before it"
+            )
+        if not 0 <= config.trigram_share <= 1:
+            raise RecipeError(
+                f"size.trigram_share: expected a share, 0 to 1, got {config.trigram_share}"
             )
         self._arguments = asdict(config)
         for argument, value in self._arguments.items():

@@ -57,11 +57,22 @@ def write_vectors_of(stage: PretrainedNetwork, path: Path) -> None:
         raise RecipeError(f"{path}: is there already; nothing was changed")
     if stage.tokenizer is None:
         raise RecipeError(f"{path}: the stage has no tokenizer beside it, so its words are unknown")
+    found = vectors_of(stage)
+    part = unfinished(path)
+    write_vectors(part, found.words, found.vectors, kind)
+    part.replace(path)
+
+
+def vectors_of(stage: PretrainedNetwork) -> WordVectorsFile:
+    """The words of a stage's table and their vectors, without the special tokens.
+
+    Args:
+        stage: A network of a family of word vectors, with its tokenizer.
+    """
+    assert stage.tokenizer is not None
     pieces = stage.tokenizer.served()["pieces"]
     kept = [i for i in range(len(pieces)) if i not in set(stage.tokenizer.special_ids)]
-    part = unfinished(path)
-    write_vectors(part, [pieces[i] for i in kept], stage.network[TABLE][kept], kind)
-    part.replace(path)
+    return WordVectorsFile(tuple(pieces[i] for i in kept), stage.network[TABLE][kept])
 
 
 def write_vectors(path: Path, words: Sequence[str], vectors: np.ndarray, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""Parts of a new network that start from other networks, or from a file of word vectors.
+"""Parts of a new network that start from other networks, or from word vectors.
 
 A network names its parts (``starts``): of each, the names of its weights and theirs in the network
 that the part starts from. What that one does not have, such as layers above its own, keeps its new
@@ -7,7 +7,7 @@ weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from safetensors.numpy import load_file
 
 from fourstage.errors import RecipeError
 from fourstage.terminal import say
-from models.catalogue import literals
-from models.interchange.vector_files import ENDINGS, read_vectors
+from models.catalogue import literals, provided
+from models.interchange.stage_folder import read_stage
+from models.interchange.vector_files import ENDINGS, WordVectorsFile, read_vectors, vectors_of
 from models.protocols import Tokenizer
-from models.stage_format import NETWORK
+from models.stage_format import NETWORK, TOKENIZER
 from models.training.job import TrainingJob
 from models.training.trained_stage import config_of
 from models.weights import named_weights
@@ -45,10 +46,16 @@ def start_parts(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
     for part, path in sorted(job.starts.items()):
         where = f"{job.stage.kind}: starts_from.{part}"
         if not path.is_dir():
-            _start_words(where, path, network.token_embedding.embeddings, job.tokenizer)
+            found = read_vectors(path, ENDINGS[path.suffix])
+            _start_words(where, path, found, network.token_embedding.embeddings, job.tokenizer)
             continue
-        theirs = config_of(path)["tokenizer_digest"]
+        config = config_of(path)
+        theirs = config["tokenizer_digest"]
         if part not in tables and theirs != job.tokenizer.digest:
+            if part == EMBEDDINGS and _has_words(path, config["family"], job.folders):
+                found = vectors_of(read_stage(path))
+                _start_words(where, path, found, network.token_embedding.embeddings, job.tokenizer)
+                continue
             raise RecipeError(
                 f"{where}: trained with another vocabulary: tokenizer {theirs[:12]}, this recipe's"
                 f" is {job.tokenizer.digest[:12]}; the same token has to have the same number in"
@@ -103,9 +110,15 @@ def _fitted(where: str, name: str, variable: Any, array: np.ndarray) -> np.ndarr
     )
 
 
-def _start_words(where: str, path: Path, table: Any, tokenizer: Tokenizer) -> None:
-    """Give tokens that are whole words of a file their vectors; the first of a token counts."""
-    found = read_vectors(path, ENDINGS[path.suffix])
+def _has_words(path: Path, family: str, folders: Sequence[Path]) -> bool:
+    """Whether a folder has vectors of words, and the words: those of a registered version have."""
+    return "static" in provided(family, folders) and (path / TOKENIZER).is_dir()
+
+
+def _start_words(
+    where: str, path: Path, found: WordVectorsFile, table: Any, tokenizer: Tokenizer
+) -> None:
+    """Give tokens that are whole words of a file or folder their vectors; the first one counts."""
     if found.vectors.shape[1] != table.shape[1]:
         raise RecipeError(
             f"{where}: expected vectors of {table.shape[1]} numbers, which is the table's width,"
@@ -124,6 +137,6 @@ def _start_words(where: str, path: Path, table: Any, tokenizer: Tokenizer) -> No
     value[list(rows)] = found.vectors[list(rows.values())]
     table.assign(value)
     say(
-        f"{where}: {len(rows):,} of {len(value):,} tokens have a vector in the file, which has"
-        f" {len(found.words):,} words; the others start at random"
+        f"{where}: {len(rows):,} of {len(value):,} tokens have a vector among the"
+        f" {len(found.words):,} words there; the others start at random"
     )

@@ -15,7 +15,7 @@ from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_st
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.reports.search_table import found as searched
-from tasks.steps.tokens import a_character, unigram_losses
+from tasks.steps.tokens import a_character, a_word, unigram_losses
 from tasks.store.provenance import git_state, machine
 from tasks.store.step_names import tokens_step
 
@@ -192,6 +192,9 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         "measured_by": recipe.measured_by,
         "heldout_loss": _means(before),
         "heldout_loss_a_character": a_character(
+            _means(before), runs[0].made, recipe.measured_by, runs[0].plan.folders
+        ),
+        "heldout_loss_a_word": a_word(
             _means(before), runs[0].made, recipe.measured_by, runs[0].plan.folders
         ),
         "unknown_share": {

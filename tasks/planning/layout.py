@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
 from fourstage.recipe.starts import ENTITIES
-from models.catalogue import TEACHER
+from models.catalogue import TEACHER, TRIGRAM_SHARE
 from models.evaluation.rivals import KINDS as RIVALS
 from models.stage_format import CONFIG, NETWORK
 from tasks.planning.drift_references import find_reference
@@ -465,6 +465,7 @@ class Layout:
             "metric": self.recipe.metrics[0] if finetune and self.recipe.metrics else None,
             "sequence_length": self._measured_length(),
             **arithmetic(stage.precision),
+            **self._counted(stage),
         }
         self._add(
             measurement_step(stage.name),
@@ -474,6 +475,17 @@ class Layout:
             parts=(*self._parts(stage, [objective] if objective else []), *self._answers()),
             given={"folders": self.folders},
         )
+
+    def _counted(self, stage: ResolvedStage) -> dict[str, Any]:
+        """The text that a trigram is counted in, of a network that is mixed with one."""
+        if not stage.network.get(TRIGRAM_SHARE):
+            return {}
+        names: set[str] = set()
+        for each in reversed(self.recipe.stages[: stage.index + 1]):
+            names |= set(each.corpora)
+            if each.starts_network:
+                break
+        return {"counted": sorted(names)}
 
     def _measured_length(self) -> int:
         """Tokens per held-out window: one length for all stages, which each was trained on."""

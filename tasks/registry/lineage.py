@@ -72,6 +72,7 @@ class Hop:
             "created": manifest.created,
             "inputs": {role: parent["key"] for role, parent in manifest.inputs.items()},
             "init": manifest.notes.get("init"),
+            "starts_from": manifest.notes.get("versions"),
             "run_id": self.run_id,
             "model_id": self.model_id,
             "held_by": list(self.held_by),

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fourstage.digests import hash_file
 from fourstage.errors import EnvironmentFault, RecipeError, located
@@ -20,6 +20,7 @@ from tasks.tracking.logged_files import verified
 if TYPE_CHECKING:
     from fourstage.recipe.schema import Recipe
 
+VERSION = "models:/"  # how the address of a registered version begins
 COPIES = "versions"  # folder of the home; its contents can be copied again
 
 
@@ -115,25 +116,38 @@ def _files(tracking: Tracking, store: Store, uri: str, stage: Hop) -> Iterator[t
 
 
 def by_number(recipe: Recipe) -> tuple[Recipe, dict[str, Path]]:
-    """Resolve the registered version that a recipe starts from, if it names one.
+    """Resolve the registered versions that a recipe starts from: ``init`` and ``starts_from``.
 
     Args:
         recipe: As `load_recipe` returns it.
 
     Returns:
-        The recipe, with the version's number in place of an alias, so that its artifacts record
-        which version it was; and the folder of the version's files, by its address.
+        The recipe, with a version's number in place of an alias, so that its artifacts record
+        which version it was; and the folder of each version's files, by its address.
 
     Raises:
         RecipeError: There is no such version, or it has no pre-training stage.
         EnvironmentFault: Its weights are lost, or MLflow does not answer.
     """
-    first, *later = recipe.stages
-    if first.init is None or not first.init.startswith("models:/"):
-        return recipe, {}
-    from tasks.registry.stage_files import pretrained_stage
+    folders: dict[str, Path] = {}
 
-    with located(f"{recipe.where}: stages[0].init"):
-        address, folder = pretrained_stage(first.init)
-    first = first.model_copy(update={"init": address})
-    return recipe.model_copy(update={"stages": (first, *later)}), {address: folder}
+    def numbered(place: str, said: str) -> str:
+        if not said.startswith(VERSION):
+            return said
+        with located(f"{recipe.where}: {place}"):
+            address, folder = pretrained_stage(said)
+        folders[address] = folder
+        return address
+
+    stages = []
+    for i, stage in enumerate(recipe.stages):
+        update: dict[str, Any] = {}
+        if i == 0 and stage.init is not None:
+            update["init"] = numbered(f"stages[{i}].init", stage.init)
+        if stage.starts_from:
+            update["starts_from"] = {
+                part: numbered(f"stages[{i}].starts_from.{part}", said)
+                for part, said in stage.starts_from.items()
+            }
+        stages.append(stage.model_copy(update=update))
+    return recipe.model_copy(update={"stages": tuple(stages)}), folders

@@ -146,6 +146,7 @@ def _stage(
         "heldout_loss": losses,
         "heldout_error": measured.facts["heldout_error"],
         "heldout_loss_a_character": measured.facts["heldout_loss_a_character"],
+        "heldout_loss_a_word": measured.facts["heldout_loss_a_word"],
         "unigram_loss": unigram_losses(run.made, losses, objective, run.plan.folders),
         "task_metric": measured.facts.get("task_metric"),
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tasks.steps.durable import durable
-from tasks.steps.tokens import HELDOUT, ROWS, a_character, documents, load_tokenizer
+from tasks.steps.tokens import HELDOUT, ROWS, a_character, a_word, documents, load_tokenizer
 from tasks.store.artifacts import Findings, Input
 from tasks.store.predictions import WORD_REGIONS
 from tasks.store.steps import Bound
@@ -58,6 +58,10 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
             objective=objective,
             sequence_length=settings["sequence_length"],
             folders=folders,
+            counted={
+                name: documents(tokens[name], tokenizer, family, folders)
+                for name in settings.get("counted", ())
+            },
         )
     _show_regions(stage.folder, tokenizer, tokens, folder, folders)
     loss = {name: scores["loss"] for name, scores in losses.items()}
@@ -65,6 +69,7 @@ def measure_stage(step: Bound, folder: Path) -> Findings:
         "heldout_loss": loss,
         "heldout_error": {n: scores["error"] for n, scores in losses.items() if "error" in scores},
         "heldout_loss_a_character": a_character(loss, step.inputs, objective, folders),
+        "heldout_loss_a_word": a_word(loss, step.inputs, objective, folders),
         "heldout_accuracy": {
             name: scores["accuracy"] for name, scores in losses.items() if "accuracy" in scores
         },

@@ -1,4 +1,4 @@
-"""Tokenised text for later steps: file names, the tokenizer, unigram loss and loss a character."""
+"""Tokenised text for later steps: file names, the tokenizer, unigram loss, loss a character."""
 
 from __future__ import annotations
 
@@ -103,21 +103,52 @@ def a_character(
 ) -> dict[str, float]:
     """Loss of each corpus in nats per character, which is comparable across tokenizers.
 
+    See `_spread` for arguments.
+
+    Returns:
+        {corpus: nats}; none for captions whose texts are all in the training rows, too.
+    """
+    return _spread("characters", losses, made, objective, folders)
+
+
+def a_word(
+    losses: Mapping[str, float],
+    made: Mapping[str, Artifact | Input],
+    objective: str | None,
+    folders: Sequence[Path] = (),
+) -> dict[str, float]:
+    """Loss of each corpus in nats per word between blanks; exp of it is the perplexity per word.
+
+    An unknown word costs what its tokens cost, of which [UNK] is one. See `_spread` for arguments.
+
+    Returns:
+        {corpus: nats}; none for a language without blanks between words.
+    """
+    return _spread("words", losses, made, objective, folders)
+
+
+def _spread(
+    unit: str,
+    losses: Mapping[str, float],
+    made: Mapping[str, Artifact | Input],
+    objective: str | None,
+    folders: Sequence[Path],
+) -> dict[str, float]:
+    """Loss of each corpus per unit of its held-out text.
+
     Args:
+        unit: ``characters`` or ``words``, as a tokenised corpus counts them.
         losses: Nats per held-out token, by corpus.
         made: Tokenised corpora by step name.
         objective: What the losses are of; none is told where a loss is no cross-entropy of tokens
             (`unigram_losses`).
         folders: Project folders, searched first.
-
-    Returns:
-        {corpus: nats}; none for captions whose texts are all in the training rows, too.
     """
     if not _of_tokens(objective, folders):
         return {}
     found = {}
     for name, loss in losses.items():
         facts = made[tokens_step(name)].facts
-        if characters := facts["characters"].get(HELDOUT):
-            found[name] = loss * facts["tokens"][HELDOUT] / characters
+        if number := facts[unit].get(HELDOUT):
+            found[name] = loss * facts["tokens"][HELDOUT] / number
     return found

@@ -67,6 +67,7 @@ def train_stage(
         "trained_weights": outcome.trained_weights,
         "metrics": dict(outcome.metrics),
         **({"init": stage.init} if stage.init else {}),
+        **({"versions": dict(stage.versions)} if stage.versions else {}),
         "run_id": report.run_id,
     }
     return Findings(facts, notes)

@@ -61,8 +61,11 @@ class ModelFacts:
         for stage in self.stages:
             for part, digests in stage.settings.get("starts_from", {}).items():
                 file = isinstance(digests, str)
+                version = stage.notes.get("versions", {}).get(part)
                 found[part] = (
-                    "a file of word vectors" if file else "a folder, whose texts are not here"
+                    "a file of word vectors"
+                    if file
+                    else f"{version or 'a folder'}, whose texts are not here"
                 )
             for role, reference in stage.inputs.items():
                 if role.startswith(START):

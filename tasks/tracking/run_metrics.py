@@ -73,9 +73,10 @@ def _by_stage(facts: ModelFacts) -> Iterator[Figure]:
                 yield Figure(f"heldout_loss/{name}", guessed, 0, text)
             loss = measured.facts["heldout_loss"][name]
             yield Figure(f"heldout_loss/{name}", loss, number, text, key)
-            loss = measured.facts["heldout_loss_a_character"].get(name)
-            if loss is not None:
-                yield Figure(f"heldout_loss_a_character/{name}", loss, number, text, key)
+            for told in ("heldout_loss_a_character", "heldout_loss_a_word"):
+                loss = measured.facts.get(told, {}).get(name)
+                if loss is not None:
+                    yield Figure(f"{told}/{name}", loss, number, text, key)
         if metric := measured.facts.get("task_metric"):
             labelled = stage.settings.get("stage") == "finetune"
             name = f"dev/{metric['name']}" if labelled else f"probe/{metric['name']}"

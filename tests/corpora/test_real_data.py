@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corpora.answers import DROPPED, MOVED, names_in, num_in
@@ -21,6 +22,8 @@ from data_contracts.check import check
 from data_contracts.records import Rejected, Row
 from data_contracts.sources import load_source, source_names
 from data_contracts.suite import load_suite
+from models.evaluation.word_relations import relations
+from models.vectors.lookup import WordTable
 
 pytestmark = pytest.mark.realdata
 
@@ -302,3 +305,22 @@ def test_published_digests_are_those_of_the_files_here(data: Path):
             assert _is_there(type(download)(download.url, download.sha256, here)), here
             checked += 1
     assert checked >= 57
+
+
+@pytest.mark.parametrize(
+    ("file", "lines", "sections"),
+    [
+        ("questions-words.txt.gz", 19_544, 14),
+        ("CA8/semantic.txt", 7636, 4),
+        ("CA8/morphological.txt", 10_177, 4),
+        ("CA_translated/ca_translated.txt", 953, 3),
+        ("wordsim353.tsv", 353, 0),
+        ("simlex999.txt", 999, 0),
+    ],
+)
+def test_word_relations_are_read_whole(file: str, lines: int, sections: int, data: Path):
+    nothing = WordTable({}, np.zeros((0, 2), np.float32), {})
+    path = data / "tasks" / "word_relations" / file
+    measure, found, by_section = relations(path, nothing)
+    assert measure == ("accuracy" if sections else "spearman")
+    assert (found.asked, found.skipped, len(by_section)) == (0, lines, sections)

@@ -49,6 +49,13 @@ def test_a_segmenter_makes_words_whatever_is_unknown(tmp_path: Path):
     assert starts.tolist() == [1, 1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1]
 
 
+def test_words_between_blanks_are_counted_where_a_language_has_them(tmp_path: Path):
+    facts, _ = written(tmp_path, Pieces(TOKENIZER, "en"), "New in\nnew,  in. (in)\n")
+    assert (facts["words"], facts["characters"]) == ({"train": 5}, {"train": 22})
+    facts, _ = written(tmp_path, Pieces(TOKENIZER, "zh-Hant"), "我在 New 北京")
+    assert (facts["words"], facts["characters"]) == ({}, {"train": 9})
+
+
 def test_a_line_is_a_sentence_where_the_source_says_so(tmp_path: Path):
     text = "in. New in.\n\nnew"
     for lines, lengths in ((False, [2, 3, 1]), (True, [5, 1])):

@@ -85,6 +85,8 @@ def test_a_run_prints_one_object_on_standard_output(story: Story):
         f"loss on {corpus}": pytest.approx(loss - first["unigram_loss"][corpus])
         for corpus, loss in first["heldout_loss"].items()
     }
+    for corpus, loss in first["heldout_loss_a_word"].items():  # English: a blank a word, or more
+        assert loss > 2 * first["heldout_loss_a_character"][corpus] > 0
     assert {"accuracy", "macro_f1"} == set(summary["metrics"])
     assert all(0 <= value <= 1 for value in summary["metrics"].values())
     assert summary["gate"]["decision"] == "promote"
@@ -245,6 +247,8 @@ def test_mlflow_says_which_run_was_best_and_what_it_was_made_with(story: Story):
             assert [p.value for p in curve[1:]] == [
                 stage["heldout_loss"][corpus] for stage in summary["stages"]
             ]
+            last = summary["stages"][-1]["heldout_loss_a_word"][corpus]
+            assert found[f"heldout_loss_a_word/{corpus}"] == last
         pictures = {item.path for item in client.list_artifacts(run.info.run_id, "evaluation")}
         assert pictures >= {
             "evaluation/confusion.png",

@@ -193,13 +193,20 @@ def test_a_network_from_elsewhere_is_the_stage_general(
     start["init"] = "models:/first@champion"
     # Another seed: with the same one all that follows is what came of the folder, and says so.
     settings = {"size": None, "tokenizer": None, "seed": 23}
-    project.recipe(recipe("later", stages=[start, *later], **settings))
+    project.recipe(recipe("later", stages=[start, later[-1]], **settings))
     answer = researcher.types("run", "later", "--json")
     assert answer.code == 0, answer.told()
     # What a version was pre-trained to, and none of its labels.
     assert answer.json["stages"][0]["weights_digest"] == task["weights_digest"]
     hops = researcher.types("trace", "models:/later@champion", "--json").json["hops"]
     assert "models:/first/1" in [hop.get("init") for hop in hops]
+
+    table = stages(general={"starts_from": {"embeddings": "models:/first@champion"}})
+    vocabulary = {"vocabulary_size": 400, "learn_from": ["notes", "letters"]}  # as first has it
+    project.recipe(recipe("table", stages=[table[0], table[-1]], tokenizer=vocabulary))
+    answer = researcher.types("run", "table", "--json")
+    assert answer.code == 0, answer.told()
+    assert "its embeddings from models:/first/1" in researcher.types("trace", "table@champion").out
 
     start["init"] = "models:/frist@champion"
     project.recipe(recipe("later", stages=[start, *later], **settings))

@@ -124,7 +124,7 @@ def test_smoke_of_a_network_that_starts_from_word_vectors_can_be_planned(tmp_pat
                 f"    starts_from: {STARTS}",
                 "    starts_from: {encoder: source, embeddings: vectors}",
             ),
-            "The folder of a finished stage is allowed too, or a file of word vectors.",
+            "The folder of a finished stage is allowed too, a file of word vectors, or a register",
         ),
         (
             ("{sequence_to_sequence: {}}", "{sequence_classification: {}}"),
@@ -172,6 +172,20 @@ def test_two_language_models_with_different_vocabularies_are_refused(write, tmp_
     also = folder(tmp_path / "also", "1" * 64)
     parts = resolve(load_recipe(write((STARTS, f"{{encoder: {one}, decoder: {also}}}"))))
     assert parts.stages[2].starts_from == {"encoder": str(one), "decoder": str(also)}
+
+
+def test_a_registered_version_is_a_folder_that_keeps_its_address(write, tmp_path: Path):
+    address, there = "models:/lm/3", folder(tmp_path / "lm", "1" * 64)
+    file = write((STARTS, f"{{encoder: source, decoder: '{address}'}}"))
+    resolved = resolve(load_recipe(file), registered={address: there})
+    stage = resolved.stages[2]
+    assert stage.starts_from == {"encoder": "source", "decoder": str(there)}
+    assert stage.versions == {"decoder": address}
+    assert as_recipe(resolved)["stages"][2]["starts_from"]["decoder"] == address
+    assert "versions" not in stage_spec(stage), "the digests of its files are in the key"
+    wide = folder(tmp_path / "wide", "1" * 64, hidden_dim=32)
+    with pytest.raises(RecipeError, match=r"decoder: expected hidden_dim 32, as in the network"):
+        resolve(load_recipe(file), registered={address: wide})
 
 
 @pytest.mark.parametrize("config", ['{"model_type": "bert", "hidden_size": 8}', "[]", "{"])

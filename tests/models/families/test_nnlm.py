@@ -17,6 +17,7 @@ from models.protocols import Context
 from models.training.stage_model import StageModel
 from models.weights import named_weights
 from tests.models.memory_corpus import PlainTokenizer
+from tests.models.slopes import check_slopes
 from tests.models.weightless import weightless
 
 V, M, H = 20, 3, 4
@@ -36,9 +37,13 @@ def logits(made: Any, batch: dict[str, np.ndarray]) -> np.ndarray:
     return keras.ops.convert_to_numpy(found)
 
 
-def in_numpy(made: Any, ids: list[int]) -> np.ndarray:
+def weights_of(made: Any) -> dict[str, np.ndarray]:
+    return {name: np.array(v, np.float64) for name, v in named_weights(made).items()}
+
+
+def in_numpy(made: Any, ids: list[int], weights: dict[str, np.ndarray] | None = None) -> np.ndarray:
     """(V,) logits of the token after `ids`: equation 1 of the paper."""
-    weights = {name: np.asarray(v, np.float64) for name, v in named_weights(made).items()}
+    weights = weights or weights_of(made)
     vectors = weights["embeddings/token/embeddings"]
     before = [vectors[token] for token in reversed(ids[-made.context_length :])]
     before += [np.zeros(M)] * (made.context_length - len(before))
@@ -86,10 +91,11 @@ def test_parameters_are_by_the_papers_formula(n, m, h):
     assert plain == direct - v * (n - 1) * m
 
 
-def test_causal_lm_scores_it_by_the_equation_and_every_weight_has_its_gradient():
+@pytest.mark.parametrize("direct", [False, True])
+def test_causal_lm_scores_it_by_the_equation_and_gradients_are_finite_differences(direct):
     import tensorflow as tf
 
-    made = network(direct=True)
+    made = network(direct=direct)
     objective = CausalLM(Context(PlainTokenizer(V), 8))
     model = StageModel(made, {"causal_lm": objective.attach(made)})
     ids = np.array([[2, 7, 8, 9, 7, 11, 3, 6], [2, 5, 13, 3, 0, 0, 0, 0]], "int32")
@@ -97,19 +103,23 @@ def test_causal_lm_scores_it_by_the_equation_and_every_weight_has_its_gradient()
     batch = objective.examples(batch, np.random.default_rng(0))
     with tf.GradientTape() as tape:
         total, weight = model.outputs(batch, training=False)[0]["causal_lm"]["loss"]
-    nats = 0.0
-    for row in ids.tolist():
-        real = [token for token in row if token]
-        for end in range(1, len(real)):
-            nats -= log_softmax(in_numpy(made, real[:end]))[real[end]]
+    weights = weights_of(made)
+
+    def nats() -> float:
+        total = 0.0
+        for row in ids.tolist():
+            real = [token for token in row if token]
+            for end in range(1, len(real)):
+                total -= log_softmax(in_numpy(made, real[:end], weights))[real[end]]
+        return total
+
     assert float(weight) == 7 + 3
-    assert float(total) == pytest.approx(nats, rel=1e-6)
-    variables = made.trainable_variables
-    assert len(variables) == 5
-    for variable, gradient in zip(
-        variables, tape.gradient(total, [v.value for v in variables]), strict=True
-    ):
-        assert np.abs(tf.convert_to_tensor(gradient).numpy()).max() > 0, variable.path
+    assert float(total) == pytest.approx(nats(), rel=1e-6)
+    named = named_weights(made)
+    assert len(named) == len(made.trainable_variables) == 5
+    gradients = tape.gradient(total, {name: v.value for name, v in named.items()})
+    for name, gradient in gradients.items():
+        check_slopes(np.array(tf.convert_to_tensor(gradient)), weights[name], nats, name)
 
 
 def test_a_context_of_nothing_is_refused():

@@ -13,6 +13,8 @@ from models.catalogue import check_compatible
 from models.evaluation.heldout import has_objective, heldout_losses
 from models.evaluation.predict import predict
 from models.evaluation.word_relations import stage_relations
+from models.inputs.randomness import generator
+from models.interchange.vector_files import TABLE
 from models.objectives.cbow import cbow
 from models.objectives.skip_gram import skip_gram
 from models.stage_format import NETWORK, head_file
@@ -25,6 +27,7 @@ from models.vectors.subwords import Subwords, rows_of
 from models.vectors.tables import Table
 from models.vectors.training import Vectors
 from models.vectors.windows import Block, blocks
+from tests.models.memory_corpus import MemoryCorpus
 from tests.models.training.memory import Corpus, Recorder, Rows, finetuning, pretraining, tokenizer
 
 NAMES = ("skip_gram", "cbow")
@@ -175,6 +178,23 @@ def test_a_stage_learns_is_gone_on_with_and_fine_tuned(tmp_path: Path, name, noi
     assert np.mean(np.array(said) == rows.answers) > 0.8
     # The head of the vectors is still there, so what was forgotten is measured.
     assert np.isfinite(measured(tmp_path / "tuned", name)["loss"])
+
+
+def test_a_word_that_only_the_domain_text_has_begins_to_move_there(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    both = [[rng.integers(5, most, 60).tolist()] for most in (20, 30) for _ in range(10)]
+    general, domain = MemoryCorpus(both[:10]), MemoryCorpus(both[10:])
+    train(vectors_of(corpora={"a": (general, 1.0)}), tmp_path / "general")
+    train(
+        vectors_of(corpora={"b": (domain, 1.0)}, kind="domain", initial=tmp_path / "general"),
+        tmp_path / "domain",
+    )
+    tables = [load_file(tmp_path / name / NETWORK)[TABLE] for name in ("general", "domain")]
+    drawn = generator(vectors_of().stage.seed, "word vectors").random(tables[0].shape, np.float32)
+    before, after, later = [(drawn - 0.5) / 16, *tables]
+    moved = [(one != two).any(axis=1) for one, two in ((before, after), (after, later))]
+    assert np.flatnonzero(moved[0]).tolist() == list(range(5, 20))
+    assert np.flatnonzero(moved[1]).tolist() == list(range(5, 30))
 
 
 def test_frozen_vectors_stay_as_they_are(tmp_path: Path) -> None:

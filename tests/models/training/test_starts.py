@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from models.families.ernie_tsinghua import ErnieTsinghua
 from models.families.recurrent import Recurrent
 from models.families.seq2seq import Seq2Seq
 from models.families.transe import TransE
+from models.families.word2vec import Word2Vec
 from models.objectives.causal_lm import CausalLM
 from models.objectives.joint_lm import JointLM
 from models.protocols import Context
+from models.tokenizers.word import Word
 from models.training.job import TrainingJob
 from models.training.stage import Budget, Optimizer, Phase, StageSettings
 from models.training.stage_model import StageModel
@@ -63,10 +66,12 @@ def job(family: str = "seq2seq", tokenizer: Any = TOKENIZER, **more: Any) -> Tra
     return TrainingJob(stage, tokenizer, **more)
 
 
-def finished(folder: Path, network: Any, tokenizer: Any = TOKENIZER) -> Path:
+def finished(
+    folder: Path, network: Any, tokenizer: Any = TOKENIZER, family: str = "recurrent"
+) -> Path:
     """The folder of a stage with a network, as training leaves it."""
     folder.mkdir()
-    of = job("recurrent", tokenizer)
+    of = job(family, tokenizer)
     write_weights(of, folder, network, {})
     write_settings(of, folder, precision="float32", tasks={}, history=[], metrics={})
     return folder
@@ -204,7 +209,7 @@ def test_words_of_a_file_that_are_whole_tokens_have_its_vectors(
     start_parts(job(starts={"embeddings": file}), made, {})
     table[7], table[11] = rows["7"], rows["11"]
     np.testing.assert_array_equal(made.token_embedding.embeddings, table)
-    told = "starts_from.embeddings: 2 of 30 tokens have a vector in the file, which has 3 words"
+    told = "starts_from.embeddings: 2 of 30 tokens have a vector among the 3 words there; the"
     assert told in "".join(capsys.readouterr())
     file.write_text("3 1 2 3 4 5\n", encoding="utf-8")
     with pytest.raises(
@@ -214,6 +219,24 @@ def test_words_of_a_file_that_are_whole_tokens_have_its_vectors(
     file.write_text(lines[0] + "\n8 1 2\n", encoding="utf-8")
     with pytest.raises(ContractViolation, match=r"vectors\.txt:2: expected a word and 5 numbers"):
         start_parts(job(starts={"embeddings": file}), made, {})
+
+
+def test_words_of_a_versions_vectors_are_found_by_another_tokenizer(tmp_path: Path):
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    words = Word((*special, "11", "13", "7"), False)
+    theirs = random(Word2Vec(vocabulary_size=8, hidden_dim=5), 3)
+    folder, made = finished(tmp_path / "version", theirs, words, "word2vec"), recurrent(4)
+    with pytest.raises(RecipeError, match="trained with another vocabulary"):
+        start_parts(job(starts={"embeddings": folder}), made, {})
+    words.save(folder / "tokenizer")  # as the copy of a registered version has it
+    table, given = (np.array(each.token_embedding.embeddings.numpy()) for each in (made, theirs))
+    start_parts(job(starts={"embeddings": folder}), made, {})
+    table[11], table[13], table[7] = given[5:]
+    np.testing.assert_array_equal(made.token_embedding.embeddings, table)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"family": "recurrent"}), "utf-8")
+    with pytest.raises(RecipeError, match="trained with another vocabulary"):
+        start_parts(job(starts={"embeddings": folder}), made, {})
 
 
 def test_a_table_of_entities_starts_from_a_stage_with_another_vocabulary(tmp_path: Path):

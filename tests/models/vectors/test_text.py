@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,29 @@ def test_corpora_take_turns_by_share_and_each_pass_reads_all(monkeypatch) -> Non
     assert abs(shares["a"] - 180) <= 14
     documents = [d for p in read if p.source == "a" for d in range(p.first, p.end)]
     assert sorted(documents[:20]) == list(range(20))
+
+
+def test_windows_reach_across_words_that_are_thinned_out() -> None:
+    frequent, rare = 5, list(range(6, 16))
+    read = np.full(40, frequent)
+    read[::4] = rare  # three frequent words after each rare one
+    given = {"a": (corpus(read.tolist()), 1.0)}
+    (portion,) = text.portions(given, 40, seed=0)
+
+    def pairs(kept: np.ndarray) -> set[tuple[int, int]]:
+        """Words with those in their windows, which have one word to each side."""
+        words = text.kept_words(portion, given, kept, np.random.default_rng(0))
+        (block,) = blocks(*words, 1, np.random.default_rng(0))
+        places = np.argwhere(block.pairs)
+        return {(int(block.words[c, t]), int(block.around[c, j])) for c, t, j in places}
+
+    kept = np.ones(40, np.float32)
+    whole = pairs(kept)
+    kept[frequent] = 0.0
+    # Four words apart in the text. Had windows come first, there would be no pair at all.
+    assert pairs(kept) == {pair for a, b in pairwise(rare) for pair in ((a, b), (b, a))}
+    assert (frequent, 6) in whole
+    assert not whole & pairs(kept)
 
 
 @pytest.mark.parametrize("window", [2, 40])

@@ -152,6 +152,21 @@ def test_the_bytes_of_a_file_of_vectors_are_in_the_key_and_its_place_is_not(
     assert here == there != settings("there.txt", f"world {row}")
 
 
+def test_a_trigram_is_counted_in_the_text_that_its_network_has_read(project: Project):
+    said = stages(general={"objectives": {"causal_lm": {}}})
+
+    def counted(share: float) -> list[list[str] | None]:
+        size = {"embedding_dim": 8, "intermediate_dim": 8, "trigram_share": share}
+        written = recipe("mixed", family="nnlm", size=size, stages=said, promote=None)
+        plan = plan_recipe(str(project.recipe(written)))
+        measured = [plan.steps[f"measurement {each['stage']}"] for each in said]
+        return [step.settings.get("counted") for step in measured]
+
+    whole = ["letters", "notes", "rows"]
+    assert counted(0.5) == [["notes"], ["letters", "notes"], whole, whole]
+    assert counted(0.0) == [None] * 4
+
+
 @pytest.fixture(scope="module")
 def probed(project: Project) -> Plan:
     project.dataset("more", train=map(row, range(400, 440)), test=map(row, range(440, 460)))

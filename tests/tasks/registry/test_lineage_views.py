@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tasks.registry.lineage import Hop, Trace
-from tasks.registry.lineage_views import lineage_diagram
+from tasks.registry.lineage_views import lineage_diagram, text
 from tasks.reports.plots import LARGEST
 from tasks.store.registry_memory import Version
 from tests.tasks.lifecycle import Lifecycle
@@ -25,3 +26,22 @@ def test_a_lineage_diagram_is_a_picture_and_mermaid(
     assert "```mermaid\nflowchart TD" in diagram
     assert "stage finetune" in diagram
     assert len(diagram) < LARGEST
+
+
+def test_a_stage_names_the_version_that_a_part_started_from(lifecycle: Lifecycle):
+    from tasks.store.ancestry import gather
+
+    found = gather(lifecycle.store.root, lifecycle["stage domain"])
+    noted = {"versions": {"embeddings": "models:/words/3"}}
+    manifests = [
+        replace(each, notes={**each.notes, **noted}) if each.stage == "domain" else each
+        for each in found.manifests.values()
+    ]
+    hops = tuple(Hop(each, "run" if each.stage else None, None, ("store",)) for each in manifests)
+    said = text(Trace(Version("x", 1, found.root, None, None, (), {}), hops, "store"))
+    (line,) = [line for line in said.splitlines() if "models:/words/3" in line]
+    assert line.startswith("  stage domain ")
+    assert "its embeddings from models:/words/3," in line
+    starts = {hop.manifest.stage: hop.to_json().get("starts_from") for hop in hops}
+    assert starts["domain"] == {"embeddings": "models:/words/3"}
+    assert starts["general"] is None

@@ -8,10 +8,22 @@ import pytest
 
 from fourstage.digests import hash_file
 from fourstage.errors import ContractViolation, RecipeError
+from fourstage.recipe.loading import load_recipe
 from models.interchange.pretrained_network import start_files
-from tasks.registry.stage_files import pretrained_stage, stage_files
+from tasks.registry.stage_files import by_number, pretrained_stage, stage_files
 from tests.tasks.lifecycle import Lifecycle
 from tests.tasks.registry.test_registry import NAME, make_version
+
+RECIPE = """
+name: r
+family: bert
+size: tiny
+stages:
+  - stage: general
+    corpora: {text: 1}
+    objectives: {masked_lm: {}}
+    starts_from: {embeddings: "START"}
+"""
 
 
 def test_they_are_the_stages_own_from_the_store_and_from_mlflow(tracking, home, saved_model):
@@ -68,6 +80,23 @@ def test_other_weights_in_mlflow_than_the_stage_had_are_refused(tracking, home, 
     with pytest.raises(ContractViolation, match=r"network.safetensors of m-\w+ is not the"):
         pretrained_stage(f"models:/{NAME}/1")
     assert not list((home / "versions").glob("*"))
+
+
+def test_an_alias_in_a_recipe_is_the_number_of_its_version(tracking, home, saved_model, tmp_path):
+    make_version(tracking, home, saved_model, 1, stages=True)
+
+    def recipe(start: str):
+        (tmp_path / "r.yaml").write_text(RECIPE.replace("START", start), "utf-8")
+        return load_recipe(tmp_path / "r.yaml")
+
+    found, folders = by_number(recipe(f"models:/{NAME}@challenger"))
+    address = f"models:/{NAME}/1"
+    assert found.stages[0].starts_from == {"embeddings": address}
+    assert folders == {address: pretrained_stage(address)[1]}
+    assert by_number(recipe("vectors.txt"))[1] == {}
+    wrong = r"r\.yaml: stages\[0\]\.starts_from\.embeddings: models:/other@champion: 'other' is not"
+    with pytest.raises(RecipeError, match=wrong):
+        by_number(recipe("models:/other@champion"))
 
 
 def test_a_version_that_is_not_there_is_said(tracking, home, saved_model):
