@@ -42,3 +42,10 @@ def test_mended_answers_and_truncated_rows_are_counted(capsys):
     notes["metrics"] = {"cut": {"row": {"count": 1200, "longest": 340}}}
     line = _line(capsys, "stage finetune", notes, steps=5)
     assert "1,200 training rows truncated (the longest has 340 tokens)" in line
+
+
+def test_tokens_say_how_many_of_the_names_in_them_are_linked(capsys):
+    tokens = {"train": 20, "heldout": 4}
+    assert "names" not in _line(capsys, "tokens notes", tokens=tokens)
+    line = _line(capsys, "tokens notes", tokens=tokens, names={"found": 8, "linked": 6})
+    assert "24 tokens, 6 of 8 names linked (75%)" in line
