@@ -49,3 +49,15 @@ def test_tokens_say_how_many_of_the_names_in_them_are_linked(capsys):
     assert "names" not in _line(capsys, "tokens notes", tokens=tokens)
     line = _line(capsys, "tokens notes", tokens=tokens, names={"found": 8, "linked": 6})
     assert "24 tokens, 6 of 8 names linked (75%)" in line
+
+
+def test_pictures_of_a_dataset_are_counted(capsys):
+    counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}}
+    assert "pictures" not in _line(capsys, "dataset notes", counts=counts)
+    told = {"read": 1200, "regions": 2400, "with_more_regions": 0, "without_regions": {}}
+    assert "kept; pictures: 1,200 read\n" in _line(
+        capsys, "dataset notes", counts=counts | {"pictures": told}
+    )
+    told |= {"with_more_regions": 7, "without_regions": {"a picture without regions": 2}}
+    line = _line(capsys, "dataset notes", counts=counts | {"pictures": told})
+    assert "7 with more regions than are kept, 2 without regions: a picture without reg" in line
