@@ -15,7 +15,8 @@ from models.weights import named_weights
 from tests.models.weightless import weightless
 
 # (family, size, vocabulary): parameters, of the network with its pooler where it has one. BERT's
-# are in test_bert.py. Numbers without a sum are of transformers' classes. RoBERTa's table of positions has two rows more there, which nothing reads.
+# are in test_bert.py. Numbers without a sum are of transformers' classes. RoBERTa's table of
+# positions has two rows more there, which nothing reads.
 PUBLISHED = {
     # So have both of BART's.
     ("bart", "base", 50_265): 139_420_416 - 2 * 2 * 768,
@@ -38,7 +39,7 @@ PUBLISHED = {
     ("ernie", "base", 18_000): 99_865_344,
     ("ernie", "base_2", 30_522): 109_484_544,
     ("ernie", "large_2", 30_522): 335_144_960,
-    # LxmertModel and VisualBertModel of transformers 5.23, the second with features of 2048 numbers.
+    # LxmertModel and VisualBertModel of transformers 5.23, with features of 2048 numbers.
     ("lxmert", "base", 30_522): 207_936_768,
     ("visualbert", "base", 30_522): 111_450_624,
     # Transformers has none of the following: sums by hand.
@@ -89,7 +90,7 @@ def test_parameter_counts_are_the_published_ones(case):
 @pytest.mark.parametrize(
     ("family", "size", "millions", "parts"),
     [
-        # "Total Parameters" of UNITER's paper (arXiv 1909.11740) are of what stands above embeddings.
+        # UNITER's (arXiv 1909.11740) are of what stands above the embeddings.
         ("uniter", "base", 86, ("block_", "pooler")),
         ("uniter", "large", 303, ("block_", "pooler")),
         # ERNIE's (arXiv 1905.07129) are of all but the entities' vectors, which nothing trains.
