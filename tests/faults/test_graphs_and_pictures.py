@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_a_list_of_entities_of_another_graph_is_refused(desk: Desk):
     )  # fmt: skip
 
 
-def test_captions_without_a_whole_picture_are_set_aside_by_their_ids(desk: Desk):
+def test_captions_without_a_whole_picture_are_set_aside_by_their_lines_and_ids(desk: Desk):
     folder = desk.data("pictures")
     folder.mkdir(exist_ok=True)
     captions = rows(60)
@@ -113,7 +114,10 @@ def test_captions_without_a_whole_picture_are_set_aside_by_their_ids(desk: Desk)
     )
     desk.holds(
         answer, 3, r"dataset rows .*pictures: 59 read, 1 without regions: not a whole PNG or JPEG",
-        r"a picture that is missing: r9", r"not a whole PNG or JPEG picture: r7",
+        r"a picture that is missing: data/train\.jsonl:10\n",
+        r"not a whole PNG or JPEG picture: data/train\.jsonl:8\n",
     )  # fmt: skip
+    rejected = [json.loads(line) for line in open(desk.newest("dataset rows") / "rejected.jsonl")]
+    assert {each["id"] for each in rejected} == {"r7", "r9"}
     report = desk.newest("contract rows") / "report.md"
     assert "| without regions: not a whole PNG or JPEG picture | 1 |" in report.read_text("utf-8")
