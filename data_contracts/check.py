@@ -77,6 +77,7 @@ def check(
     removed: Mapping[str, int] | None = None,
     answers: Mapping[str, Mapping[str, str]] | None = None,
     mended: Mapping[str, Mapping[str, Any]] | None = None,
+    pictures: Mapping[str, int] | None = None,
     reference: pd.DataFrame | None = None,
 ) -> Report:
     """Check a profile against a suite.
@@ -93,6 +94,7 @@ def check(
         removed: Reason → number of the records that rules removed; for the report only.
         answers: As in `Report`; for the report only.
         mended: As in `Report`; for the report only.
+        pictures: As in `Report`; for the report only.
         reference: The rows of the same source kept in an earlier run, for promises with a
             `$REFERENCE`; without it these are not checked.
 
@@ -152,6 +154,7 @@ def check(
         removed=dict(removed or {}),
         answers=dict(answers or {}),
         mended=dict(mended or {}),
+        pictures=dict(pictures or {}),
     )
 
 

@@ -84,6 +84,7 @@ class Report:
             out.
         mended: What was corrected in answers → in how many rows (`count`), and the ids of the first
             (`first_ids`).
+        pictures: What is counted of the pictures that rows name → how many.
     """
 
     subject: str
@@ -99,6 +100,7 @@ class Report:
     removed: Mapping[str, int] = field(default_factory=dict)
     answers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     mended: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pictures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def num_removed(self) -> int:

@@ -125,7 +125,7 @@ class Tokenizer(Protocol):
 
     @property
     def special_ids(self) -> tuple[int, ...]:
-        """Ids that never come from text and are never drawn as random replacements."""
+        """Ids that no word of a text gives and that are never drawn as random replacements."""
         ...
 
     @property

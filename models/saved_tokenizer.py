@@ -7,7 +7,7 @@ scheme (`tasks.planning.layout`) and no other.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fourstage.errors import ContractViolation, UnknownNameError
@@ -45,6 +45,7 @@ def learn_tokenizer(
     lowercase: bool,
     sentinels: int = 0,
     minimum_count: int | None = None,
+    marks: Sequence[str] = (),
 ) -> Tokenizer:
     """Learn a tokenizer.
 
@@ -56,6 +57,8 @@ def learn_tokenizer(
         sentinels: Tokens that stand for hidden spans (`models.sentinels`).
         minimum_count: Smallest count of a word, for a scheme with ``MINIMUM_COUNT``; None for
             that.
+        marks: Strings that are one token each wherever a text has them, for a scheme with
+            ``MARKS``.
     """
     return find("tokenizers", scheme).learned(
         texts,
@@ -63,6 +66,7 @@ def learn_tokenizer(
         lowercase=lowercase,
         sentinels=sentinels,
         **({} if minimum_count is None else {"minimum_count": minimum_count}),
+        **({"marks": marks} if marks else {}),
     )
 
 

@@ -1,8 +1,8 @@
 """Sentences with two entities and their relation, in the JSON of FewRel.
 
 The file is an object from relation to sentences. Each sentence is a row with the columns ``text``
-(its words, the first mentions marked as ``<< head >>`` and ``[[ tail ]]``), ``relation``, ``head``
-and ``tail`` (their ids).
+(its words, the first mentions marked as ``<< head >>`` and ``[[ tail ]]``, or with the source's own
+four `markings`), ``relation``, ``head`` and ``tail`` (their ids).
 
 Reference:
     Han et al. 2018, arXiv 1810.10147.
@@ -10,7 +10,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from corpora.archives import Content
@@ -23,11 +23,17 @@ from fourstage.errors import ContractViolation
 
 SUFFIXES = ()  # files end in .json, which means JSON lines
 
-HEAD, TAIL = ("<<", ">>"), ("[[", "]]")
+MARKINGS = ("<<", ">>", "[[", "]]")  # before and behind the head, before and behind the tail
 
 
 def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
     """Each sentence; its location is its number in the file, from 1."""
+    markings = source.markings or MARKINGS
+    if len(markings) != len(MARKINGS):
+        raise ContractViolation(
+            f"source {source.name}: markings: expected four, before and behind the head and before"
+            f" and behind the tail, got {len(markings)}"
+        )
     relations = whole_value(content, source)
     if not isinstance(relations, Mapping):
         raise ContractViolation(
@@ -39,7 +45,7 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
             number += 1
             location = f"{content.name}:{number}"
             try:
-                values = _values(relation, sentence)
+                values = _values(relation, sentence, markings)
             except (KeyError, IndexError, TypeError, ValueError):
                 yield Rejected(location, location, "not a sentence with 'tokens', 'h' and 't'")
                 continue
@@ -49,12 +55,12 @@ def read(content: Content, source: Source) -> Iterator[Raw | Rejected]:
             yield check_text(Raw(number, values), content.name)
 
 
-def _values(relation: str, sentence: Any) -> dict[str, str] | None:
+def _values(relation: str, sentence: Any, markings: Sequence[str]) -> dict[str, str] | None:
     """The columns of a sentence; None if its entities cannot be marked."""
     tokens = [str.strip(token) for token in sentence["tokens"]]
     (_, head, places), (_, tail, others) = sentence["h"], sentence["t"]
     spans = []
-    for mentions, marks in ((places, HEAD), (others, TAIL)):
+    for mentions, marks in ((places, markings[:2]), (others, markings[2:])):
         first, behind = min(mentions[0]), max(mentions[0]) + 1
         if not 0 <= first < behind <= len(tokens):
             return None

@@ -66,6 +66,7 @@ def resolve_start(ledger: Ledger) -> Start | None:
         given.tokenizer.lowercase,
         (),
         sentinels=len(given.tokenizer.sentinel_ids),
+        marks=getattr(given.tokenizer, "marks", ()),
     )
     _agrees(ledger, network, tokenizer)
     ledger.origins |= {name: "stages[0].init" for name in ("size", "tokenizer")}

@@ -36,6 +36,7 @@ from fourstage.settings import search_folders
 from models import catalogue
 from models.answers.label import Label
 from models.inputs.spans import longest_text
+from models.marks import is_mark
 from models.protocols import Answers
 
 
@@ -271,6 +272,7 @@ class _Resolution:
             self._learn_from(said, stages, at),
             sentinels=sentinels,
             minimum_count=self._minimum_count(said, scheme, at),
+            marks=self._marks(said, scheme, at),
         )
 
     def _minimum_count(self, said: Tokenizer | None, scheme: str, at: str) -> int:
@@ -287,6 +289,31 @@ class _Resolution:
                 f"{scheme} has no such setting; of the schemes {', '.join(having)} has it",
             )
         return said.minimum_count
+
+    def _marks(self, said: Tokenizer | None, scheme: str, at: str) -> tuple[str, ...]:
+        """Strings of a text that are tokens of their own."""
+        if said is None or said.marks is None:
+            return ()
+        special = self._scheme(scheme).get("SPECIAL_TOKENS", ())
+        if "MARKS" not in self._scheme(scheme):
+            having = [n for n in catalogue.names("tokenizers") if "MARKS" in self._scheme(n)]
+            self.ledger.fault(
+                f"{at}.marks",
+                f"{scheme} splits all of a text; of the schemes {', '.join(having)} has marks",
+            )
+        for i, mark in enumerate(said.marks):
+            if not is_mark(mark):
+                wrong = (
+                    "expected capitals in brackets, such as [HD]; others could be words of a text"
+                )
+            elif mark in special:
+                wrong = "the name of a special token; choose another"
+            elif mark in said.marks[:i]:
+                wrong = "it is there already; a mark before and behind a word is named once"
+            else:
+                continue
+            self.ledger.fault(f"{at}.marks[{i}]", f"{mark[:40]!r}: {wrong}")
+        return said.marks
 
     def _sentinels(self, tokenizer: ResolvedTokenizer, stages: Sequence[ResolvedStage]) -> None:
         """Check that there is a sentinel for each span that an objective hides in a row."""

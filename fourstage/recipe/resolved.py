@@ -43,6 +43,7 @@ class ResolvedTokenizer:
         add_words: Words to add to the vocabulary of a network trained elsewhere.
         sentinels: Tokens that stand for hidden spans.
         minimum_count: Smallest count of a word; 0 where the scheme has no such setting.
+        marks: Strings that are one token each wherever a text has them.
     """
 
     scheme: str
@@ -52,6 +53,7 @@ class ResolvedTokenizer:
     add_words: int = 0
     sentinels: int = 0
     minimum_count: int = 0
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -350,6 +352,7 @@ def _drawn(attention: Mapping[str, Any]) -> dict[str, Any]:
 def _as_tokenizer(tokenizer: ResolvedTokenizer) -> dict[str, Any]:
     """The vocabulary as a recipe has it, without what has no effect."""
     said = {**vars(tokenizer), "learn_from": list(tokenizer.learn_from)}
+    said["marks"] = list(tokenizer.marks)
     usual = ("scheme", "vocabulary_size", "lowercase")
     return {name: value for name, value in said.items() if name in usual or value}
 

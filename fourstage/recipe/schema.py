@@ -104,6 +104,10 @@ class Tokenizer(Part):
     """How many of the token ids stand for hidden spans, for ``span_denoising``; default 0."""
     minimum_count: Annotated[int, Field(ge=1)] | None = None
     """Smallest count of a word of the vocabulary, for the scheme ``word``; default 2."""
+    marks: Annotated[Texts, Field(min_length=1, max_length=100)] | None = None
+    """Strings that are one token each wherever a text has them, for the scheme ``wordpiece``:
+    names in brackets, such as ``[HD]`` round an entity. By default a text's marks are split as its
+    words are."""
     learn_from: Annotated[Texts, Field(min_length=1)] | None = None
     """Corpora from which the vocabulary is learned; by default those of all stages."""
     add_words: Annotated[int, Field(ge=1, le=100_000)] | None = None

@@ -32,7 +32,7 @@ def with_more_words(tokenizer: WordPiece, texts: Iterable[str], most: int) -> Wo
     chosen = [word for pieces, word in ranked if pieces and counts[word] >= RAREST][:most]
     whole = {w for w, ids in zip(words, before, strict=True) if tokenizer.unknown_id not in ids}
     while True:
-        grown = WordPiece((*tokenizer.vocabulary, *chosen), tokenizer.lowercase)
+        grown = WordPiece((*tokenizer.vocabulary, *chosen), tokenizer.lowercase, tokenizer.marks)
         after = zip(words, grown.encode(words), strict=True)
         broken = [word for word, ids in after if grown.unknown_id in ids and word in whole]
         if not broken:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError, listed
 from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
+from models.marks import is_mark
 from models.tokenizers.name import Name
 from models.tokenizers.wordpiece import CONTINUATION, MAX_WORD_BYTES, SPECIAL_TOKENS, WordPiece
 
@@ -53,7 +54,14 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
             )
         vocabulary = lines
     assert vocabulary is not None
-    return WordPiece(vocabulary, lowercase)
+    return WordPiece(vocabulary, lowercase, _marks(whole))
+
+
+def _marks(whole: Mapping[str, Any]) -> list[str]:
+    """The added tokens of ``tokenizer.json`` that look like marks, such as ``[HD]``."""
+    added = [each for each in whole.get("added_tokens") or () if isinstance(each, Mapping)]
+    names = [str(each.get("content")) for each in added if each.get("special")]
+    return [name for name in names if is_mark(name) and name not in SPECIAL_TOKENS]
 
 
 def _check_lines(path: Path, lines: Sequence[str]) -> None:
@@ -113,7 +121,7 @@ def write(tokenizer: WordPiece, folder: Path) -> tuple[Any, dict[str, Any]]:
     )
     whole.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     whole.decoder = decoders.WordPiece(prefix=CONTINUATION)
-    whole.add_special_tokens(list(SPECIAL_TOKENS))
+    whole.add_special_tokens([*SPECIAL_TOKENS, *tokenizer.marks])
     (folder / VOCABULARY).write_text("\n".join(tokenizer.vocabulary) + "\n", "utf-8", newline="\n")
     return whole, {
         "tokenizer_class": "BertTokenizer",

@@ -4,6 +4,9 @@ text → normalise (remove control characters, Unicode normal form, lower-case a
      → split at white space, at punctuation and around each CJK character
      → tokens; those within a word start with ``##``
 
+A tokenizer may have marks, such as ``[HD]`` round an entity: each is one token wherever a text has
+it, with the same case.
+
 The vocabulary is learned with the Rust package ``tokenizers`` (30 times faster than
 tensorflow-text's learner) and applied with tensorflow-text (2 to 10 times faster than Rust, and it
 can be part of the served graph). The ids equal those of Rust's BertNormalizer + WordPiece.
@@ -19,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +34,7 @@ from typing import Any, Self
 import numpy as np
 
 from fourstage.errors import ContractViolation
+from models.marks import Unmarked
 from models.sentinels import sentinel_ids, sentinel_names
 from models.served.pieces import CONTINUATION, characters_of, is_cjk, text_of_words
 from models.text_chunks import chunks
@@ -37,6 +42,7 @@ from models.text_chunks import chunks
 KEEPS_CASE = False
 ADDS_WORDS = True  # words of a domain can be added to an existing vocabulary
 WHOLE_WORDS = True  # a token that is a word is written as the word is
+MARKS = True  # strings of a text can be tokens of their own
 PLACED_IN_GRAPH = True  # its module says where tokens lie in the text (`placed`)
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenizers
@@ -45,13 +51,18 @@ MAX_WORD_BYTES = 100  # a longer word is one [UNK], as in the published tokenize
 # characters (zero width, direction), private use. RE2 syntax.
 REMOVED = r"[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}\p{Co}]+"
 
+# In normalised text a mark is a character of the private use area, which `REMOVED` has emptied.
+_FIRST_SIGN = 0xE000
+
 # Share of the text that the alphabet must cover; words with rarer characters become [UNK].
 CHARACTER_COVERAGE = 0.99995
 
 _CHUNK_CHARACTERS = 200_000  # text per call: large enough to make the fixed cost negligible
 
 
-def normalise(texts: Any, *, lowercase: bool, keep_case: bool = False) -> Any:
+def normalise(
+    texts: Any, *, lowercase: bool, keep_case: bool = False, marks: Sequence[str] = ()
+) -> Any:
     """Normalise text, both for training data and in the served graph.
 
     Args:
@@ -61,6 +72,7 @@ def normalise(texts: Any, *, lowercase: bool, keep_case: bool = False) -> Any:
         keep_case: Whether capitals are kept despite `lowercase`. The text then has the same length
             as with lower case: İ, the only capital whose lower case has two characters, has already
             lost its dot.
+        marks: Strings of which each becomes a word of one character (`signs`).
 
     Returns:
         (B,) string tensor.
@@ -69,11 +81,18 @@ def normalise(texts: Any, *, lowercase: bool, keep_case: bool = False) -> Any:
     import tensorflow_text as tf_text
 
     texts = tf.strings.regex_replace(texts, REMOVED, "")
+    for mark, sign in zip(marks, signs(len(marks)), strict=True):
+        texts = tf.strings.regex_replace(texts, re.escape(mark), f" {sign} ")
     if not lowercase:
         return tf_text.normalize_utf8(texts, "NFC")
     texts = tf_text.normalize_utf8(texts, "NFD")
     texts = tf.strings.regex_replace(texts, r"\p{Mn}+", "")
     return texts if keep_case else tf.strings.lower(texts, encoding="utf-8")
+
+
+def signs(number: int) -> list[str]:
+    """The characters that so many marks have in normalised text."""
+    return [chr(_FIRST_SIGN + i) for i in range(number)]
 
 
 def learn(texts: Iterable[str], *, vocabulary_size: int, lowercase: bool) -> list[str]:
@@ -190,22 +209,24 @@ class WordPiece:
     A special token's name in a text is split like any other text and never gives the special id.
 
     Args:
-        vocabulary: Tokens ordered by id, with the five special ones.
+        vocabulary: Tokens ordered by id, with the five special ones and the marks.
         lowercase: Whether case and accents are dropped.
+        marks: Tokens of the vocabulary that are one token wherever a text has them.
 
     Raises:
-        ContractViolation: A special token is missing, or a token is repeated.
+        ContractViolation: A special token or a mark is missing, or a token is repeated.
 
     Reference: Devlin et al. 2019, arXiv 1810.04805.
     """
 
     scheme = "wordpiece"
 
-    def __init__(self, vocabulary: Sequence[str], lowercase: bool):
+    def __init__(self, vocabulary: Sequence[str], lowercase: bool, marks: Sequence[str] = ()):
         self.vocabulary = tuple(vocabulary)
         self.lowercase = bool(lowercase)
+        self.marks = tuple(marks)
         self._ids = {piece: i for i, piece in enumerate(self.vocabulary)}
-        missing = [token for token in SPECIAL_TOKENS if token not in self._ids]
+        missing = [token for token in (*SPECIAL_TOKENS, *self.marks) if token not in self._ids]
         if missing:
             raise ContractViolation(f"tokenizer: the vocabulary lacks {', '.join(missing)}")
         if len(self._ids) != len(self.vocabulary):
@@ -223,7 +244,7 @@ class WordPiece:
     def special_ids(self) -> tuple[int, ...]:
         """Ids that are never predicted and never random replacements."""
         named = (self.pad_id, self.unknown_id, self.cls_id, self.sep_id, self.mask_id)
-        return named + self.sentinel_ids
+        return named + self.sentinel_ids + tuple(self._ids[mark] for mark in self.marks)
 
     @property
     def digest(self) -> str:
@@ -233,6 +254,7 @@ class WordPiece:
     @cached_property
     def _digest(self) -> str:
         parts = [self.scheme, self.lowercase, MAX_WORD_BYTES, REMOVED, list(self.vocabulary)]
+        parts += [list(self.marks)] if self.marks else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @cached_property
@@ -244,8 +266,9 @@ class WordPiece:
         import tensorflow as tf
         import tensorflow_text as tf_text
 
+        named = dict(zip(self.marks, signs(len(self.marks)), strict=True))
         return tf_text.FastWordpieceTokenizer(
-            vocab=list(self.vocabulary),
+            vocab=[named.get(piece, piece) for piece in self.vocabulary],
             token_out_type=tf.int32,  # pyright: ignore[reportArgumentType]
             max_bytes_per_word=MAX_WORD_BYTES,
         )
@@ -262,7 +285,8 @@ class WordPiece:
 
     def _normal(self, texts: Any) -> Any:
         """(B,) strings, normalised, with a space for blanks."""
-        return self._blanks.normalize(normalise(texts, lowercase=self.lowercase))
+        normal = normalise(texts, lowercase=self.lowercase, marks=self.marks)
+        return self._blanks.normalize(normal)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """One (n,) int32 array of ids per text, without special tokens.
@@ -285,6 +309,8 @@ class WordPiece:
         self, texts: Sequence[str]
     ) -> list[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
         """As `encode`, with the normalised texts and each token's offsets in them.
+
+        A mark is one character of a normalised text (`signs`).
 
         Returns:
             (normalised text, ids (n,) int32, start offsets (n,) int64, end offsets (n,) int64) of
@@ -314,7 +340,7 @@ class WordPiece:
         found: list[str] = []
         for chunk in chunks(texts, _CHUNK_CHARACTERS):
             raw = tf.constant([text.encode("utf-8", "ignore") for text in chunk])
-            normal = normalise(raw, lowercase=self.lowercase, keep_case=True)
+            normal = normalise(raw, lowercase=self.lowercase, keep_case=True, marks=self.marks)
             found += [text.decode() for text in self._blanks.normalize(normal).numpy()]
         return found
 
@@ -373,16 +399,28 @@ class WordPiece:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "vocab.txt").write_text("\n".join(self.vocabulary) + "\n", "utf-8", newline="\n")
-        settings = {"scheme": self.scheme, "lowercase": self.lowercase, "digest": self.digest}
+        settings: dict[str, Any] = {"scheme": self.scheme, "lowercase": self.lowercase}
+        settings |= {"marks": list(self.marks)} if self.marks else {}
+        settings["digest"] = self.digest
         (folder / "tokenizer.json").write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
     @classmethod
     def learned(
-        cls, texts: Iterable[str], *, vocabulary_size: int, lowercase: bool, sentinels: int = 0
+        cls,
+        texts: Iterable[str],
+        *,
+        vocabulary_size: int,
+        lowercase: bool,
+        sentinels: int = 0,
+        marks: Sequence[str] = (),
     ) -> WordPiece:
-        """Learn a tokenizer from texts (`learn`); some of its tokens are sentinels."""
-        pieces = learn(texts, vocabulary_size=vocabulary_size - sentinels, lowercase=lowercase)
-        return cls([*pieces, *sentinel_names(sentinels)], lowercase)
+        """Learn a tokenizer from texts (`learn`); some of its tokens are sentinels or marks."""
+        pieces = learn(
+            Unmarked(texts, marks) if marks else texts,
+            vocabulary_size=vocabulary_size - sentinels - len(marks),
+            lowercase=lowercase,
+        )
+        return cls([*pieces, *marks, *sentinel_names(sentinels)], lowercase, marks)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -395,7 +433,8 @@ class WordPiece:
         settings = json.loads((folder / "tokenizer.json").read_text("utf-8"))
         # Split at \n only: splitlines would also split at U+2028 and others.
         vocabulary = (folder / "vocab.txt").read_bytes().decode("utf-8").removesuffix("\n")
-        tokenizer = cls(vocabulary.split("\n"), settings["lowercase"])
+        marks = {"marks": settings["marks"]} if "marks" in settings else {}
+        tokenizer = cls(vocabulary.split("\n"), settings["lowercase"], **marks)
         if tokenizer.digest != settings["digest"]:
             raise ContractViolation(
                 f"{folder / 'vocab.txt'}: expected digest {settings['digest'][:12]}, got"

@@ -289,6 +289,7 @@ class Layout:
                 "lowercase": spec.lowercase,
                 **({"sentinels": spec.sentinels} if spec.sentinels else {}),
                 **({"minimum_count": spec.minimum_count} if spec.minimum_count else {}),
+                **({"marks": list(spec.marks)} if spec.marks else {}),
             }
             more = {"parts": (_scheme(spec),), "given": {}}
         inputs = {}

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
 
+from corpora.picture_counts import picture_table
 from fourstage.terminal import at_terminal, columns, say, terminal
 from fourstage.text_width import padded, width, wrapped
 from models.evaluation.rivals import SEES, names
@@ -240,6 +241,10 @@ def _result(artifact: Artifact) -> str:
             if mended := counts.get("mended"):
                 said += "; mended: " + ", ".join(
                     f"{rows['count']:,} {why}" for why, rows in mended.items()
+                )
+            if pictures := picture_table(counts):
+                said += "; pictures: " + ", ".join(
+                    f"{number:,} {what}" for what, number in pictures.items()
                 )
             if artifact.kind == "corpus" and not counts["splits"]["heldout"]:
                 said += "; none is held out: its loss, and forgetting it, can't be measured"

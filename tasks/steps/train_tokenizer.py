@@ -37,6 +37,7 @@ def _learned(step: Bound, texts: Iterable[str]) -> Any:
         lowercase=settings["lowercase"],
         sentinels=settings.get("sentinels", 0),
         minimum_count=settings.get("minimum_count"),
+        marks=settings.get("marks", ()),
     )
 
 

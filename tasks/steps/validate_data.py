@@ -23,6 +23,7 @@ def validate_data(step: Bound, folder: Path) -> Findings:
     import pandas
 
     from corpora.answer_counts import answer_table
+    from corpora.picture_counts import picture_table
     from data_contracts.check import check
     from data_contracts.report import to_html, to_markdown
 
@@ -40,6 +41,7 @@ def validate_data(step: Bound, folder: Path) -> Findings:
         removed=counts.get("removed"),
         answers=answer_table(counts),
         mended=counts.get("mended"),
+        pictures=picture_table(counts),
         reference=reference.kept() if reference else None,
     )
     assert report.num_read == counts.get("read", report.rows), (report.num_read, counts)

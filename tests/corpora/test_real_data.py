@@ -285,6 +285,15 @@ def test_overlap_of_citations_and_reviews_is_what_their_readmes_say(tmp_path: Pa
         assert counts.removed["its text is in test too"] >= least
 
 
+def test_the_marks_are_all_that_tells_the_two_readings_of_fewrel_apart():
+    plain, marked = (read(name).rows[None] for name in ("fewrel", "fewrel_marks"))
+    signs = dict(zip(("<<", ">>", "[[", "]]"), ("[HD]", "[HD]", "[TL]", "[TL]"), strict=True))
+    assert [row.label for row in plain] == [row.label for row in marked]
+    for one, other in zip(plain, marked, strict=True):
+        words = [signs.get(word, word) for word in one.text.split(" ")]
+        assert words == other.text.split(" ")
+
+
 def test_speeches_in_latin_1_are_decoded(tmp_path: Path):
     import pyarrow
 

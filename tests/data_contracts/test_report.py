@@ -52,6 +52,7 @@ def report() -> Report:
         removed={"near duplicate": 40, "empty": 1},
         answers={"person": {"train": "1,660", "test": "429"}, NASTY: {"train": "7"}},
         mended={"answer moved": {"count": 12, "first_ids": ["q7", NASTY]}},
+        pictures={"read": 5020, "with more regions than are kept": 3},
     )
 
 
@@ -62,8 +63,8 @@ def test_answers_are_counted_by_split(report, render):
     words = ["Answers", "train", "test", "person", "1,660", "429", "Mended", "answer moved", "12"]
     words += ["q7", "10 more"]
     assert words_in_order(section, words)
-    bare = render(replace(report, answers={}, mended={}))
-    assert not {"Answers", "Mended"} & set(re.findall(r"\w+", bare))
+    bare = render(replace(report, answers={}, mended={}, pictures={}))
+    assert not {"Answers", "Mended", "Pictures"} & set(re.findall(r"\w+", bare))
 
 
 def test_the_table_of_answers_has_a_row_a_line(report):
@@ -191,3 +192,10 @@ def test_without_quarantine_there_is_no_such_section(report):
     assert "## Quarantine" not in to_markdown(calm)
     assert "<h2>Quarantine" in to_html(report)
     assert "The contract is kept" in to_html(calm)
+
+
+@pytest.mark.parametrize("render", [to_html, to_markdown])
+def test_pictures_are_counted(report, render):
+    text = render(report)
+    section = text[text.index("Pictures<" if render is to_html else "## Pictures") :]
+    assert words_in_order(section, ["read", "5,020", "with more regions than are kept", "3"])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
 
 from fourstage.recipe.loading import load_recipe, recipe_names
 from fourstage.recipe.resolution import resolve
+from tasks.orchestration.naming import card_key
+from tasks.tracking.record_results import PLACE
 from tests.flows.own_project import Project, recipe, stages
 from tests.flows.person import Person
 
@@ -39,6 +44,14 @@ def test_examples_with_pictures_are_shown_with_the_boxes_of_their_regions(
 ):
     answer = somebody.types("run", "papers/unicoder-vl", "--smoke", "--json")
     assert answer.code == 0, answer.told()
+    client = MlflowClient(f"sqlite:///{somebody.home / 'mlflow.db'}")
+    files = {file.path for file in client.list_artifacts(answer.json["lifecycle_run"], PLACE)}
+    with closing(sqlite3.connect(somebody.home / "prefect" / "prefect.db")) as database:
+        cards = dict(database.execute("select key, data from artifact"))
+    for stage in ("general", "finetune"):
+        assert f"{PLACE}/word_regions_measurement_{stage}.png" in files
+        card = cards[card_key("unicoder-vl", f"stage-{stage}")]
+        assert "![Words and the regions of their picture](data:image/png;base64," in card
     for stage in ("general", "finetune"):
         folder = tmp_path / stage
         shown = somebody.types(

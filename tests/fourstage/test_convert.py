@@ -21,15 +21,20 @@ from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from models.training.trained_stage import load_stage
 from tests.models.odd_lines import byte_pairs
 
+PREFIXES = {"lxmert": "lxmert.", "visualbert": "visual_bert."}
 GOLDEN = REPOSITORY / "tests" / "parity" / "golden" / "bert-large"
 
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    folder = tmp_path / "theirs"
+    return published(GOLDEN, tmp_path / "theirs")
+
+
+def published(golden: Path, folder: Path) -> Path:
+    """A folder as it is published: a network of transformers, and a vocabulary."""
     folder.mkdir()
     for name in ("config.json", "model.safetensors"):
-        shutil.copyfile(GOLDEN / name, folder / name)
+        shutil.copyfile(golden / name, folder / name)
     pieces = [*SPECIAL_TOKENS, *(f"w{i}" for i in range(92))]
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
     return folder
@@ -49,6 +54,30 @@ def test_there_and_back_again(theirs, tmp_path, capfd):
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[name], after[name]) for name in before)
     assert (again / "vocab.txt").read_bytes() == (theirs / "vocab.txt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("family", "name"), [("lxmert", "LxmertModel"), ("visualbert", "VisualBertModel")]
+)
+def test_networks_that_see_go_there_and_back(family, name, tmp_path, capfd):
+    golden = GOLDEN.parents[1] / "regions" / f"{family}-large"
+    theirs = published(golden, tmp_path / "theirs")
+    stage, again, stage_again = (tmp_path / each for each in ("stage", "again", "stage again"))
+    told = []
+    for source, target in pairwise([theirs, stage, again, stage_again]):
+        assert main(["convert", str(source), str(target), "--json"]) == 0
+        told.append(json.loads(capfd.readouterr().out))
+    assert told[0]["family"] == told[2]["family"] == family
+    assert [each["heads"] for each in (told[0], told[2])] == [["masked_lm"], []]
+    assert told[1]["notes"] == [f"left out, {name} has no counterpart: head masked_lm"]
+    assert all(each["tokenizer"] for each in (told[0], told[2]))
+    ours, whole = (load_file(each / "model.safetensors") for each in (again, theirs))
+    kept = {each.partition(".")[2]: each for each in whole if each.startswith(PREFIXES[family])}
+    assert ours.keys() == kept.keys()
+    assert all(np.array_equal(ours[each], whole[kept[each]]) for each in ours)
+    weights = [load_file(each / "network.safetensors") for each in (stage, stage_again)]
+    assert weights[0].keys() == weights[1].keys()
+    assert all(np.array_equal(value, weights[1][each]) for each, value in weights[0].items())
 
 
 def test_the_stage_is_one_that_the_product_loads(theirs, tmp_path):

@@ -75,8 +75,8 @@ class Lifecycle:
         self._text("corpus", "corpus trials", "trials", "CC0-1.0")
         self._text("dataset", "dataset relations", "relations", "CC-BY-4.0")
         for name in ("corpus encyclopedia", "corpus trials", "dataset relations"):
-            self._make("contract", f"contract {name}", {"suite": "corpus"}, {"data": name}, _report)
-        self._make(
+            self.make("contract", f"contract {name}", {"suite": "corpus"}, {"data": name}, _report)
+        self.make(
             "tokenizer",
             "tokenizer",
             {"vocabulary_size": 100},
@@ -85,7 +85,7 @@ class Lifecycle:
         )
         for name in ("corpus encyclopedia", "corpus trials", "dataset relations"):
             inputs = {"data": name, "tokenizer": "tokenizer", "contract": f"contract {name}"}
-            self._make("tokens", f"tokens {name}", {}, inputs, _write("tokens.arrow", name))
+            self.make("tokens", f"tokens {name}", {}, inputs, _write("tokens.arrow", name))
         texts = ("corpus encyclopedia", "corpus trials", "dataset relations", "dataset relations")
         before = None
         for stage, text in zip(STAGES, texts, strict=True):
@@ -99,13 +99,13 @@ class Lifecycle:
                 "optimizer": {"adamw": {"peak_learning_rate": 5e-4}},
                 "phases": [[64, 1.0, 8]],
             }
-            self._make("stage", f"stage {stage}", settings, inputs, _train(stage, seed, machine))
+            self.make("stage", f"stage {stage}", settings, inputs, _train(stage, seed, machine))
             before = f"stage {stage}"
         if package:
             inputs = {"stage": "stage finetune", "tokenizer": "tokenizer"}
-            self._make("package", "package", {}, inputs, _package(package))
+            self.make("package", "package", {}, inputs, _package(package))
         inputs = {"stage": "stage finetune", "rows": "tokens dataset relations"}
-        self._make(
+        self.make(
             "evaluation",
             "evaluation",
             {"metrics": ["accuracy"]},
@@ -129,9 +129,9 @@ class Lifecycle:
         }
         write = _write("documents.arrow", f"{source} zqxcanary")
         notes = {"source": described}
-        self._make(kind, name, settings, {}, lambda folder: replace(write(folder), notes=notes))
+        self.make(kind, name, settings, {}, lambda folder: replace(write(folder), notes=notes))
 
-    def _make(
+    def make(
         self,
         kind: str,
         name: str,
@@ -139,6 +139,7 @@ class Lifecycle:
         inputs: Mapping[str, str],
         work: Callable[[Path], Findings],
     ) -> None:
+        """Make one more artifact, from some of those that are there."""
         parents = {role: self.made[parent] for role, parent in inputs.items()}
         preimage = {
             "kind": kind,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from corpora.identity import normal_form
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare
 
@@ -62,3 +63,23 @@ def test_a_list_is_another_format(tmp_path: Path, dataset: Prepare):
     (tmp_path / "val.json").write_text("[]")
     with pytest.raises(ContractViolation, match=r"val\.json: expected the JSON of FewRel"):
         dataset(tmp_path / "val.json", **SOURCE)
+
+
+def test_marks_are_the_sources_own_and_no_part_of_what_a_text_says(
+    tmp_path: Path, dataset: Prepare
+):
+    relations = {"P1": [sentence([1, 2], [6])], "P2": [sentence([6], [1, 2])]}
+    (tmp_path / "val.json").write_text(json.dumps(relations))
+    usual = dataset(tmp_path / "val.json", **SOURCE)
+    marks = ["[HD]", "[HD]", "[TL]", "[TL]"]
+    ernie = dataset(tmp_path / "val.json", **SOURCE | {"markings": marks})
+    texts = {row["label"]: row["text"] for row in ernie.table()}
+    assert texts == {
+        "crosses": "The [HD] Oslo Bridge [HD] crosses the [TL] Aker [TL] .",
+        "part of": "The [TL] Oslo Bridge [TL] crosses the [HD] Aker [HD] .",
+    }
+    assert [row["split"] for row in ernie.table()] == [row["split"] for row in usual.table()]
+    (plain,) = {normal_form(text, marks) for text in texts.values()}
+    assert plain == "the oslo bridge crosses the aker"
+    with pytest.raises(ContractViolation, match="markings: expected four, before and behind"):
+        dataset(tmp_path / "val.json", **SOURCE | {"markings": ["[ENT]"]})

@@ -80,6 +80,11 @@ def test_smoke_reads_the_graph_that_every_machine_has_and_the_list_of_its_entiti
     assert small.units.entities == "corpora/gazetteers/python_entities.tsv"
 
 
+def _with_marks(*marks: str, scheme: str = "wordpiece") -> tuple[str, str]:
+    said = f"tokenizer: {{scheme: {scheme}, marks: {list(marks)}}}"
+    return ("name: knowing", f"name: knowing\n{said}")
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -122,6 +127,10 @@ def test_smoke_reads_the_graph_that_every_machine_has_and_the_list_of_its_entiti
             ),
             "stages[0].tokenizer: a vocabulary of its own is for a stage with a network of its own",
         ),
+        (_with_marks("<<"), "tokenizer.marks[0]: '<<': expected capitals in brackets, such as"),
+        (_with_marks("[MASK]"), "tokenizer.marks[0]: '[MASK]': the name of a special token"),
+        (_with_marks("[HD]", "[HD]"), "tokenizer.marks[1]: '[HD]': it is there already"),
+        (_with_marks("[HD]", scheme="unigram"), "unigram splits all of a text; of the schemes wo"),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_work(write, change, expected: str):

@@ -80,6 +80,7 @@ def test_network_and_tokenizer_are_those_of_the_files(write):
         "add_words": 0,
         "sentinels": 0,
         "minimum_count": 0,
+        "marks": (),
     }
     assert resolved.sources == ("own", "rows")
     assert resolved.origin("size.num_layers") == resolved.origin("tokenizer.scheme")

@@ -121,6 +121,7 @@ WHOLE = {
         "vocabulary_size": 400,
         "lowercase": True,
         "sentinels": 10,
+        "marks": ["[A]", "[B]"],
         "learn_from": ["text"],
     },
     "units": {"segmenter": "rjieba", "gazetteer": "names.txt"},

@@ -15,6 +15,7 @@ from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
 from models.tokenizers.unigram import UnigramTokenizer, learn
 from models.tokenizers.word_bpe import WordBPE
 from models.tokenizers.word_bpe import learn as learn_within_words
+from models.tokenizers.wordpiece import WordPiece
 from tests.models.odd_lines import alphabet, byte_pairs, lines
 
 BYTE_FILES = ("vocab.json", "merges.txt")
@@ -52,6 +53,19 @@ def test_ids_are_the_same_on_a_thousand_lines_of_each_language(scheme, tmp_path)
         if theirs.encode(text, add_special_tokens=False).ids != ids.tolist()
     ]
     assert differing == []
+    again, _ = read_tokenizer(tmp_path)
+    assert again is not None
+    assert again.digest == ours.digest
+
+
+def test_marks_are_special_tokens_of_theirs_and_come_back(tmp_path):
+    plain = alphabet(lowercase=True)
+    ours = WordPiece([*plain.vocabulary, "[HD]", "[TL]"], plain.lowercase, ["[HD]", "[TL]"])
+    write_tokenizer(ours, tmp_path, length=64, segments=True)
+    theirs = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    texts = [f"[HD] {a} [HD] of{a}[TL]and[hd] [TLX]" for a in lines()[:50]]
+    found = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    assert [ids.tolist() for ids in ours.encode(texts)] == found
     again, _ = read_tokenizer(tmp_path)
     assert again is not None
     assert again.digest == ours.digest

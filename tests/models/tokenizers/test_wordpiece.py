@@ -128,3 +128,51 @@ def test_with_case_every_character_stands_where_it_stands_without(tokenizer):
                 assert all(not a.islower() and not b.isupper() for a, b in differ)
     (cased,) = tokenizer.with_case(["Éin \u0130\u01c5 NEW"])
     assert cased == ("Ein I\u01c5 NEW" if tokenizer.lowercase else "Éin \u0130\u01c5 NEW")
+
+
+def marked(lowercase: bool = True) -> WordPiece:
+    pieces = ["[", "]", "h", "##d", "osl", "##o", "d"]
+    return WordPiece([*SPECIAL_TOKENS, *pieces, "[HD]", "[TL]"], lowercase, ["[HD]", "[TL]"])
+
+
+def test_a_mark_is_one_token_wherever_a_text_has_it(tmp_path):
+    tokenizer = marked()
+    texts = ["[HD] Oslo [HD] d", "oslo[TL]d", "[hd]", "[CLS]", "\ue000 d", "[HD][TL]"]
+    words = [[tokenizer.vocabulary[i] for i in ids] for ids in tokenizer.encode(texts)]
+    assert words[:3] == [
+        ["[HD]", "osl", "##o", "[HD]", "d"],
+        ["osl", "##o", "[TL]", "d"],
+        ["[", "h", "##d", "]"],  # another case is no mark
+    ]
+    assert "[CLS]" not in words[3]
+    assert words[4:] == [["d"], ["[HD]", "[TL]"]]
+    assert {*tokenizer.special_ids[-2:]} == {12, 13}
+    assert tokenizer.decode([12, 9, 10, 12]) == "[HD] oslo [HD]"
+    in_graph = tokenizer.module()(np.array([text.encode() for text in texts])).to_list()
+    assert in_graph == [ids.tolist() for ids in tokenizer.encode(texts)]
+    tokenizer.save(tmp_path)
+    again = WordPiece.load(tmp_path)
+    assert (again.marks, again.digest) == (tokenizer.marks, tokenizer.digest)
+    assert WordPiece(tokenizer.vocabulary, lowercase=True).digest != tokenizer.digest
+
+
+def test_words_beside_a_mark_stand_where_they_are_in_the_normalised_text():
+    tokenizer = marked()
+    ((text, _, starts, ends),) = tokenizer.encode_with_places(["[HD] \u00d3slo[TL]"])
+    assert [text[a:b] for a, b in zip(starts, ends, strict=True)] == [
+        "\ue000",
+        "osl",
+        "o",
+        "\ue001",
+    ]
+    (written,) = tokenizer.with_case(["[HD] \u00d3slo[TL]"])
+    assert (len(written), "Oslo" in written) == (len(text), True)
+
+
+def test_no_vocabulary_is_learned_from_marks():
+    texts = [f"[HD] {text} [HD]" for text in ENGLISH * 3]
+    made = WordPiece.learned(texts, vocabulary_size=300, lowercase=True, marks=["[HD]", "[TL]"])
+    plain = WordPiece.learned(ENGLISH * 3, vocabulary_size=298, lowercase=True)
+    assert made.vocabulary == (*plain.vocabulary, "[HD]", "[TL]")
+    with pytest.raises(ContractViolation, match=r"lacks \[HD\]"):
+        WordPiece(plain.vocabulary, lowercase=True, marks=["[HD]"])

@@ -42,3 +42,22 @@ def test_mended_answers_and_truncated_rows_are_counted(capsys):
     notes["metrics"] = {"cut": {"row": {"count": 1200, "longest": 340}}}
     line = _line(capsys, "stage finetune", notes, steps=5)
     assert "1,200 training rows truncated (the longest has 340 tokens)" in line
+
+
+def test_tokens_say_how_many_of_the_names_in_them_are_linked(capsys):
+    tokens = {"train": 20, "heldout": 4}
+    assert "names" not in _line(capsys, "tokens notes", tokens=tokens)
+    line = _line(capsys, "tokens notes", tokens=tokens, names={"found": 8, "linked": 6})
+    assert "24 tokens, 6 of 8 names linked (75%)" in line
+
+
+def test_pictures_of_a_dataset_are_counted(capsys):
+    counts = {"read": 9, "kept": 9, "quarantined": {}, "removed": {}}
+    assert "pictures" not in _line(capsys, "dataset notes", counts=counts)
+    told = {"read": 1200, "regions": 2400, "with_more_regions": 0, "without_regions": {}}
+    assert "kept; pictures: 1,200 read\n" in _line(
+        capsys, "dataset notes", counts=counts | {"pictures": told}
+    )
+    told |= {"with_more_regions": 7, "without_regions": {"a picture without regions": 2}}
+    line = _line(capsys, "dataset notes", counts=counts | {"pictures": told})
+    assert "7 with more regions than are kept, 2 without regions: a picture without reg" in line
