@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from models.catalogue import TRIGRAM_SHARE, literals
+from models.evaluation.mixture import mixed_losses
 from models.evaluation.resampling import ratio_error
 from models.protocols import Batch, Context, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
@@ -196,7 +197,6 @@ def heldout_losses(
     )
     if not counted:
         return measured.losses()
-    from models.evaluation.mixture import mixed_losses
-
+    windows = {source: measured.batches(source) for source in measured.feeds}
     share = stage.config["network"][TRIGRAM_SHARE]
-    return mixed_losses(stage.network, scorer, measured, counted, tokenizer, share)
+    return mixed_losses(stage.network, scorer, windows, counted, tokenizer, share)

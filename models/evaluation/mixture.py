@@ -11,7 +11,7 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +24,6 @@ from models.counting.ngram_model import NGramModel, Smoothing, num_events
 from models.counting.ngrams import orders, texts
 from models.counting.packing import Packing
 from models.counting.sums import summed
-from models.evaluation.heldout import HeldOut
 from models.evaluation.resampling import ratio_error
 from models.protocols import Batch, TokenisedCorpus, Tokenizer
 
@@ -35,7 +34,7 @@ LONGER_SHARE = 0.5  # of a longer history, as of family ngram's `interpolated`
 def mixed_losses(
     network: Any,
     scorer: Any,
-    measured: HeldOut,
+    windows: Mapping[str, Iterable[Batch]],
     counted: Mapping[str, TokenisedCorpus],
     tokenizer: Tokenizer,
     share: float,
@@ -45,7 +44,7 @@ def mixed_losses(
     Args:
         network: The network, which predicts each token from those before it.
         scorer: Has its logits.
-        measured: The held-out windows.
+        windows: {source: batches of held-out windows}.
         counted: {source: training documents} of the text that the network learned from.
         tokenizer: The recipe's tokenizer.
         share: α, the trigram's share.
@@ -53,13 +52,9 @@ def mixed_losses(
     found: dict[str, dict[str, float]] = {}
     with TemporaryDirectory() as folder:
         trigram = trigram_of(counted, tokenizer, Path(folder))
-        for source in measured.feeds:
-            sums = np.array(
-                [
-                    _nats(network, scorer, batch, trigram, tokenizer, share)
-                    for batch in measured.batches(source)
-                ]
-            )
+        for source, batches in windows.items():
+            nats = [_nats(network, scorer, b, trigram, tokenizer, share) for b in batches]
+            sums = np.array(nats)
             total, weight = sums.sum(axis=0).tolist()
             found[source] = {"loss": total / weight}
             if len(sums) > 1:
