@@ -161,7 +161,7 @@ def test_two_captions_of_a_picture_are_both_its_own_or_the_second_is_of_another(
 
 
 def test_rows_with_two_captions_have_the_picture_of_the_first():
-    data, table = several_captions()
+    data, _ = several_captions()
     objectives = [MaskedLM(CONTEXT), ImageTextMatch(CONTEXT, captions=2)]
     made = batches({"captions": (data, 1.0)}, objectives, CONTEXT, 8, seed=1)
     batch = made.batch(2)
