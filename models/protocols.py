@@ -289,6 +289,8 @@ class Objective(Protocol):
     - ``ASKS`` (optional): name of its setting for how many answers it learns, the commonest of the
       stage's captions. The context then has them, and plain windows and `image_text_match` say
       which one each row has.
+    - ``PAIRS_CAPTIONS`` (optional): name of its setting for how many captions a row has. From two
+      on, the stage's captions must all be true of their pictures.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

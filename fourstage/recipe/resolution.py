@@ -556,6 +556,16 @@ class _Resolution:
                         f"it chooses a picture for each text, but {listed(blind, 5)} has none;"
                         " name only datasets with pictures among the corpora of the stage",
                     )
+                elif stage.objectives[objective].get(said.get("PAIRS_CAPTIONS", ""), 1) > 1 and (
+                    asking := [name for name in stage.corpora if self.ledger.asks(name)]
+                ):
+                    self.ledger.fault(
+                        where,
+                        "its rows have two captions of a picture, but those of"
+                        f" {listed(asking, 5)} are questions, true of it or not; name only datasets"
+                        " whose rows are all true of their pictures (`where`) among the corpora of"
+                        " the stage",
+                    )
                 elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
                     self.ledger.fault(
                         where,

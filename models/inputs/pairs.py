@@ -120,7 +120,7 @@ def pack(
             one, two = (document, start, middle), (document, middle, end)
             entries.append((one, two, how) if how == Relation.NEXT else (two, one, how))
             first = last
-    return _cut_to_room(np.array(entries, PAIR), room, rng)
+    return cut_to_room(np.array(entries, PAIR), room, rng)
 
 
 def lengths_of(pairs: np.ndarray) -> np.ndarray:
@@ -132,18 +132,28 @@ def lengths_of(pairs: np.ndarray) -> np.ndarray:
 def rows_of(corpus: TokenisedCorpus, pairs: np.ndarray, context: Context) -> Batch:
     """Rows [CLS] A [SEP] B [SEP]; B and its [SEP] are segment 1.
 
+    Args:
+        corpus: Tokenised documents.
+        pairs: (B,) with the fields ``first`` and ``second`` of `PAIR`.
+        context: The stage's constants.
+
     Returns:
         token_ids, segment_ids, padding_mask (B, T) int32; unit_starts (B, T) uint32.
     """
     batch = empty_rows(len(pairs), context)
-    for row, (first, second, _) in enumerate(pairs.tolist()):
+    for row, (first, second) in enumerate(pairs[["first", "second"]].tolist()):
         end = write_row(batch, row, corpus, [first, second], context)
         batch[keys.SEGMENT_IDS][row, 2 + first[2] - first[1] : end] = 1
     return batch
 
 
-def _cut_to_room(entries: np.ndarray, room: int, rng: np.random.Generator) -> np.ndarray:
+def cut_to_room(entries: np.ndarray, room: int, rng: np.random.Generator) -> np.ndarray:
     """Remove tokens from the longer segment, each at front or back by chance, until a pair fits.
+
+    Args:
+        entries: (pairs,) with the fields ``first`` and ``second`` of `PAIR`.
+        room: Tokens that both may have together.
+        rng: Random generator.
 
     Closed form of removing one token at a time: the longer segment shrinks to the other's length,
     then both lose tokens in turn, B first. With 9 and 4 tokens and room for 7, A shrinks to 4, then

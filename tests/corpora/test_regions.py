@@ -190,7 +190,7 @@ def test_the_embedded_pictures_have_a_region_for_each_square(tmp_path: Path):
     source = load_source("smoke_captions")
     snapshot = take_snapshot(source)
     counts = prepare_dataset(source, snapshot, tmp_path)
-    assert counts.kept == 60
+    assert counts.kept == 2 * 60
     prepared, looks = PreparedRegions(tmp_path), set()
     rows = list(prepared_rows(tmp_path))
     for row in rows:

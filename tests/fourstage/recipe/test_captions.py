@@ -30,7 +30,7 @@ def resolved(corpora: dict[str, float], objectives: dict[str, Any], **more: Any)
 
 def small_of(name: str, *overrides: str) -> ResolvedRecipe:
     """The smoke version of a recipe of ours, whose sources of NLVR have pictures."""
-    pictured = ("nlvr", "nlvr_captions")
+    pictured = ("nlvr", "nlvr_captions", "nlvr_descriptions")
     return resolve(load_recipe(name, overrides, smoke=True, pictured=pictured.__contains__))
 
 
@@ -69,6 +69,12 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             {},
             r"objectives.image_question_answering: it asks questions about pictures, but no source"
             r".* has answers",
+        ),
+        (
+            {"captions": 1.0, "questions": 1.0},
+            {"image_text_match": {"captions": 2}},
+            {},
+            r"image_text_match: its rows have two captions .* of questions are questions",
         ),
         ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
         ({"text": 1.0}, {"image_text_match": {}}, {"family": "bert"}, "needs regions"),
@@ -112,7 +118,9 @@ def test_the_smoke_version_keeps_pictures_beside_text_alone():
     general, finetune = small.stages
     assert general.corpora == {"smoke_captions": 0.5, "smoke_general": 0.5}
     assert finetune.dataset == "smoke_pictures"
-    task = small_of("papers/visualbert").stages[1]
+    paired, task, _ = small_of("papers/visualbert").stages
+    assert paired.objectives["image_text_match"]["captions"] == 2
+    assert paired.corpora == {"smoke_captions": 1.0}
     assert task.corpora == {"smoke_pictures": 1.0}
     smoke = small_of("tasks/nlvr", "family=bert")
     assert smoke.stages[-1].dataset == "smoke_labels"

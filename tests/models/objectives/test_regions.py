@@ -114,6 +114,99 @@ def test_of_several_candidates_the_most_similar_picture_is_taken():
     assert entries["picture"].tolist() == [1, 2, 1, 4, 3, 4]
 
 
+def several_captions(seed: int = 0) -> tuple[MemoryCaptions, list[tuple[int, str]]]:
+    """Forty captions of a few words about eight pictures; (picture, text) each.
+
+    Some are the same, of one picture or of several; the last picture has one caption alone.
+    """
+    rng = np.random.default_rng(seed)
+    pictures = [random_captions(1, 100, 26, seed=10 + i).regions(0) for i in range(8)]
+    table = [(int(rng.integers(0, 7)), rng.integers(5, 8, rng.integers(1, 4))) for _ in range(39)]
+    table.append((7, np.array([40, 41])))
+    data = MemoryCaptions([text.tolist() for _, text in table], [pictures[i] for i, _ in table])
+    return data, [(picture, str(text.tolist())) for picture, text in table]
+
+
+@pytest.mark.parametrize("candidates", [1, 5])
+def test_two_captions_of_a_picture_are_both_its_own_or_the_second_is_of_another(candidates: int):
+    data, table = several_captions()
+    said = {picture: {text for seen, text in table if seen == picture} for picture, _ in table}
+    objective = ImageTextMatch(CONTEXT, captions=2, candidates=candidates)
+    shares, seconds = [], set()
+    for seed in range(100 if candidates == 1 else 10):
+        index = objective.index(data, np.random.default_rng(seed))
+        entries = index.entries
+        firsts = entries["first"]["document"].tolist()
+        # Each caption is once the first, but those whose picture has no second one.
+        assert firsts == [i for i, (seen, _) in enumerate(table) if len(said[seen]) > 1]
+        assert index.details["captions_alone"] == len(table) - len(firsts) > 0
+        for first, second, matched in zip(
+            firsts, entries["second"]["document"], entries["matched"], strict=True
+        ):
+            (picture, text), (other, told) = table[first], table[second]
+            assert matched == (told in said[picture])
+            assert text != told
+            assert matched or other != picture
+            seconds.add((first, bool(matched), told))
+        shares.append(1 - entries["matched"].mean())
+        assert index.details["mismatched_pairs"] == pytest.approx(shares[-1])
+    assert abs(np.mean(shares) - 0.5) < 0.06
+    if candidates == 1:  # every other text of the picture is drawn at some time
+        for first in firsts:
+            picture, text = table[first]
+            drawn = {told for number, matched, told in seconds if number == first and matched}
+            assert drawn == said[picture] - {text}
+    again = objective.index(data, np.random.default_rng(seed))
+    assert np.array_equal(again.entries, entries)
+
+
+def test_rows_with_two_captions_have_the_picture_of_the_first():
+    data, _ = several_captions()
+    objectives = [MaskedLM(CONTEXT), ImageTextMatch(CONTEXT, captions=2)]
+    made = batches({"captions": (data, 1.0)}, objectives, CONTEXT, 8, seed=1)
+    batch = made.batch(2)
+    entries = made.feeds[0].entries(np.array([example for _, example in made.members(2)]))
+    assert np.array_equal(batch["image_text_match_labels"], entries["matched"])
+    ids = batch["token_ids"].copy()
+    places = np.where(batch["mask_weights"] > 0, batch["mask_positions"], 0)  # 0 is [CLS]
+    np.put_along_axis(ids, places, np.where(places > 0, batch["mask_labels"], 2), axis=1)
+    for row, entry in enumerate(entries):
+        first, second = (data.document(int(entry[of]["document"]))[0] for of in ("first", "second"))
+        text = [2, *first, 3, *second, 3]
+        assert ids[row].tolist() == text + [0] * (12 - len(text))
+        segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+        assert batch["segment_ids"][row].tolist() == segments + [0] * (12 - len(text))
+        there = batch["region_mask"][row] > 0
+        assert np.array_equal(
+            batch["region_features"][row][there], data.regions(int(entry["picture"]))[1]
+        )
+    short = replace(CONTEXT, sequence_length=6)  # a row has room for three tokens
+    index = ImageTextMatch(short, captions=2).index(data, np.random.default_rng(0))
+    assert index.lengths.max() == 6
+    assert all(
+        (index.entries[of]["end"] > index.entries[of]["start"]).all() for of in ("first", "second")
+    )
+
+
+def test_no_caption_gets_a_picture_of_which_the_same_words_are_a_caption():
+    data, table = several_captions()
+    true, drawn = set(table), set()
+    for seed in range(20):
+        entries = ImageTextMatch(CONTEXT).index(data, np.random.default_rng(seed)).entries
+        for document, picture in entries[entries["picture"] != entries["document"]][
+            ["document", "picture"]
+        ].tolist():
+            assert (table[picture][0], table[document][1]) not in true
+            drawn.add((document, table[picture][0]))
+    assert len(drawn) > 100
+
+
+def test_captions_that_are_alone_cannot_be_paired():
+    alone = random_captions(12, 100, 26, seed=3)
+    with pytest.raises(ContractViolation, match="each of the 12 captions is the only one"):
+        ImageTextMatch(CONTEXT, captions=2).index(alone, np.random.default_rng(0))
+
+
 def test_captions_without_another_picture_are_refused():
     one = random_captions(1, 100, 26).regions(0)
     alike = MemoryCaptions([[10, 11], [12, 13], [14]], [one] * 3)
@@ -130,6 +223,7 @@ def test_captions_without_another_picture_are_refused():
     [
         ("image_text_match", {"negatives": 1.0}, "negatives in"),
         ("image_text_match", {"candidates": 0}, "candidates from 1"),
+        ("image_text_match", {"captions": 3}, "captions 1 or 2"),
         ("region_regression", {"rate": 0.0}, r"rate: .* got 0\.0"),
         ("region_class", {"mask_share": 0.9, "random_share": 0.2}, r"got 0\.9 and 0\.2"),
         ("region_class", {"groups": [8, 1]}, "numbers of classes from 2"),
