@@ -539,6 +539,8 @@ class _Resolution:
                         " whose rows are all true of their pictures (`where`) among the corpora of"
                         " the stage",
                     )
+                elif learned := stage.objectives[objective].get(said.get("LEARNS_CLASSES", "")):
+                    self._classes(f"{where}.{said['LEARNS_CLASSES']}", learned, pictured)
                 elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
                     self.ledger.fault(
                         where,
@@ -546,6 +548,24 @@ class _Resolution:
                         " stage has answers; name a dataset with pictures whose rows have labels"
                         " (`answers: label`), more than the one that its `where` lets through",
                     )
+
+    def _classes(self, where: str, learned: Sequence[int], pictured: Sequence[str]) -> None:
+        """Check that the pictures of a stage have the classes that are learned of a detector."""
+        for name in pictured:
+            classes = self.ledger.classes(name)
+            if tuple(learned) == classes[: len(learned)]:
+                continue
+            kinds = " and ".join(
+                f"{number} {kind}"
+                for number, kind in zip(classes, ("object classes", "attributes"), strict=False)
+            )
+            self.ledger.fault(
+                where,
+                f"it learns {list(learned)} classes, of objects and of attributes, that a detector"
+                f" tells of each region; the pictures of {name} have {kinds or 'none'}; give"
+                " the numbers of the source (its pictures.object_classes and attribute_classes),"
+                " or leave it out, to learn the shares with which features begin",
+            )
 
     def _picture(self, stage: ResolvedStage, name: str, width: int) -> None:
         """The same of one source of a stage, whose regions have `width` numbers."""

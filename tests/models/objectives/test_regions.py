@@ -227,6 +227,9 @@ def test_captions_without_another_picture_are_refused():
         ("region_regression", {"rate": 0.0}, r"rate: .* got 0\.0"),
         ("region_class", {"mask_share": 0.9, "random_share": 0.2}, r"got 0\.9 and 0\.2"),
         ("region_class", {"groups": [8, 1]}, "numbers of classes from 2"),
+        ("region_class", {"detected": [1600, 1]}, "each from 2, got .1600, 1"),
+        ("region_class", {"detected": [3, 3, 3]}, "each from 2"),
+        ("region_class", {"detected": [3], "likeliest": True}, "detected or likeliest, got both"),
         ("word_region_alignment", {"beta": 0.0}, "beta above 0"),
         ("word_region_alignment", {"steps": 0}, "steps from 1"),
     ],
@@ -317,6 +320,81 @@ def test_the_cross_entropy_of_each_group_of_classes_is_numpys(likeliest):
     decoded = np.array(objective.decode({name: value(each) for name, each in own.items()}))
     assert decoded.shape == (2, 4, 2)
     assert np.array_equal(decoded[..., 1], logs[..., 3:].argmax(-1))
+
+
+@pytest.mark.parametrize("groups", [(3, 2), (3,)])
+def test_what_a_detector_tells_counts_by_its_confidence_as_numpy_has_it(groups: tuple[int, ...]):
+    objective = RegionClass(CONTEXT, detected=groups)
+    scorer, batch, logs = predictions(objective)
+    batch |= {
+        "detected_classes": RNG.integers(0, 2, (2, 4, 2)).astype(np.int32),
+        "detected_confidences": RNG.random((2, 4, 2)).astype(np.float32),
+    }
+    batch["detected_confidences"][1, 1, 0] = 0  # told nothing
+    scores, _ = scorer(batch, {"region_output": batch["hidden"]})
+    nats = hits = asked = 0.0
+    for row, region in zip(*np.nonzero(batch["region_weights"]), strict=True):
+        for column, group in enumerate((slice(0, 3), slice(3, 5))[: len(groups)]):
+            found = logs[row, region, group]
+            right = batch["detected_classes"][row, region, column]
+            sure = batch["detected_confidences"][row, region, column]
+            nats -= sure * found[right]
+            hits += sure * (found.argmax() == right)
+            asked += sure
+    assert float(scores["loss"][0]) == pytest.approx(nats, rel=1e-5)
+    assert float(scores["loss"][1]) == 3  # regions, however sure it is of them
+    assert float(scores["accuracy"][0]) == pytest.approx(hits / len(groups), rel=1e-5)
+    assert float(scores["accuracy"][1]) == pytest.approx(asked / len(groups), rel=1e-5)
+
+
+def detected_captions(number: int, most: tuple[int, int]) -> MemoryCaptions:
+    """Captions whose regions have classes below these numbers."""
+    drawn = random_captions(number, 100, 26, seed=4)
+    pictures = [drawn.regions(i) for i in range(number)]
+    told = [
+        (RNG.integers(0, most, (len(boxes), 2)), RNG.uniform(0.2, 1.0, (len(boxes), 2)))
+        for boxes, _ in pictures
+    ]
+    texts = [drawn.document(i)[0].tolist() for i in range(number)]
+    return MemoryCaptions(texts, pictures, classes=told)
+
+
+def test_the_classes_of_the_shown_picture_are_learned_beside_text_without_any():
+    data, text = detected_captions(30, (5, 3)), random_corpus(10, 100, seed=2)
+    objectives = [MaskedLM(CONTEXT), RegionClass(CONTEXT, detected=(5, 3))]
+    made = batches({"seen": (data, 1.0), "read": (text, 1.0)}, objectives, CONTEXT, 16, seed=1)
+    batch = made.batch(1)
+    kinds = set()
+    for row, (feed, example) in enumerate(made.members(1)):
+        kinds.add(made.feeds[feed].name)
+        sure = batch["detected_confidences"][row]
+        if made.feeds[feed].name == "read":
+            assert not sure.any()
+            continue
+        (entry,) = made.feeds[feed].entries(np.array([example]))
+        classes, expected = data.classes(int(entry["document"]))
+        assert np.array_equal(batch["detected_classes"][row, : len(classes)], classes)
+        assert np.array_equal(sure[: len(classes)], expected.astype(np.float32))
+        assert not sure[len(classes) :].any()
+    assert kinds == {"seen", "read"}
+    pair = [ImageTextMatch(CONTEXT, negatives=0.9), RegionClass(CONTEXT, detected=(5, 3))]
+    made = batches({"seen": (data, 1.0)}, pair, CONTEXT, 16, seed=1)
+    batch = made.batch(0)
+    examples = np.array([example for _, example in made.members(0)])
+    for row, entry in enumerate(made.feeds[0].entries(examples)):
+        classes, _ = data.classes(int(entry["picture"]))
+        assert np.array_equal(batch["detected_classes"][row, : len(classes)], classes)
+
+
+def test_classes_that_are_not_told_or_not_learned_are_refused():
+    few = {"seen": (detected_captions(20, (5, 3)), 1.0)}
+    fed = batches(few, [RegionClass(CONTEXT, detected=(4, 3))], CONTEXT, 16, seed=1)
+    with pytest.raises(ContractViolation, match="expected classes below 4, got 0 to 4"):
+        fed.batch(0)
+    none = {"seen": (random_captions(20, 100, 26), 1.0)}
+    fed = batches(none, [RegionClass(CONTEXT, detected=(5, 3))], CONTEXT, 16, seed=1)
+    with pytest.raises(ContractViolation, match="regions have no classes of a detector"):
+        fed.batch(0)
 
 
 def ipot(cost: np.ndarray, beta: float, steps: int) -> np.ndarray:
