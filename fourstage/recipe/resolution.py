@@ -517,6 +517,11 @@ class _Resolution:
             for objective in stage.objectives if self.ledger.sources is not None else ():
                 said = catalogue.literals("objectives", objective, self.ledger.folders)
                 where = f"stages[{stage.index}].objectives.{objective}"
+                # Of another type than expected, they are faults already.
+                captions, learned = (
+                    stage.objectives[objective].get(said.get(literal, ""))
+                    for literal in ("PAIRS_CAPTIONS", "LEARNS_CLASSES")
+                )
                 if "regions" in said["NEEDS"] and not pictured:
                     self.ledger.fault(
                         where,
@@ -529,7 +534,7 @@ class _Resolution:
                         f"it chooses a picture for each text, but {listed(blind, 5)} has none;"
                         " name only datasets with pictures among the corpora of the stage",
                     )
-                elif stage.objectives[objective].get(said.get("PAIRS_CAPTIONS", ""), 1) > 1 and (
+                elif (isinstance(captions, int) and captions > 1) and (
                     asking := [name for name in stage.corpora if self.ledger.asks(name)]
                 ):
                     self.ledger.fault(
@@ -539,7 +544,7 @@ class _Resolution:
                         " whose rows are all true of their pictures (`where`) among the corpora of"
                         " the stage",
                     )
-                elif learned := stage.objectives[objective].get(said.get("LEARNS_CLASSES", "")):
+                elif isinstance(learned, list | tuple) and learned:
                     self._classes(f"{where}.{said['LEARNS_CLASSES']}", learned, pictured)
                 elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
                     self.ledger.fault(

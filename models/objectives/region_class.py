@@ -51,14 +51,14 @@ class RegionClass(Windows):
             levels of red, green and blue (`corpora.regions`).
         detected: Numbers of classes of objects, and of attributes, that a detector tells; they are
             learned in place of `groups`. Empty for none.
-        likeliest: Whether what is right is each group's likeliest class, and not its distribution.
+        likeliest: Whether what is right is each group's likeliest class, and not its distribution;
+            a detector tells the likeliest alone.
         rate: Share of a picture's regions to predict, 0-1; at least one is.
         mask_share: Share of these whose features become 0, 0-1.
         random_share: Share of these that get another region's features, 0-1.
 
     Raises:
-        RecipeError: A share is out of range, a group has fewer than two classes, or settings do not
-            go together.
+        RecipeError: A share is out of range, or a group has fewer than two classes.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -87,11 +87,6 @@ class RegionClass(Windows):
             raise RecipeError(
                 "objectives.region_class.detected: expected the number of object classes, and of"
                 f" attributes, each from 2, got {list(detected)}"
-            )
-        if detected and likeliest:
-            raise RecipeError(
-                "objectives.region_class: a detector tells one class, so expected detected or"
-                " likeliest, got both; leave out likeliest"
             )
         self.context = context
         self.detected = bool(detected)

@@ -111,8 +111,8 @@ def test_classes_of_a_detector_are_learned_and_drawn_pictures_have_their_own():
     assert stage.objectives["region_class"]["detected"] == [1600, 400]
     objects = {"region_class": {"detected": [1600]}}
     assert resolved({"told": 1.0, "objects": 1.0}, objects).stages
-    said = "stages.general.objectives.region_class"
-    small = small_of("papers/lxmert", f"{said}.detected=[1600, 400]", f"{said}.likeliest=false")
+    said = "stages.general.objectives.region_class.detected=[1600, 400]"
+    small = small_of("papers/lxmert", said)
     assert not small.stages[0].objectives["region_class"]["detected"]
 
 

@@ -229,7 +229,6 @@ def test_captions_without_another_picture_are_refused():
         ("region_class", {"groups": [8, 1]}, "numbers of classes from 2"),
         ("region_class", {"detected": [1600, 1]}, "each from 2, got .1600, 1"),
         ("region_class", {"detected": [3, 3, 3]}, "each from 2"),
-        ("region_class", {"detected": [3], "likeliest": True}, "detected or likeliest, got both"),
         ("word_region_alignment", {"beta": 0.0}, "beta above 0"),
         ("word_region_alignment", {"steps": 0}, "steps from 1"),
     ],
@@ -250,8 +249,10 @@ def test_an_unknown_error_and_too_many_classes_are_refused():
 TINY = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 8, "region_dim": 6}
 
 
-def predictions(objective: Any) -> tuple[Any, dict[str, np.ndarray], np.ndarray]:
-    """A scorer, a batch of hidden regions with shares, and what it predicts by NumPy."""
+def predictions(
+    objective: Any, **more: np.ndarray
+) -> tuple[Any, dict[str, np.ndarray], np.ndarray]:
+    """A scorer, a batch of hidden regions with shares and more, and what it predicts by NumPy."""
     network = catalogue.find("families", "unicoder_vl")(vocabulary_size=100, **TINY)
     scorer = objective.attach(network)
     for variable in scorer.trainable_variables:
@@ -261,6 +262,7 @@ def predictions(objective: Any) -> tuple[Any, dict[str, np.ndarray], np.ndarray]
         "region_labels": labels,
         "region_weights": np.array([[1, 0, 1, 0], [0, 1, 0, 0]], np.float32),
         "row_weights": np.array([1, 1], np.float32),
+        **more,
     }
     hidden = RNG.normal(size=(2, 4, 8)).astype(np.float32)
     _, own = scorer(batch, {"region_output": hidden})
@@ -325,12 +327,10 @@ def test_the_cross_entropy_of_each_group_of_classes_is_numpys(likeliest):
 @pytest.mark.parametrize("groups", [(3, 2), (3,)])
 def test_what_a_detector_tells_counts_by_its_confidence_as_numpy_has_it(groups: tuple[int, ...]):
     objective = RegionClass(CONTEXT, detected=groups)
-    scorer, batch, logs = predictions(objective)
-    batch |= {
-        "detected_classes": RNG.integers(0, 2, (2, 4, 2)).astype(np.int32),
-        "detected_confidences": RNG.random((2, 4, 2)).astype(np.float32),
-    }
-    batch["detected_confidences"][1, 1, 0] = 0  # told nothing
+    sure = RNG.random((2, 4, 2)).astype(np.float32)
+    sure[1, 1, 0] = 0  # told nothing
+    told = RNG.integers(0, 2, (2, 4, 2)).astype(np.int32)
+    scorer, batch, logs = predictions(objective, detected_classes=told, detected_confidences=sure)
     scores, _ = scorer(batch, {"region_output": batch["hidden"]})
     nats = hits = asked = 0.0
     for row, region in zip(*np.nonzero(batch["region_weights"]), strict=True):
