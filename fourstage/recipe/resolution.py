@@ -517,7 +517,6 @@ class _Resolution:
             for objective in stage.objectives if self.ledger.sources is not None else ():
                 said = catalogue.literals("objectives", objective, self.ledger.folders)
                 where = f"stages[{stage.index}].objectives.{objective}"
-                # Of another type than expected, they are faults already.
                 captions, learned = (
                     stage.objectives[objective].get(said.get(literal, ""))
                     for literal in ("PAIRS_CAPTIONS", "LEARNS_CLASSES")
@@ -544,7 +543,7 @@ class _Resolution:
                         " whose rows are all true of their pictures (`where`) among the corpora of"
                         " the stage",
                     )
-                elif isinstance(learned, list | tuple) and learned:
+                elif learned:
                     self._classes(f"{where}.{said['LEARNS_CLASSES']}", learned, pictured)
                 elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
                     self.ledger.fault(
@@ -554,11 +553,11 @@ class _Resolution:
                         " (`answers: label`), more than the one that its `where` lets through",
                     )
 
-    def _classes(self, where: str, learned: Sequence[int], pictured: Sequence[str]) -> None:
+    def _classes(self, where: str, learned: Any, pictured: Sequence[str]) -> None:
         """Check that the pictures of a stage have the classes that are learned of a detector."""
         for name in pictured:
             classes = self.ledger.classes(name)
-            if tuple(learned) == classes[: len(learned)]:
+            if isinstance(learned, list | tuple) and tuple(learned) == classes[: len(learned)]:
                 continue
             kinds = " and ".join(
                 f"{number} {kind}"
@@ -566,7 +565,7 @@ class _Resolution:
             )
             self.ledger.fault(
                 where,
-                f"it learns {list(learned)} classes, of objects and of attributes, that a detector"
+                f"it learns {learned} classes, of objects and of attributes, that a detector"
                 f" tells of each region; the pictures of {name} have {kinds or 'none'}; give"
                 " the numbers of the source (its pictures.object_classes and attribute_classes),"
                 " or leave it out, to learn the shares with which features begin",

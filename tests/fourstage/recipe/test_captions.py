@@ -92,6 +92,12 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             "pictures of objects have 1600 object classes; give",
         ),
         (
+            {"objects": 1.0},
+            {"region_class": {"detected": 1600}},
+            {},
+            "it learns 1600 classes, .* pictures of objects have 1600 object classes; give",
+        ),
+        (
             {"told": 1.0},
             {"region_class": {"detected": [1600, 500]}},
             {},
