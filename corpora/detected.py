@@ -49,8 +49,8 @@ def detected(
     if not len(boxes):
         raise NoRegionsError("a picture without regions")
     if features.shape[1] != wanted.region_dim:
-        told = f"{features.shape[1]} numbers, region_dim is {wanted.region_dim}"
-        raise NoRegionsError("features of another width than region_dim", told)
+        widths = f"{features.shape[1]} numbers, region_dim is {wanted.region_dim}"
+        raise NoRegionsError("features of another width than region_dim", widths)
     if not (1 <= width < _TOO_LARGE and 1 <= height < _TOO_LARGE):
         raise NoRegionsError("a picture without a size")
     with np.errstate(over="ignore"):

@@ -152,7 +152,7 @@ class RowWriter(TableWriter):
         word_lengths: Sequence[int] = (),
         regions: tuple[np.ndarray, np.ndarray] | None = None,
         entities: Sequence[np.ndarray] = (),
-        classes: tuple[np.ndarray, np.ndarray] = _NO_CLASSES,
+        classes: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Add one row.
 
@@ -167,7 +167,7 @@ class RowWriter(TableWriter):
             regions: Boxes (n, 4) and features (n, E) of the regions of the row's picture.
             entities: Of each text, (n,) the entity that is named from each token on.
             classes: Classes (n, 2) of the regions, object and attribute, and the detector's
-                confidence in each; (0, 2) where it tells none.
+                confidence in each; None or (0, 2) where it tells none.
         """
         words = np.array(word_lengths, dtype=np.int32)
         if passage is not None and int(words.sum()) != len(texts[-1]):
@@ -184,7 +184,9 @@ class RowWriter(TableWriter):
                 "passage": passage,
                 "word_lengths": words,
                 "entities": np.concatenate(entities or [[]]).astype(np.int32),
-                "picture": -1 if regions is None else self._place_of(*regions, *classes),
+                "picture": -1
+                if regions is None
+                else self._place_of(*regions, *(classes or _NO_CLASSES)),
                 "answer": answer,
             },
             4 * len(tokens) + 4 * len(words) + 4 * len(passage or "") + 64,

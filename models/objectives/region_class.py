@@ -173,12 +173,11 @@ class _RegionClassScorer(RegionPrediction):
         weights = self.loss_weights(batch)
         nats = hits = asked = 0.0
         for column, (logs, (first, end)) in enumerate(zip(parts, _ends(self.groups), strict=True)):
+            right, sure = batch[keys.REGION_LABELS][..., first:end], weights
+            best = ops.argmax(right, axis=-1)
             if self.detected:
                 best = batch[keys.DETECTED_CLASSES][..., column]
                 sure = weights * batch[keys.DETECTED_CONFIDENCES][..., column]
-            else:
-                right = batch[keys.REGION_LABELS][..., first:end]
-                best, sure = ops.argmax(right, axis=-1), weights
             if self.detected or self.likeliest:
                 right = ops.one_hot(best, end - first, dtype="float32")
             nats = nats - ops.sum(sure * ops.sum(right * logs, axis=-1))

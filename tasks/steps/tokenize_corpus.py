@@ -80,10 +80,12 @@ def _add_rows(
     for row in rows:
         texts = [next(encoded) for _ in row.texts]
         entities = list(islice(named, len(texts)))
-        seen: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        seen, told = None, None
         if regions is not None and row.picture:
-            seen = {"regions": regions.of(row.picture), "classes": regions.classes_of(row.picture)}
-        writer.add_row(row.id, row.split, texts, row.label, entities=entities, **seen)
+            seen, told = regions.of(row.picture), regions.classes_of(row.picture)
+        writer.add_row(
+            row.id, row.split, texts, row.label, regions=seen, entities=entities, classes=told
+        )
 
 
 def _add_word_by_word(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:
