@@ -173,13 +173,10 @@ class _RegionClassScorer(RegionPrediction):
         weights = self.loss_weights(batch)
         nats = hits = asked = 0.0
         for column, (logs, (first, end)) in enumerate(zip(parts, _ends(self.groups), strict=True)):
-            right, sure = batch[keys.REGION_LABELS][..., first:end], weights
-            best = ops.argmax(right, axis=-1)
+            best, right = self._right(batch, column, first, end)
+            sure = weights
             if self.detected:
-                best = batch[keys.DETECTED_CLASSES][..., column]
                 sure = weights * batch[keys.DETECTED_CONFIDENCES][..., column]
-            if self.detected or self.likeliest:
-                right = ops.one_hot(best, end - first, dtype="float32")
             nats = nats - ops.sum(sure * ops.sum(right * logs, axis=-1))
             found = ops.cast(ops.argmax(logs, axis=-1), best.dtype)
             hits = hits + ops.sum(sure * ops.cast(found == best, "float32"))
@@ -189,6 +186,17 @@ class _RegionClassScorer(RegionPrediction):
             "accuracy": (hits / len(parts), asked / len(parts)),
         }
         return scores, predictions
+
+    def _right(self, batch: dict, column: int, first: int, end: int) -> tuple[Any, Any]:
+        """A group's right class (B, O), the likeliest, and the classes' shares (B, O, classes)."""
+        if self.detected:
+            best = batch[keys.DETECTED_CLASSES][..., column]
+        else:
+            right = batch[keys.REGION_LABELS][..., first:end]
+            best = ops.argmax(right, axis=-1)
+            if not self.likeliest:
+                return best, right
+        return best, ops.one_hot(best, end - first, dtype="float32")
 
 
 def _ends(groups: Sequence[int]) -> list[tuple[int, int]]:

@@ -324,17 +324,17 @@ def test_the_cross_entropy_of_each_group_of_classes_is_numpys(likeliest):
     assert np.array_equal(decoded[..., 1], logs[..., 3:].argmax(-1))
 
 
-@pytest.mark.parametrize("groups", [(3, 2), (3,)])
+@pytest.mark.parametrize("groups", [(5, 4), (5,)])  # more than the six features of a region
 def test_what_a_detector_tells_counts_by_its_confidence_as_numpy_has_it(groups: tuple[int, ...]):
     objective = RegionClass(CONTEXT, detected=groups)
     sure = RNG.random((2, 4, 2)).astype(np.float32)
     sure[1, 1, 0] = 0  # told nothing
-    told = RNG.integers(0, 2, (2, 4, 2)).astype(np.int32)
+    told = RNG.integers(0, 4, (2, 4, 2)).astype(np.int32)
     scorer, batch, logs = predictions(objective, detected_classes=told, detected_confidences=sure)
     scores, _ = scorer(batch, {"region_output": batch["hidden"]})
     nats = hits = asked = 0.0
     for row, region in zip(*np.nonzero(batch["region_weights"]), strict=True):
-        for column, group in enumerate((slice(0, 3), slice(3, 5))[: len(groups)]):
+        for column, group in enumerate((slice(0, 5), slice(5, 9))[: len(groups)]):
             found = logs[row, region, group]
             right = batch["detected_classes"][row, region, column]
             sure = batch["detected_confidences"][row, region, column]
