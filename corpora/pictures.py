@@ -31,6 +31,9 @@ REGIONS = pyarrow.schema(
         # (n, 4) and (n, E), row by row.
         pyarrow.field("boxes", pyarrow.list_(pyarrow.float32()), nullable=False),
         pyarrow.field("features", pyarrow.list_(pyarrow.float32()), nullable=False),
+        # (n, 2) each: object and attribute that a detector tells, how sure it is; empty for none.
+        pyarrow.field("classes", pyarrow.list_(pyarrow.int32()), nullable=False),
+        pyarrow.field("confidences", pyarrow.list_(pyarrow.float32()), nullable=False),
     ]
 )
 
@@ -110,6 +113,8 @@ def read_pictures(source: Source, snapshot: Snapshot, folder: Path) -> Pictures 
                                 "picture": name,
                                 "boxes": regions.boxes.ravel(),
                                 "features": regions.features.ravel(),
+                                "classes": regions.classes.ravel(),
+                                "confidences": regions.confidences.ravel(),
                             },
                             regions.boxes.nbytes + regions.features.nbytes + 64,
                         )
@@ -173,7 +178,8 @@ def _regions(content: Content, most: int) -> Regions:
 
 
 def _digest(regions: Regions) -> str:
-    return hashlib.sha256(regions.boxes.tobytes() + regions.features.tobytes()).hexdigest()[:32]
+    parts = regions.boxes, regions.features, regions.classes, regions.confidences
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:32]
 
 
 def _ends(name: str) -> Collection[str]:
@@ -196,9 +202,15 @@ class PreparedRegions:
 
     def of(self, picture: str) -> tuple[np.ndarray, np.ndarray]:
         """Boxes (n, 4) and features (n, E) of a picture, float32."""
-        place = self._place[picture]
-        boxes, features = (
-            np.array(self._table.column(name)[place].values) for name in ("boxes", "features")
-        )
+        boxes, features = self._arrays(picture, "boxes", "features")
         boxes = boxes.reshape(-1, 4)
         return boxes, features.reshape(len(boxes), -1)
+
+    def classes_of(self, picture: str) -> tuple[np.ndarray, np.ndarray]:
+        """Classes (n, 2) int32 and confidences (n, 2) float32; n is 0 where none are told."""
+        classes, confidences = self._arrays(picture, "classes", "confidences")
+        return classes.reshape(-1, 2), confidences.reshape(-1, 2)
+
+    def _arrays(self, picture: str, *columns: str) -> list[np.ndarray]:
+        place = self._place[picture]
+        return [np.array(self._table.column(name)[place].values) for name in columns]

@@ -10,7 +10,7 @@ import io
 import struct
 import warnings
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +67,9 @@ class Regions:
         found: Regions that there were, n of which are kept.
         width: Of the picture, in pixels.
         height: Of the picture, in pixels.
+        classes: (n, 2) int32, the object class and the attribute that a detector tells; (0, 2)
+            where it tells none.
+        confidences: (n, 2) float32, the detector's probability of each; 0 where it tells none.
     """
 
     boxes: np.ndarray
@@ -74,6 +77,8 @@ class Regions:
     found: int
     width: int
     height: int
+    classes: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+    confidences: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), np.float32))
 
 
 def regions_of(data: bytes, most: int = MAX_REGIONS) -> Regions:

@@ -20,6 +20,7 @@ from corpora.arrow_files import TableWriter
 from corpora.units import ENTITY_UNIT
 
 _NONE = np.zeros(0, np.int32)
+_NO_CLASSES = np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32)
 TOKENS = pyarrow.schema(
     [
         pyarrow.field("id", pyarrow.string(), nullable=False),
@@ -58,11 +59,14 @@ ROWS = pyarrow.schema(
         pyarrow.field("answer", pyarrow.string(), nullable=False),
     ]
 )
-# Each picture once, however many rows ask about it: (n, 4) and (n, E), row by row.
+# Each picture once, however many rows ask about it: (n, 4) and (n, E), row by row; and (n, 2) each
+# what a detector tells of its regions, empty for nothing.
 PICTURES = pyarrow.schema(
     [
         pyarrow.field("boxes", pyarrow.list_(pyarrow.float32()), nullable=False),
         pyarrow.field("features", pyarrow.list_(pyarrow.float32()), nullable=False),
+        pyarrow.field("classes", pyarrow.list_(pyarrow.int32()), nullable=False),
+        pyarrow.field("confidences", pyarrow.list_(pyarrow.float32()), nullable=False),
     ]
 )
 
@@ -148,6 +152,7 @@ class RowWriter(TableWriter):
         word_lengths: Sequence[int] = (),
         regions: tuple[np.ndarray, np.ndarray] | None = None,
         entities: Sequence[np.ndarray] = (),
+        classes: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Add one row.
 
@@ -161,6 +166,8 @@ class RowWriter(TableWriter):
                 text.
             regions: Boxes (n, 4) and features (n, E) of the regions of the row's picture.
             entities: Of each text, (n,) the entity that is named from each token on.
+            classes: Classes (n, 2) of the regions, object and attribute, and the detector's
+                confidence in each; None or (0, 2) where it tells none.
         """
         words = np.array(word_lengths, dtype=np.int32)
         if passage is not None and int(words.sum()) != len(texts[-1]):
@@ -177,23 +184,27 @@ class RowWriter(TableWriter):
                 "passage": passage,
                 "word_lengths": words,
                 "entities": np.concatenate(entities or [[]]).astype(np.int32),
-                "picture": -1 if regions is None else self._place_of(*regions),
+                "picture": -1
+                if regions is None
+                else self._place_of(*regions, *(classes or _NO_CLASSES)),
                 "answer": answer,
             },
             4 * len(tokens) + 4 * len(words) + 4 * len(passage or "") + 64,
         )
 
-    def _place_of(self, boxes: np.ndarray, features: np.ndarray) -> int:
+    def _place_of(self, *arrays: np.ndarray) -> int:
         """The place of a picture in its file, which begins with the first one."""
-        boxes, features = (np.ascontiguousarray(x, dtype=np.float32) for x in (boxes, features))
-        look = hashlib.sha256(boxes.tobytes() + features.tobytes()).digest()
+        row = {
+            field.name: np.ascontiguousarray(each, field.type.value_type.to_pandas_dtype()).ravel()
+            for field, each in zip(PICTURES, arrays, strict=True)
+        }
+        look = hashlib.sha256(b"".join(each.tobytes() for each in row.values())).digest()
         if look not in self._places:
             if not self._places:
                 self._file = TableWriter(pictures_file(self.path), PICTURES)
                 self._pictures.enter_context(self._file)
             self._places[look] = len(self._places)
-            row = {"boxes": boxes.ravel(), "features": features.ravel()}
-            self._file.add(row, boxes.nbytes + features.nbytes)
+            self._file.add(row, sum(each.nbytes for each in row.values()))
         return self._places[look]
 
 
@@ -324,6 +335,8 @@ class TokenisedRows(_Mapped):
         self._pictures = _Mapped(pictures, None, PICTURES) if pictures.exists() else None
         numbers = [] if self._pictures is None else self._pictures._lengths("boxes")
         self._most_regions = int(max(numbers, default=0)) // 4
+        told = [] if self._pictures is None else self._pictures._lengths("classes")
+        self._has_classes = int(max(told, default=0)) > 0
 
     @property
     def answers(self) -> list[str]:
@@ -369,14 +382,34 @@ class TokenisedRows(_Mapped):
 
     def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Boxes (n, 4) and features (n, E) float32 of row `i`'s picture; views; n may be 0."""
-        i = self._check(i)
-        place = self._batches[self._batch_of[i]].column("picture")[int(self._row_of[i])].as_py()
+        place = self._place_of(i)
         if place < 0 or self._pictures is None:
             return np.zeros((0, 4), np.float32), np.zeros((0, 0), np.float32)
         boxes = self._pictures._slice("boxes", place).reshape(-1, 4)
         return boxes, self._pictures._slice("features", place).reshape(
             len(boxes), -1 if len(boxes) else 0
         )
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether a detector told the classes of any picture's regions."""
+        return self._has_classes
+
+    def classes(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """What a detector tells of the regions of row `i`'s picture: classes and confidences.
+
+        Views, (n, 2) int32 and float32: of objects, then of attributes; n is 0 for nothing.
+        """
+        place = self._place_of(i)
+        if place < 0 or self._pictures is None:
+            return _NO_CLASSES
+        classes, sure = (self._pictures._slice(name, place) for name in ("classes", "confidences"))
+        return classes.reshape(-1, 2), sure.reshape(-1, 2)
+
+    def _place_of(self, i: int) -> int:
+        """The place of row `i`'s picture in its file; -1 for none."""
+        i = self._check(i)
+        return self._batches[self._batch_of[i]].column("picture")[int(self._row_of[i])].as_py()
 
 
 def pictures_file(rows: Path) -> Path:

@@ -218,11 +218,16 @@ class Pictures(_Strict):
             or archives of them; as `Source.files`.
         most_regions: Regions that are kept of a picture: the largest, of features the first.
         region_dim: Numbers of a region in files of features; None where the files are pictures.
+        object_classes: Classes of objects among which the detector chose one for each region, if
+            the files of features say which; None to read none.
+        attribute_classes: The same of attributes, such as colours.
     """
 
     files: tuple[str, ...] = Field(strict=False, min_length=1)
     most_regions: int = Field(default=36, ge=1, le=1000)
     region_dim: int | None = Field(default=None, ge=1, le=65536)
+    object_classes: int | None = Field(default=None, ge=2, le=65536)
+    attribute_classes: int | None = Field(default=None, ge=2, le=65536)
 
     @model_validator(mode="before")
     @classmethod
@@ -230,6 +235,11 @@ class Pictures(_Strict):
         raw = raw if isinstance(raw, dict) else {"files": raw}
         files = raw.get("files")
         return raw | ({"files": [files]} if isinstance(files, str) else {})
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """Numbers of classes that a detector tells of each region: of objects, then attributes."""
+        return tuple(filter(None, (self.object_classes, self.attribute_classes)))
 
 
 class Source(_Strict):
@@ -451,6 +461,18 @@ class Source(_Strict):
                 f"pictures: only with labelled rows and `answers: {' | '.join(SEEN)}`, got "
                 f"{self.answers!r}"
             )
+        if self.pictures:
+            self._check_classes(self.pictures)
+
+    def _check_classes(self, pictures: Pictures) -> None:
+        """Check that only a detector tells classes, and attributes only of objects."""
+        if pictures.object_classes and not pictures.region_dim:
+            raise _wrong(
+                "pictures.object_classes: only with region_dim, which says that the files are a"
+                " detector's; regions that are found in pictures have no such classes"
+            )
+        if pictures.attribute_classes and not pictures.object_classes:
+            raise _wrong("pictures.attribute_classes: only beside object_classes; say both")
 
     def _check_join(self) -> None:
         """Check that at most one list of files decides the splits."""

@@ -54,6 +54,9 @@ REGION_FEATURES = "region_features"  # (B, O, E) float32, of each region of the 
 REGION_BOXES = "region_boxes"  # (B, O, 4) float32, left, top, right, bottom, each 0 to 1
 REGION_MASK = "region_mask"  # (B, O) int32, 1 = region, 0 = padding
 SEEN = (REGION_FEATURES, REGION_BOXES, REGION_MASK)
+DETECTED_CLASSES = "detected_classes"  # (B, O, 2) int32, object class and attribute of each region
+DETECTED_CONFIDENCES = "detected_confidences"  # (B, O, 2) float32, of each, 0-1; 0 for none told
+DETECTED = (DETECTED_CLASSES, DETECTED_CONFIDENCES)
 MASKED_REGIONS = "masked_regions"  # (B, O) int32, 1 = an objective hides it: its features are 0
 REGION_LABELS = "region_labels"  # (B, O, E) float32, the features before regions were hidden
 REGION_WEIGHTS = "region_weights"  # (B, O) float32, loss weights: 1 for a region to predict
@@ -70,7 +73,7 @@ COPY = "copy/"  # + a name: of the copy of the rows that auxiliary objectives co
 # As wide in all of a dataset's batches.
 FIXED_SHAPES = (
     *(REGION_FEATURES, REGION_BOXES, REGION_MASK, MASKED_REGIONS),
-    *(REGION_LABELS, REGION_WEIGHTS),
+    *(REGION_LABELS, REGION_WEIGHTS, DETECTED_CLASSES, DETECTED_CONFIDENCES),
 )
 TOKENS = (TOKEN_IDS, TARGET_IDS, TARGET_LABELS)  # [PAD] where a row has ended
 MASKS = (PADDING_MASK, TARGET_MASK)  # the tokens that a batch reads are counted by these

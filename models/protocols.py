@@ -108,6 +108,18 @@ class TokenisedRows(Protocol):
         """Boxes (n, 4) and features (n, E) float32 of the regions of row `i`'s picture."""
         ...
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether a detector told the classes of any picture's regions."""
+        ...
+
+    def classes(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Classes (n, 2) int32 of these regions, of objects and attributes, and confidences.
+
+        (n, 2) float32, 0-1, 0 where a detector tells none; n is 0 where it tells nothing.
+        """
+        ...
+
 
 class Tokenizer(Protocol):
     """Text to token ids and back.
@@ -291,6 +303,8 @@ class Objective(Protocol):
       which one each row has.
     - ``PAIRS_CAPTIONS`` (optional): name of its setting for how many captions a row has. From two
       on, the stage's captions must all be true of their pictures.
+    - ``LEARNS_CLASSES`` (optional): name of its setting for the numbers of classes that a detector
+      tells, of objects and attributes. All pictures of the stage must have these.
     - ``READS_CASE`` (optional): text is tokenised together with the case of its words.
 
     An objective that does not start from random weights (distillation

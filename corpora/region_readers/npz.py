@@ -1,7 +1,9 @@
 """NumPy archives, one a picture; the file's name without ``.npz`` is the picture's.
 
 Arrays: ``features`` (n, E) and ``boxes`` (n, 4) in pixels, ``image_w`` and ``image_h``; ``x`` and
-``bbox`` are read in place of the first two. Others are not looked at, and nothing is unpickled.
+``bbox`` are read in place of the first two. Where a source has classes, ``objects_id`` and
+``objects_conf``, ``attrs_id`` and ``attrs_conf`` (n,). Others are not looked at, and nothing is
+unpickled.
 
 Reference:
     NumPy, `numpy.lib.format`. The other names: MILVLG/bottom-up-attention.pytorch.
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from corpora.archives import Content
-from corpora.detected import detected
+from corpora.detected import class_columns, detected
 from corpora.limits import MAX_PICTURE_BYTES
 from corpora.regions import NoRegionsError, Regions
 from data_contracts.sources import Pictures
@@ -71,12 +73,13 @@ def _regions(data: bytes, wanted: Pictures, where: str) -> Regions:
                 _array(archive, *names)
                 for names in (("boxes", "bbox"), ("features", "x"), ("image_w",), ("image_h",))
             )
+            told = [_array(archive, name) for name in class_columns(wanted)]
         if boxes.ndim != 2 or features.ndim != 2 or width.size != 1 or height.size != 1:
             raise NoRegionsError("boxes, features or a size of another shape")
         size = int(width.item()), int(height.item())
     except _DAMAGE:
         raise NoRegionsError("not a whole .npz file of numbers", where) from None
-    return detected(boxes, features, *size, wanted)
+    return detected(boxes, features, *size, wanted, told)
 
 
 def _array(archive: zipfile.ZipFile, *names: str) -> np.ndarray:

@@ -1,18 +1,19 @@
 """Parquet files of region features, a row a picture.
 
 Columns: ``image_id`` (text or a whole number), ``image_w``, ``image_h``, ``boxes`` (n × 4 numbers
-in pixels) and ``features`` (n × E), lists of numbers, row by row, or lists of such lists.
+in pixels) and ``features`` (n × E), lists of numbers, row by row, or lists of such lists. Where a
+source has classes, ``objects_id`` and ``objects_conf``, ``attrs_id`` and ``attrs_conf`` (n).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from corpora.archives import Content
-from corpora.detected import detected
+from corpora.detected import class_columns, detected
 from corpora.readers.parquet import refuse_bomb, spooled, whole
 from corpora.regions import NoRegionsError, Regions
 from data_contracts.sources import Pictures
@@ -34,14 +35,15 @@ def read(
     """
     import pyarrow.parquet
 
+    names = (*_COLUMNS, *class_columns(wanted))
     with spooled(content) as spool, whole(content):
         size = spool.tell()
         file = pyarrow.parquet.ParquetFile(spool)
-        _check_columns(content, file.schema_arrow)
+        _check_columns(content, file.schema_arrow, names)
         refuse_bomb(file.metadata, content.where, size)
         line = 0
-        for batch in file.iter_batches(batch_size=_ROWS, columns=list(_COLUMNS)):
-            columns = [batch.column(name) for name in _COLUMNS]
+        for batch in file.iter_batches(batch_size=_ROWS, columns=list(names)):
+            columns = [batch.column(name) for name in names]
             for row in range(batch.num_rows):
                 line += 1
                 cells = [column[row] for column in columns]
@@ -58,16 +60,16 @@ def read(
                     yield name, NoRegionsError(error.reason, told)
 
 
-def _check_columns(content: Content, schema: Any) -> None:
+def _check_columns(content: Content, schema: Any, names: Sequence[str]) -> None:
     from pyarrow import types
 
-    missing = [name for name in _COLUMNS if name not in schema.names]
+    missing = [name for name in names if name not in schema.names]
     if missing:
         raise ContractViolation(
-            f"{content.where}: expected the columns {', '.join(_COLUMNS)}, {listed(missing, 5)} is"
+            f"{content.where}: expected the columns {', '.join(names)}, {listed(missing, 5)} is"
             " not there; name the columns so."
         )
-    for name in _COLUMNS:
+    for name in names:
         kind, nested = schema.field(name).type, False
         while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
             kind, nested = kind.value_type, True
@@ -81,7 +83,7 @@ def _check_columns(content: Content, schema: Any) -> None:
         if not fits:
             raise ContractViolation(
                 f"{content.where}: column {name!r}: expected text or a whole number for image_id,"
-                " whole numbers for image_w and image_h, lists of numbers for boxes and features,"
+                " whole numbers for image_w and image_h, lists of numbers for all others,"
                 f" got {schema.field(name).type}."
             )
 
@@ -89,10 +91,11 @@ def _check_columns(content: Content, schema: Any) -> None:
 def _regions(cells: list[Any], wanted: Pictures) -> Regions:
     if not all(cell.is_valid for cell in cells):
         raise NoRegionsError("a row with an empty cell")
-    _, width, height, boxes, features = cells
+    _, width, height, boxes, features, *classes = cells
     boxes = _matrix(boxes, 4)
     features = _matrix(features, max(len(features) // max(len(boxes), 1), 1))
-    return detected(boxes, features, width.as_py(), height.as_py(), wanted)
+    told = [cell.values.to_numpy(zero_copy_only=False) for cell in classes]
+    return detected(boxes, features, width.as_py(), height.as_py(), wanted, told)
 
 
 def _matrix(cell: Any, columns: int) -> np.ndarray:

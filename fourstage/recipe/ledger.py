@@ -26,6 +26,8 @@ class SourceFacts:
         region_dim: Numbers of each region of its rows' pictures; 0 for rows without pictures.
         detected: Whether a detector found these regions, and there are no pictures.
         asks: Whether its rows are questions about their pictures: their labels differ.
+        classes: Numbers of classes that the detector tells of each region: of objects, then of
+            attributes.
     """
 
     labelled: bool
@@ -34,6 +36,7 @@ class SourceFacts:
     region_dim: int = 0
     detected: bool = False
     asks: bool = False
+    classes: tuple[int, ...] = ()
 
 
 class Ledger:
@@ -187,6 +190,11 @@ class Ledger:
         """Whether the rows of a source are questions about their pictures."""
         facts = (self.sources or {}).get(name)
         return facts is not None and facts.asks
+
+    def classes(self, name: str) -> tuple[int, ...]:
+        """Numbers of classes that a source's detector tells of each region; () for none."""
+        facts = (self.sources or {}).get(name)
+        return facts.classes if facts else ()
 
     def source(self, path: str, name: str, labelled: bool | None) -> None:
         """Check that a source is known and of the right kind (None: either)."""

@@ -544,6 +544,10 @@ class _Resolution:
             for objective in stage.objectives if self.ledger.sources is not None else ():
                 said = catalogue.literals("objectives", objective, self.ledger.folders)
                 where = f"stages[{stage.index}].objectives.{objective}"
+                captions, learned = (
+                    stage.objectives[objective].get(said.get(literal, ""))
+                    for literal in ("PAIRS_CAPTIONS", "LEARNS_CLASSES")
+                )
                 if "regions" in said["NEEDS"] and not pictured:
                     self.ledger.fault(
                         where,
@@ -556,7 +560,7 @@ class _Resolution:
                         f"it chooses a picture for each text, but {listed(blind, 5)} has none;"
                         " name only datasets with pictures among the corpora of the stage",
                     )
-                elif stage.objectives[objective].get(said.get("PAIRS_CAPTIONS", ""), 1) > 1 and (
+                elif (isinstance(captions, int) and captions > 1) and (
                     asking := [name for name in stage.corpora if self.ledger.asks(name)]
                 ):
                     self.ledger.fault(
@@ -566,6 +570,8 @@ class _Resolution:
                         " whose rows are all true of their pictures (`where`) among the corpora of"
                         " the stage",
                     )
+                elif learned:
+                    self._classes(f"{where}.{said['LEARNS_CLASSES']}", learned, pictured)
                 elif "ASKS" in said and not any(map(self.ledger.asks, stage.corpora)):
                     self.ledger.fault(
                         where,
@@ -573,6 +579,24 @@ class _Resolution:
                         " stage has answers; name a dataset with pictures whose rows have labels"
                         " (`answers: label`), more than the one that its `where` lets through",
                     )
+
+    def _classes(self, where: str, learned: Any, pictured: Sequence[str]) -> None:
+        """Check that the pictures of a stage have the classes that are learned of a detector."""
+        for name in pictured:
+            classes = self.ledger.classes(name)
+            if isinstance(learned, list | tuple) and tuple(learned) == classes[: len(learned)]:
+                continue
+            kinds = " and ".join(
+                f"{number} {kind}"
+                for number, kind in zip(classes, ("object classes", "attributes"), strict=False)
+            )
+            self.ledger.fault(
+                where,
+                f"it learns {learned} classes, of objects and of attributes, that a detector"
+                f" tells of each region; the pictures of {name} have {kinds or 'none'}; give"
+                " the numbers of the source (its pictures.object_classes and attribute_classes),"
+                " or leave it out, to learn the shares with which features begin",
+            )
 
     def _picture(self, stage: ResolvedStage, name: str, width: int) -> None:
         """The same of one source of a stage, whose regions have `width` numbers."""

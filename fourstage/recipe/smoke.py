@@ -24,6 +24,7 @@ LABELS = "smoke_labels"
 TRIPLES = "smoke_triples"
 PICTURES = "smoke_pictures"
 CAPTIONS = "smoke_captions"
+DETECTED = ("groups", "detected")  # what `region_class` learns of a detector
 ENTITIES = "corpora/gazetteers/python_entities.tsv"  # of the graph in smoke_triples
 # Rows by their kind of answer. Those of a project's own kind are used as they are.
 ROWS = {
@@ -185,6 +186,10 @@ def _stage(
             if _reads(stage, stages, of_triples)
             else _corpora(small["corpora"], small["stage"], rows, pictured, captions)
         )
+    if "region_class" in small.get("objectives", {}):  # drawn pictures have their own classes
+        learned = small["objectives"]["region_class"] or {}
+        kept = {key: value for key, value in learned.items() if key not in DETECTED}
+        small["objectives"] = {**small["objectives"], "region_class": kept}
     if "tokenizer" in small:
         small["tokenizer"] = _tokenizer(small["tokenizer"], [small])
     if "dataset" in small:

@@ -87,6 +87,7 @@ class Sentences:
     """
 
     most_regions = 0
+    has_classes = False
 
     def __init__(self, ids: Sequence[str], texts: Sequence[tuple[np.ndarray, ...]]):
         self.ids, self._texts = list(ids), list(texts)
@@ -114,6 +115,10 @@ class Sentences:
     def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """There is no picture."""
         return np.zeros((0, 4), np.float32), np.zeros((0, 0), np.float32)
+
+    def classes(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Nor are there regions that a detector tells something of."""
+        return np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32)
 
 
 def sentences(texts: Sequence[str], tokenizer: Tokenizer) -> Sentences:

@@ -211,7 +211,8 @@ class Batches:
         ids = batch[keys.TOKEN_IDS]
         starts = self._context.tokenizer.unit_starts(ids.ravel()).reshape(ids.shape)
         batch[keys.UNIT_STARTS] = starts.astype(np.uint8) * keys.WORD
-        batch |= {key: rows[key] for key in keys.SEEN if key in rows}  # rows of one text each
+        # Rows of one text each.
+        batch |= {key: rows[key] for key in (*keys.SEEN, *keys.DETECTED) if key in rows}
         for objective, rng in zip(self._on_copy, rngs, strict=True):
             batch = objective.examples(batch, rng)
         for key in keys.DATA_ONLY:
@@ -326,13 +327,17 @@ def _member(number: int, in_pass: int, place: int, example: int) -> tuple[int, i
     return number, place // in_pass * in_pass + example
 
 
-def _regions_of_all(feeds: Sequence[Feed], context: Context) -> tuple[int, int]:
-    """The most regions of a row of several corpora and the numbers of each; 0, 0 for none."""
+def _regions_of_all(feeds: Sequence[Feed], context: Context) -> tuple[int, int, bool]:
+    """The most regions of a row of several corpora, the numbers of each, whether any has classes.
+
+    0, 0 for none.
+    """
     pictured = [feed.data for feed in feeds if has_pictures(feed.data)]
     if len(feeds) == 1 or not pictured or Capability.REGIONS not in context.network:
-        return 0, 0
+        return 0, 0, False
     widths = (data.regions(i)[1].shape[1] for data in pictured for i in range(len(data)))
-    return max(data.most_regions for data in pictured), next(filter(None, widths), 0)
+    most = max(data.most_regions for data in pictured)
+    return most, next(filter(None, widths), 0), any(data.has_classes for data in pictured)
 
 
 class _LanePlan:

@@ -128,8 +128,11 @@ class CaptionTable:
 
     def _of_picture(self, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where in `_true` the texts of each caption's picture begin and end, (n,) each."""
-        first, end = (self._pair(self._pictures[own] + more, np.int64(0)) for more in (0, 1))
-        return np.searchsorted(self._true, first), np.searchsorted(self._true, end)
+        first = self._pictures[own] * self._num_texts
+        return (
+            np.searchsorted(self._true, first),
+            np.searchsorted(self._true, first + self._num_texts),
+        )
 
     def _places(self, documents: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.documents, documents)

@@ -68,6 +68,15 @@ class Captions:
         """Boxes (n, 4) and features (n, E) float32 of document `i`'s picture."""
         return self._rows.regions(i)
 
+    @property
+    def has_classes(self) -> bool:
+        """Whether a detector told the classes of any picture's regions."""
+        return self._rows.has_classes
+
+    def classes(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Classes (n, 2) int32 of document `i`'s regions and confidences, (n, 2) float32."""
+        return self._rows.classes(i)
+
 
 def has_pictures(corpus: Any) -> bool:
     """Whether the documents of a corpus come with pictures."""

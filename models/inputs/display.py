@@ -122,6 +122,11 @@ def _regions(batch: Batch, row: int) -> Iterator[str]:
     for region in there:
         left, top, right, bottom = (100 * batch[keys.REGION_BOXES][row, region]).round().astype(int)
         said = f"  {region + 1:>2}  {left}-{right} across, {top}-{bottom} down"
+        if keys.DETECTED_CLASSES in batch:
+            told = batch[keys.DETECTED_CLASSES][row, region]
+            sure = batch[keys.DETECTED_CONFIDENCES][row, region]
+            for name, number, share in zip(("object", "attribute"), told, sure, strict=True):
+                said += f", {name} {number} ({share:.0%})" if share else ""
         yield (
             said
             + (", to predict" if chosen[region] else "")

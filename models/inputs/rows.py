@@ -172,8 +172,9 @@ def seen_regions(
         context: The stage's constants; a network without the capability ``regions`` sees nothing.
 
     Returns:
-        region_features (b, O, E), region_boxes (b, O, 4) float32 and region_mask (b, O) int32; or
-        nothing.
+        region_features (b, O, E), region_boxes (b, O, 4) float32 and region_mask (b, O) int32, and
+        where a detector told classes detected_classes (b, O, 2) int32 and detected_confidences
+        (b, O, 2) float32; or nothing.
     """
     if Capability.REGIONS not in context.network or not rows.most_regions:
         return {}
@@ -187,10 +188,21 @@ def seen_regions(
             continue
         features[row, : len(own)], boxes[row, : len(own)] = own, own_boxes
         mask[row, : len(own)] = 1
-    return {keys.REGION_FEATURES: features, keys.REGION_BOXES: boxes, keys.REGION_MASK: mask}
+    seen = {keys.REGION_FEATURES: features, keys.REGION_BOXES: boxes, keys.REGION_MASK: mask}
+    return seen | (_detected(rows, entries, rows.most_regions) if rows.has_classes else {})
 
 
-def padded_regions(part: Batch, count: int, most: int, width: int) -> Batch:
+def _detected(rows: TokenisedRows, entries: Sequence[int] | np.ndarray, most: int) -> Batch:
+    """What a detector tells of rows' regions, as `seen_regions`; confidence 0 for nothing."""
+    shape = len(entries), most, 2
+    classes, confidences = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+    for row, entry in enumerate(entries):
+        told, sure = rows.classes(int(entry))
+        classes[row, : len(told)], confidences[row, : len(told)] = told, sure
+    return {keys.DETECTED_CLASSES: classes, keys.DETECTED_CONFIDENCES: confidences}
+
+
+def padded_regions(part: Batch, count: int, most: int, width: int, has_classes: bool) -> Batch:
     """The regions of a part of a batch, as wide as those of other parts; of text alone, none.
 
     Args:
@@ -198,6 +210,7 @@ def padded_regions(part: Batch, count: int, most: int, width: int) -> Batch:
         count: Number of the rows.
         most: O, regions of the batch; 0 to change nothing.
         width: E, numbers of each.
+        has_classes: Whether a detector told classes of any part's regions.
 
     Returns:
         As `seen_regions`.
@@ -209,6 +222,9 @@ def padded_regions(part: Batch, count: int, most: int, width: int) -> Batch:
         keys.REGION_BOXES: np.zeros((count, most, 4), np.float32),
         keys.REGION_MASK: np.zeros((count, most), np.int32),
     }
+    if has_classes:
+        made[keys.DETECTED_CLASSES] = np.zeros((count, most, 2), np.int32)
+        made[keys.DETECTED_CONFIDENCES] = np.zeros((count, most, 2), np.float32)
     for key, value in made.items():
         if key in part:
             value[:, : part[key].shape[1]] = part[key]

@@ -54,7 +54,14 @@ def resolve_recipe(
     loaded, registered = by_number(load_recipe(recipe, overrides, smoke, folders, pictured))
     sources = {name: load_source(name, folders) for name in known if name in loaded.source_names}
     facts = {
-        n: SourceFacts(s.is_dataset, s.answers, has_pairs(s), *_regions(s), asks(s))
+        n: SourceFacts(
+            s.is_dataset,
+            s.answers,
+            has_pairs(s),
+            *_regions(s),
+            asks(s),
+            s.pictures.classes if s.pictures else (),
+        )
         if (s := sources.get(n))
         else None
         for n in known

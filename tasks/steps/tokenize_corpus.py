@@ -79,9 +79,13 @@ def _add_rows(
     named = iter(pieces.named(every) if pieces.entities is not None else ())
     for row in rows:
         texts = [next(encoded) for _ in row.texts]
-        seen = regions.of(row.picture) if regions is not None and row.picture else None
         entities = list(islice(named, len(texts)))
-        writer.add_row(row.id, row.split, texts, row.label, regions=seen, entities=entities)
+        seen, told = None, None
+        if regions is not None and row.picture:
+            seen, told = regions.of(row.picture), regions.classes_of(row.picture)
+        writer.add_row(
+            row.id, row.split, texts, row.label, regions=seen, entities=entities, classes=told
+        )
 
 
 def _add_word_by_word(writer: RowWriter, tokenizer: Tokenizer, rows: Sequence[PreparedRow]) -> None:

@@ -95,6 +95,146 @@ def test_the_table_of_bottom_up_attention_is_read_in_both_forms(tmp_path: Path, 
     assert few.counts.details["pictures"]["with_more_regions"] == 3
 
 
+OBJECTS, ATTRIBUTES = 1600, 400
+TELLS = {"object_classes": OBJECTS, "attribute_classes": ATTRIBUTES}
+
+
+def classes_of(picture: int, count: int = 3) -> dict[str, np.ndarray]:
+    """What LXMERT's files tell of the regions, by its names."""
+    rng = np.random.default_rng(200 + picture)
+    sure = rng.random((2, count)).astype(np.float32)
+    return {
+        "objects_id": rng.integers(0, OBJECTS, count),
+        "objects_conf": sure[0],
+        "attrs_id": rng.integers(0, ATTRIBUTES, count),
+        "attrs_conf": sure[1],
+    }
+
+
+def told_line(picture: int | str, **instead: str) -> str:
+    """A line of ten columns; `instead` replaces those of classes."""
+    seed = picture if isinstance(picture, int) else 0
+    told = {name: coded(array) for name, array in classes_of(seed).items()} | instead
+    cells = [picture, HEIGHT, WIDTH, *told.values(), 3]
+    return "\t".join(map(str, [*cells, coded(boxes_of(seed)), coded(features_of(seed))]))
+
+
+def check_classes(prepared: Prepared, pictures: list[int], kinds: int = 2, count: int = 3) -> None:
+    regions = PreparedRegions(prepared.folder)
+    rows = {row["id"]: row["picture"] for row in prepared.table()}
+    for picture in pictures:
+        classes, sure = regions.classes_of(rows[f"train {picture}"])
+        told = classes_of(picture)
+        assert (classes.dtype, sure.dtype) == (np.int32, np.float32)
+        assert classes.shape == sure.shape == (count, 2)
+        for column, name in enumerate(("objects", "attrs")):
+            there = column < kinds
+            assert np.array_equal(classes[:, column], told[f"{name}_id"][:count] * there)
+            assert np.array_equal(sure[:, column], told[f"{name}_conf"][:count] * there)
+
+
+def test_classes_of_a_detector_are_read_where_the_source_says_how_many(tmp_path: Path, pictured):
+    table = tmp_path / "f.tsv"
+    table.write_text("\n".join([told_line(1), told_line(2), line(3), told_line("test")]))
+    prepared = pictured(table, [1, 2, 3], **TELLS)
+    check(prepared, [1, 2])
+    check_classes(prepared, [1, 2])
+    assert prepared.counts.quarantined == {"a line without classes: one of six columns": 1}
+    objects = pictured(table, [1, 2], object_classes=OBJECTS, most_regions=2)
+    check_classes(objects, [1, 2], kinds=1, count=2)
+    silent = pictured(table, [1, 2, 3])
+    check(silent, [1, 2, 3])
+    regions = PreparedRegions(silent.folder)
+    assert all(regions.classes_of(str(n))[0].shape == (0, 2) for n in (1, 2, 3))
+
+    (tmp_path / "npz").mkdir()
+    whole = {"image_w": WIDTH, "image_h": HEIGHT}
+    for name, seed in {"1": 1, "2": 2, "test": 0}.items():
+        own = {"boxes": boxes_of(seed), "features": features_of(seed)} | classes_of(seed)
+        np.savez(tmp_path / "npz" / f"{name}.npz", **whole, **own)
+    np.savez(tmp_path / "npz" / "3.npz", boxes=boxes_of(3), features=features_of(3), **whole)
+    prepared = pictured(tmp_path / "npz", [1, 2, 3], **TELLS)
+    check_classes(prepared, [1, 2])
+    assert prepared.counts.quarantined == {"an .npz file that lacks an array": 1}
+    check(pictured(tmp_path / "npz", [1, 2, 3]), [1, 2, 3])
+
+    ids = {"1": 1, "2": 2, "test": 0}
+    columns: dict[str, list] = {"image_id": list(ids), "image_w": [WIDTH] * 3}
+    columns |= {"image_h": [HEIGHT] * 3, "boxes": [boxes_of(n).ravel() for n in ids.values()]}
+    columns["features"] = [features_of(n).ravel() for n in ids.values()]
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "without.parquet")
+    for name in classes_of(0):
+        columns[name] = [classes_of(n)[name] for n in ids.values()]
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "f.parquet")
+    check_classes(pictured(tmp_path / "f.parquet", [1, 2], **TELLS), [1, 2])
+    check(pictured(tmp_path / "without.parquet", [1, 2]), [1, 2])
+    with pytest.raises(ContractViolation, match=r"without.parquet: .* objects_id, .* is not there"):
+        pictured(tmp_path / "without.parquet", [1, 2], **TELLS)
+
+
+def of_lines(**instead: np.ndarray | str) -> dict[str, str]:
+    return {n: each if isinstance(each, str) else coded(each) for n, each in instead.items()}
+
+
+FEW = "classes or confidences of another number than the boxes"
+NONE_OF_THESE = "a class that is none of the source's"
+NO_SHARE = "a confidence that is not from 0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("instead", "reason", "detail"),
+    [
+        (of_lines(objects_id=np.array([0, 1, OBJECTS])), NONE_OF_THESE, "object_classes is 1600"),
+        (
+            of_lines(attrs_id=np.array([5, ATTRIBUTES, 5])),
+            NONE_OF_THESE,
+            "attribute_classes is 400",
+        ),
+        (of_lines(attrs_id=np.array([5, -1, 5])), NONE_OF_THESE, "-1 to 5"),
+        (of_lines(objects_id=np.array([0, 1])), FEW, ""),
+        (of_lines(attrs_conf=np.ones(4, np.float32)), FEW, ""),
+        (of_lines(objects_id=np.array([0, 1, 2], np.int32)), "classes that are not int64", ""),
+        (of_lines(objects_id="*"), "classes that are not int64 in base64", ""),
+        (of_lines(objects_conf="AAA="), "confidences that are not float32 in base64", ""),
+        (of_lines(objects_conf=np.array([0, 1, 1.1], np.float32)), NO_SHARE, ""),
+        (of_lines(attrs_conf=np.array([0, np.nan, 1], np.float32)), NO_SHARE, ""),
+    ],
+)
+def test_classes_that_cannot_be_are_set_aside_with_their_picture(
+    tmp_path: Path, pictured, instead: dict[str, str], reason: str, detail: str
+):
+    lines = [told_line(1), told_line("bad", **instead), told_line("test")]
+    (tmp_path / "f.tsv").write_text("\n".join(lines))
+    prepared = pictured(tmp_path / "f.tsv", [1, "bad"], **TELLS)
+    check_classes(prepared, [1])
+    (rejected,) = prepared.rejected()
+    assert rejected["id"] == "train bad"
+    assert rejected["reason"].startswith(reason)
+    assert rejected["detail"].startswith("f.tsv:2")
+    assert detail in rejected["detail"]
+
+
+def test_classes_that_are_no_whole_numbers_are_none(tmp_path: Path):
+    wanted = Pictures(files=("f.npz",), region_dim=DIM, object_classes=4)
+    place = boxes_of(1), features_of(1), WIDTH, HEIGHT, wanted
+    with pytest.raises(NoRegionsError, match="classes that are not whole numbers"):
+        detected(*place, [np.array([0.5, 1, 2]), np.ones(3)])
+    found = detected(*place, [np.array([3, 0, 1], np.uint8), np.array([1.0005, 0, 1])])
+    assert found.classes[:, 0].tolist() == [3, 0, 1]
+    assert found.confidences[:, 0].tolist() == [1, 0, 1]
+
+
+def test_only_a_detector_tells_classes_and_attributes_only_of_objects():
+    fields = {**FIELDS, "picture": "p"}
+    for told, expected in (
+        ({"object_classes": 9}, "object_classes: only with region_dim"),
+        ({"region_dim": 5, "attribute_classes": 9}, "attribute_classes: only beside object"),
+        ({"region_dim": 5, "object_classes": 1}, "object_classes"),
+    ):
+        with pytest.raises(RecipeError, match=expected):
+            source_of(files="x.jsonl", fields=fields, pictures={"files": "y.tsv", **told})
+
+
 def test_numpy_archives_are_read_from_a_folder_and_from_an_archive(tmp_path: Path, pictured):
     folder = tmp_path / "npz" / "val"
     folder.mkdir(parents=True)

@@ -80,6 +80,7 @@ def test_rows_come_back_with_pairs_and_answers(tmp_path: Path):
     rows = TokenisedRows(path)
     assert rows.ids == ["a", "b", "c"]
     assert rows.most_regions == 0
+    assert not rows.has_classes
     assert [part.shape for part in rows.regions(0)] == [(0, 4), (0, 0)]
     assert rows.answers == ["yes", "no", ""]
     assert rows.lengths.tolist() == [3, 3, 0]
@@ -115,6 +116,38 @@ def test_regions_come_back_and_are_padded_for_networks_that_see(tmp_path: Path):
     assert not features[0].any()
     assert not features[1, 2].any()
     assert keys.REGION_FEATURES not in framed_rows(rows, np.array([0]), blind)
+
+
+def test_classes_of_a_detector_come_back_with_regions_and_are_padded(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    seen = [(rng.random((n, 4)), rng.random((n, 5))) for n in (2, 3, 3, 2)]
+    told = [(rng.integers(0, 9, (n, 2)), rng.random((n, 2))) for n in (2, 3)]
+    with RowWriter(tmp_path / "rows.arrow") as writer:
+        texts = [np.array([9])]
+        for name, regions, classes in zip("ab", seen, told, strict=False):
+            writer.add_row(name, "train", texts, "yes", regions=regions, classes=classes)
+        writer.add_row("c", "train", texts, "yes", regions=seen[2])
+        other = told[0][0] + 1, told[0][1]  # what it sees is as in the first row
+        writer.add_row("d", "train", texts, "yes", regions=seen[0], classes=other)
+        writer.add_row("e", "train", texts, "yes")
+    rows = TokenisedRows(tmp_path / "rows.arrow", "train")
+    assert rows.has_classes
+    for place, own in enumerate([*told, (np.zeros((0, 2)),) * 2, other, (np.zeros((0, 2)),) * 2]):
+        for found, wanted, kind in zip(
+            rows.classes(place), own, (np.int32, np.float32), strict=True
+        ):
+            assert found.dtype == kind
+            np.testing.assert_array_equal(found, wanted.astype(kind))
+    sees = replace(Context(PlainTokenizer(), 8), network=frozenset({"regions"}))
+    batch = framed_rows(rows, np.array([2, 1, 0]), sees)
+    sure = batch[keys.DETECTED_CONFIDENCES]
+    assert batch[keys.DETECTED_CLASSES].shape == sure.shape == (3, 3, 2)
+    np.testing.assert_array_equal(batch[keys.DETECTED_CLASSES][1], told[1][0])
+    np.testing.assert_array_equal(sure[2, :2], told[0][1].astype(np.float32))
+    assert not sure[0].any()  # nothing is told of its picture
+    assert not sure[2, 2].any()
+    blind = framed_rows(rows, np.array([1]), Context(PlainTokenizer(), 8))
+    assert not set(keys.DETECTED) & set(blind)
 
 
 def test_a_picture_of_many_rows_is_stored_once(tmp_path: Path):

@@ -47,7 +47,8 @@ class MemoryCorpus:
 class MemoryCaptions(MemoryCorpus):
     """One sentence a document, each with a picture: boxes (n, 4) and features (n, E).
 
-    With answers, "" for none, they are questions.
+    With answers, "" for none, they are questions. With classes, (n, 2) and the confidence in each,
+    a detector tells them.
     """
 
     def __init__(
@@ -55,14 +56,20 @@ class MemoryCaptions(MemoryCorpus):
         captions: Sequence[Sequence[int]],
         pictures: Sequence[tuple[np.ndarray, np.ndarray]],
         answers: Sequence[str] = (),
+        classes: Sequence[tuple[np.ndarray, np.ndarray]] = (),
     ):
         super().__init__([[caption] for caption in captions])
+        self.has_classes = bool(classes)
+        self._classes = list(classes)
         self.answers = list(answers) or [""] * len(captions)
         self._pictures = list(pictures)
         self.most_regions = max(len(boxes) for boxes, _ in pictures)
 
     def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         return self._pictures[i]
+
+    def classes(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._classes[i]
 
 
 class MemoryRows:
@@ -95,8 +102,15 @@ class MemoryRows:
     def most_regions(self) -> int:
         return 0
 
+    @property
+    def has_classes(self) -> bool:
+        return False
+
     def regions(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((0, 4), np.float32), np.zeros((0, 0), np.float32)
+
+    def classes(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((0, 2), np.int32), np.zeros((0, 2), np.float32)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ SOURCES = {
     "captions": SourceFacts(labelled=True, region_dim=39),
     "questions": SourceFacts(labelled=True, region_dim=39, asks=True),
     "detected": SourceFacts(labelled=True, region_dim=2048),
+    "told": SourceFacts(labelled=True, region_dim=39, detected=True, classes=(1600, 400)),
+    "objects": SourceFacts(labelled=True, region_dim=39, detected=True, classes=(1600,)),
 }
 
 
@@ -77,12 +79,47 @@ def test_a_network_that_sees_reads_captions_and_text_before_any_task():
             r"image_text_match: its rows have two captions .* of questions are questions",
         ),
         ({"captions": 1.0}, {"word_region_alignment": {}}, {}, "needs matched_pairs"),
+        (
+            {"told": 1.0, "captions": 1.0},
+            {"region_class": {"detected": [1600, 400]}},
+            {},
+            r"region_class.detected: it learns \[1600, 400\] .* pictures of captions have none",
+        ),
+        (
+            {"objects": 1.0},
+            {"region_class": {"detected": [1600, 400]}},
+            {},
+            "pictures of objects have 1600 object classes; give",
+        ),
+        (
+            {"objects": 1.0},
+            {"region_class": {"detected": 1600}},
+            {},
+            "it learns 1600 classes, .* pictures of objects have 1600 object classes; give",
+        ),
+        (
+            {"told": 1.0},
+            {"region_class": {"detected": [1600, 500]}},
+            {},
+            "pictures of told have 1600 object classes and 400 attributes",
+        ),
         ({"text": 1.0}, {"image_text_match": {}}, {"family": "bert"}, "needs regions"),
     ],
 )
 def test_what_cannot_see_or_has_nothing_to_see_is_refused(corpora, objectives, more, told):
     with pytest.raises(RecipeError, match=told):
         resolved(corpora, objectives, **more)
+
+
+def test_classes_of_a_detector_are_learned_and_drawn_pictures_have_their_own():
+    learned = {"region_class": {"detected": [1600, 400]}}
+    (stage,) = resolved({"told": 1.0, "text": 1.0}, learned).stages
+    assert stage.objectives["region_class"]["detected"] == [1600, 400]
+    objects = {"region_class": {"detected": [1600]}}
+    assert resolved({"told": 1.0, "objects": 1.0}, objects).stages
+    said = "stages.general.objectives.region_class.detected=[1600, 400]"
+    small = small_of("papers/lxmert", said)
+    assert not small.stages[0].objectives["region_class"]["detected"]
 
 
 def test_questions_may_be_asked_beside_captions_and_text_or_by_turns():

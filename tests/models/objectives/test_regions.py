@@ -227,6 +227,8 @@ def test_captions_without_another_picture_are_refused():
         ("region_regression", {"rate": 0.0}, r"rate: .* got 0\.0"),
         ("region_class", {"mask_share": 0.9, "random_share": 0.2}, r"got 0\.9 and 0\.2"),
         ("region_class", {"groups": [8, 1]}, "numbers of classes from 2"),
+        ("region_class", {"detected": [1600, 1]}, "each from 2, got .1600, 1"),
+        ("region_class", {"detected": [3, 3, 3]}, "each from 2"),
         ("word_region_alignment", {"beta": 0.0}, "beta above 0"),
         ("word_region_alignment", {"steps": 0}, "steps from 1"),
     ],
@@ -247,8 +249,10 @@ def test_an_unknown_error_and_too_many_classes_are_refused():
 TINY = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 8, "region_dim": 6}
 
 
-def predictions(objective: Any) -> tuple[Any, dict[str, np.ndarray], np.ndarray]:
-    """A scorer, a batch of hidden regions with shares, and what it predicts by NumPy."""
+def predictions(
+    objective: Any, **more: np.ndarray
+) -> tuple[Any, dict[str, np.ndarray], np.ndarray]:
+    """A scorer, a batch of hidden regions with shares and more, and what it predicts by NumPy."""
     network = catalogue.find("families", "unicoder_vl")(vocabulary_size=100, **TINY)
     scorer = objective.attach(network)
     for variable in scorer.trainable_variables:
@@ -258,6 +262,7 @@ def predictions(objective: Any) -> tuple[Any, dict[str, np.ndarray], np.ndarray]
         "region_labels": labels,
         "region_weights": np.array([[1, 0, 1, 0], [0, 1, 0, 0]], np.float32),
         "row_weights": np.array([1, 1], np.float32),
+        **more,
     }
     hidden = RNG.normal(size=(2, 4, 8)).astype(np.float32)
     _, own = scorer(batch, {"region_output": hidden})
@@ -317,6 +322,79 @@ def test_the_cross_entropy_of_each_group_of_classes_is_numpys(likeliest):
     decoded = np.array(objective.decode({name: value(each) for name, each in own.items()}))
     assert decoded.shape == (2, 4, 2)
     assert np.array_equal(decoded[..., 1], logs[..., 3:].argmax(-1))
+
+
+@pytest.mark.parametrize("groups", [(5, 4), (5,)])  # more than the six features of a region
+def test_what_a_detector_tells_counts_by_its_confidence_as_numpy_has_it(groups: tuple[int, ...]):
+    objective = RegionClass(CONTEXT, detected=groups)
+    sure = RNG.random((2, 4, 2)).astype(np.float32)
+    sure[1, 1, 0] = 0  # told nothing
+    told = RNG.integers(0, 4, (2, 4, 2)).astype(np.int32)
+    scorer, batch, logs = predictions(objective, detected_classes=told, detected_confidences=sure)
+    scores, _ = scorer(batch, {"region_output": batch["hidden"]})
+    nats = hits = asked = 0.0
+    for row, region in zip(*np.nonzero(batch["region_weights"]), strict=True):
+        for column, group in enumerate((slice(0, 5), slice(5, 9))[: len(groups)]):
+            found = logs[row, region, group]
+            right = batch["detected_classes"][row, region, column]
+            sure = batch["detected_confidences"][row, region, column]
+            nats -= sure * found[right]
+            hits += sure * (found.argmax() == right)
+            asked += sure
+    assert float(scores["loss"][0]) == pytest.approx(nats, rel=1e-5)
+    assert float(scores["loss"][1]) == 3  # regions, however sure it is of them
+    assert float(scores["accuracy"][0]) == pytest.approx(hits / len(groups), rel=1e-5)
+    assert float(scores["accuracy"][1]) == pytest.approx(asked / len(groups), rel=1e-5)
+
+
+def detected_captions(number: int, most: tuple[int, int]) -> MemoryCaptions:
+    """Captions whose regions have classes below these numbers."""
+    drawn = random_captions(number, 100, 26, seed=4)
+    pictures = [drawn.regions(i) for i in range(number)]
+    told = [
+        (RNG.integers(0, most, (len(boxes), 2)), RNG.uniform(0.2, 1.0, (len(boxes), 2)))
+        for boxes, _ in pictures
+    ]
+    texts = [drawn.document(i)[0].tolist() for i in range(number)]
+    return MemoryCaptions(texts, pictures, classes=told)
+
+
+def test_the_classes_of_the_shown_picture_are_learned_beside_text_without_any():
+    data, text = detected_captions(30, (5, 3)), random_corpus(10, 100, seed=2)
+    objectives = [MaskedLM(CONTEXT), RegionClass(CONTEXT, detected=(5, 3))]
+    made = batches({"seen": (data, 1.0), "read": (text, 1.0)}, objectives, CONTEXT, 16, seed=1)
+    batch = made.batch(1)
+    kinds = set()
+    for row, (feed, example) in enumerate(made.members(1)):
+        kinds.add(made.feeds[feed].name)
+        sure = batch["detected_confidences"][row]
+        if made.feeds[feed].name == "read":
+            assert not sure.any()
+            continue
+        (entry,) = made.feeds[feed].entries(np.array([example]))
+        classes, expected = data.classes(int(entry["document"]))
+        assert np.array_equal(batch["detected_classes"][row, : len(classes)], classes)
+        assert np.array_equal(sure[: len(classes)], expected.astype(np.float32))
+        assert not sure[len(classes) :].any()
+    assert kinds == {"seen", "read"}
+    pair = [ImageTextMatch(CONTEXT, negatives=0.9), RegionClass(CONTEXT, detected=(5, 3))]
+    made = batches({"seen": (data, 1.0)}, pair, CONTEXT, 16, seed=1)
+    batch = made.batch(0)
+    examples = np.array([example for _, example in made.members(0)])
+    for row, entry in enumerate(made.feeds[0].entries(examples)):
+        classes, _ = data.classes(int(entry["picture"]))
+        assert np.array_equal(batch["detected_classes"][row, : len(classes)], classes)
+
+
+def test_classes_that_are_not_told_or_not_learned_are_refused():
+    few = {"seen": (detected_captions(20, (5, 3)), 1.0)}
+    fed = batches(few, [RegionClass(CONTEXT, detected=(4, 3))], CONTEXT, 16, seed=1)
+    with pytest.raises(ContractViolation, match="expected classes below 4, got 0 to 4"):
+        fed.batch(0)
+    none = {"seen": (random_captions(20, 100, 26), 1.0)}
+    fed = batches(none, [RegionClass(CONTEXT, detected=(5, 3))], CONTEXT, 16, seed=1)
+    with pytest.raises(ContractViolation, match="regions have no classes of a detector"):
+        fed.batch(0)
 
 
 def ipot(cost: np.ndarray, beta: float, steps: int) -> np.ndarray:

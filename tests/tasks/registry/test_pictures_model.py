@@ -88,7 +88,7 @@ class Rows:
         self.ids = [str(i) for i in range(len(files))]
         self._ids = [tokenizer().encode(column) for column in self.columns]
         self._regions = [regions_of(data, MOST) for data in files]
-        self.most_regions = MOST
+        self.most_regions, self.has_classes = MOST, False
 
     def __len__(self) -> int:
         return len(self.files)
