@@ -120,7 +120,7 @@ def survey(
         ContractViolation: They cannot be read, or have no text or no label.
         UnknownNameError: A column named by the user does not exist.
     """
-    draft = {"name": name, "language": language or "en", "licence": "not stated"}
+    draft: dict[str, Any] = {"name": name, "language": language or "en", "licence": "not stated"}
     source = parse_source({**draft, "files": list(patterns)})
     found = find_files(source)
     assumed: list[str] = []

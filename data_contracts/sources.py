@@ -498,7 +498,7 @@ class Source(_Strict):
             return
         if not self.is_dataset:
             raise _wrong("set_aside: only with labelled rows; a corpus has its own held-out share")
-        if self.listed_splits == set(SPLITS):
+        if self.listed_splits.issuperset(SPLITS):
             raise _wrong("set_aside: train, dev and test are all listed; leave it out")
 
     @property

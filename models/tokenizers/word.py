@@ -11,7 +11,7 @@ therefore WordPiece's. For models of counts and of one vector a word.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from fourstage.errors import ContractViolation
@@ -47,6 +47,7 @@ class Word(WordPiece):
         vocabulary_size: int,
         lowercase: bool,
         sentinels: int = 0,
+        marks: Sequence[str] = (),
         minimum_count: int = MINIMUM_COUNT,
     ) -> Self:
         """Take the most frequent words of texts; equally frequent ones in the order of code points.
@@ -56,12 +57,14 @@ class Word(WordPiece):
             vocabulary_size: Largest number of tokens, with the special ones and the sentinels.
             lowercase: Whether case and accents are dropped.
             sentinels: Tokens that stand for hidden spans.
+            marks: None: a recipe that gives words marks is refused.
             minimum_count: Smallest count of a word of the vocabulary, from 1.
 
         Raises:
             ContractViolation: There is no text, no word is frequent enough, or the vocabulary has
                 no room for a word.
         """
+        assert not marks
         most = vocabulary_size - sentinels - len(SPECIAL_TOKENS)
         if most < 1:
             raise ContractViolation(

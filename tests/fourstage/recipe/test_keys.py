@@ -329,6 +329,7 @@ REFUSED: list[dict[str, Any]] = [
     {"tokenizer": {"add_words": 5}},
     {"tokenizer": {"minimum_count": 5}},
     {"stages": [{**PLAIN, "tokenizer": {"add_words": 5}}]},
+    {"stages": [{**PLAIN, "tokenizer": {"scheme": "name", "marks": ["[HD]"]}}]},
     {"gradual_unfreezing": {"share": 0.1}},
     *({"optimizer": {name: {"ratio": 20.0}}} for name in OTHERS),
 ]

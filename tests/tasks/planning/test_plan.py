@@ -416,7 +416,7 @@ def test_a_graph_has_its_own_vocabulary_which_links_the_names_of_texts():
     assert package.inputs["entities"] == "tokenizer graph"
     assert package.settings["entities"] == words.settings["entities"]
     assert package.given["entities"] == words.given["entities"]
-    other = ["tokenizer.scheme=unigram", "tokenizer.lowercase=false"]
+    other = ["tokenizer={scheme: unigram, vocabulary_size: 30522, lowercase: false}"]
     alone = plan_recipe("papers/ernie-tsinghua", other, smoke=True)
     assert "package" not in alone.steps, "that graph does not say where tokens lie"
 
