@@ -231,7 +231,7 @@ def _set_aside(counted: _Counted) -> float | None:
     More where rows are few, so that they can decide; not where test rows are drawn from them, too.
     """
     train = counted.splits["train"]
-    if not counted.whole or "dev" in counted.splits or "test" not in counted.splits:
+    if not counted.whole or not train or "dev" in counted.splits or "test" not in counted.splits:
         return None
     share = round(min(DECIDING / train, MOST_SET_ASIDE), 2)
     return share if share > Source.model_fields["set_aside"].default else None

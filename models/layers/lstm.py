@@ -48,10 +48,18 @@ class Lstm:
             given: The product of what is read with its weights, and the bias, (B, 4C).
         """
         output, cell = states
-        gates = given + ops.matmul(output, self.recurrent_kernel)
-        i, f, g, o = ops.split(gates, 4, axis=-1)
-        cell = _clipped(ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g), self.cell_clip)
-        output = ops.sigmoid(o) * ops.tanh(cell)
+        return self.after(self.gates(output, given), cell)
+
+    def gates(self, output: Any, given: Any) -> list[Any]:
+        """The gates σ(i), σ(f), tanh(g), σ(o), (B, C) each, of m before a token and `given`."""
+        i, f, g, o = ops.split(given + ops.matmul(output, self.recurrent_kernel), 4, axis=-1)
+        return [ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)]
+
+    def after(self, gates: list[Any], cell: Any) -> list[Any]:
+        """(m, c) after a token, of its gates and c before it."""
+        i, f, g, o = gates
+        cell = _clipped(f * cell + i * g, self.cell_clip)
+        output = o * ops.tanh(cell)
         if self.projection_kernel is not None:
             output = ops.matmul(output, self.projection_kernel)
         return [_clipped(output, self.projection_clip), cell]
@@ -124,18 +132,12 @@ def _forward(lstm: Lstm, given: Any, there: Any) -> tuple[Any, Any, Any]:
     length, rows = given.shape[0] or tf.shape(given)[0], tf.shape(given)[1]
 
     def token(t: Any, output: Any, cell: Any, *kept: Any) -> Any:
-        z = given[t] + tf.matmul(output, lstm.recurrent_kernel)
-        i, f, g, o = tf.split(z, 4, axis=-1)
-        i, f, g, o = tf.sigmoid(i), tf.sigmoid(f), tf.tanh(g), tf.sigmoid(o)
-        new_cell = _clipped(f * cell + i * g, lstm.cell_clip)
-        new = o * tf.tanh(new_cell)
-        if lstm.projection_kernel is not None:
-            new = tf.matmul(new, lstm.projection_kernel)
-        new = _clipped(new, lstm.projection_clip)
+        gates = lstm.gates(output, given[t])
+        new, new_cell = lstm.after(gates, cell)
         if there is not None:
             new, new_cell = tf.where(there[t], new, output), tf.where(there[t], new_cell, cell)
-        gates = tf.concat([i, f, g, o], axis=-1)
-        return t + 1, new, new_cell, *_written(kept, t, new, new_cell, gates)
+        values = new, new_cell, tf.concat(gates, axis=-1)
+        return t + 1, new, new_cell, *_written(kept, t, *values)
 
     cells = of_gates // 4
     *_, outputs, kept_cells, gates = tf.while_loop(
