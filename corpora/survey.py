@@ -165,6 +165,11 @@ def survey(
             f" {why or 'there is none'}."
         )
     if labelled:
+        if counted.splits and not counted.splits["train"]:
+            why = "; ".join(f"{n} × {reason}" for reason, n in counted.unread.most_common(3))
+            raise ContractViolation(
+                f"{_where(states)}: not one training row can be read{f': {why}' if why else ''}."
+            )
         check_kinds(name, counted.kinds, {})
         check_names(name, counted.labels)
         if (share := _set_aside(counted)) is not None:
@@ -231,7 +236,7 @@ def _set_aside(counted: _Counted) -> float | None:
     More where rows are few, so that they can decide; not where test rows are drawn from them, too.
     """
     train = counted.splits["train"]
-    if not counted.whole or not train or "dev" in counted.splits or "test" not in counted.splits:
+    if not counted.whole or "dev" in counted.splits or "test" not in counted.splits:
         return None
     share = round(min(DECIDING / train, MOST_SET_ASIDE), 2)
     return share if share > Source.model_fields["set_aside"].default else None

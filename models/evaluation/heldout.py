@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from models.catalogue import TRIGRAM_SHARE, literals
-from models.evaluation.mixture import mixed_losses
 from models.evaluation.resampling import ratio_error
+from models.evaluation.trigram import mixed_losses
 from models.protocols import Batch, Context, TokenisedCorpus, Tokenizer
 from models.stage_format import head_file
 from models.training.assembly import build_objectives
@@ -172,7 +172,7 @@ def heldout_losses(
         rows: Largest number of windows per corpus, from its start.
         folders: Project folders, searched first.
         counted: {source: training documents} of a stage whose probabilities are mixed with those of
-            a trigram (`models.evaluation.mixture`), of this stage and of those before it.
+            a trigram (`models.evaluation.trigram`), of this stage and of those before it.
 
     Raises:
         RecipeError: The stage has no such head.

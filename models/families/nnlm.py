@@ -50,7 +50,7 @@ class _Config:
         dropout: Share dropped of token vectors and of the hidden layer, 0-1; the paper has none.
         trigram_share: Share of a trigram in the probabilities whose held-out loss is measured, 0-1;
             the paper's is 0.5. It is counted in the stages' text; no weight depends on it
-            (`models.evaluation.mixture`).
+            (`models.evaluation.trigram`).
     """
 
     vocabulary_size: int

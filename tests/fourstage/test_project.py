@@ -14,6 +14,8 @@ from fourstage.command import main
 from fourstage.command.example_data import CHAPTERS
 from fourstage.command.first_recipe import HEADS, LEAST_GENERAL
 from fourstage.command.project import FOLDERS
+from fourstage.command.proposal import propose
+from fourstage.errors import ContractViolation
 from fourstage.recipe.ledger import SourceFacts
 from fourstage.recipe.loading import load_recipe
 from fourstage.recipe.resolution import resolve
@@ -190,6 +192,14 @@ def test_the_margin_is_that_of_the_dev_rows_that_training_rows_become(tmp_path, 
     resolved = _resolved(mine, monkeypatch)
     margin = resolved.require["accuracy"]["not_below_champion_by"]["margin"]
     assert margin == pytest.approx(1 / deciding**0.5, abs=0.01)
+
+
+def test_training_rows_without_a_label_are_told(tmp_path):
+    (tmp_path / "train.jsonl").write_text('{"text": "a b"}\n')
+    (tmp_path / "test.jsonl").write_text('{"text": "a b", "label": "x"}\n')
+    rows = str(tmp_path / "train.jsonl"), str(tmp_path / "test.jsonl")
+    with pytest.raises(ContractViolation, match="not one training row can be read: 1 × "):
+        propose([], rows, text="text", label="label")
 
 
 def test_the_heads_of_first_recipes_answer_what_they_are_listed_under():

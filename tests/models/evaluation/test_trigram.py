@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 from fourstage.errors import RecipeError
 from models.evaluation.heldout import heldout_losses
-from models.evaluation.mixture import trigram_of, trigrams
+from models.evaluation.trigram import trigram_of, trigrams
 from models.families.nnlm import Nnlm
 from models.layers.token_prediction import TokenOutput
 from models.objectives.causal_lm import CausalLM
