@@ -325,10 +325,15 @@ def _is_output(name: str) -> bool:
     return not name.startswith(NOTES)
 
 
-@cache
 def store() -> Store:
-    """The store in this process's home folder."""
-    return Store(home(), say=say)
+    """The store in the home folder."""
+    return _opened(home())
+
+
+@cache
+def _opened(home: Path) -> Store:
+    """One store for each home, so that its digests are read from disk once."""
+    return Store(home, say=say)
 
 
 def tokenizer_in_store(stage: Path) -> Path | None:
