@@ -235,6 +235,13 @@ def check_compatible(
             f"{len(choosing)}: {', '.join(choosing)}. Let them take turns (`alternate: true`) or "
             "train them in stages of their own"
         )
+    asks = [name for name, part in parts.items() if part.get("ASKS")]
+    if asks and choosing and "regions" not in parts[choosing[0]].get("NEEDS", ()):
+        raise RecipeError(
+            f"{where}{asks[0]!r} asks about the pictures of captions, which {choosing[0]!r} does"
+            " not choose as its rows. Let them take turns (`alternate: true`) or train them in"
+            " stages of their own"
+        )
     if not any(part.get("CHOOSES", 0) for part in parts.values()):
         raise RecipeError(
             f"{where}no objective chooses the segments: {', '.join(parts)} only score. Add one "

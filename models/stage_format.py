@@ -22,6 +22,7 @@ HEADS = "heads"
 FEATURE_BASED = "feature_based"
 SUBWORDS = "subwords"
 ANSWERS = "answers"  # in `CONFIG`: those of captions that a head in `HEADS` has learned
+BEFORE_REGIONS = "before_regions"  # in `CONFIG`: the network can see pictures and has seen none yet
 
 
 def head_file(folder: Path, name: str) -> Path:

@@ -8,8 +8,9 @@
       → sequence_output (B, T, D), region_output (B, O, D)
       → first position → dense → tanh → pooled_output (B, D)
 
-Regions have tables of positions and segments of their own, which start as copies of the text's. A
-batch without regions is read as by BERT; so is a row whose regions are all masked, in any batch.
+Regions have tables of positions and segments of their own, which are copies of the text's when the
+first stage with pictures begins. A batch without regions is read as by BERT; so is a row whose
+regions are all masked, in any batch.
 
 Parameters with the published vocabulary of 30,522 and the pooler: base 111,450,624.
 """
@@ -83,8 +84,13 @@ class Visualbert(SingleStream):
         """Make the variables, in the order in which they are listed."""
         super().build(input_shape)
         self.region_embedding.build((None, None, self.region_dim))
-        for table, original in self.copies:
+        for table, _ in self.copies:
             table.build((None, None))
+        self.begin_regions()
+
+    def begin_regions(self) -> None:
+        """Give the regions' tables the numbers of the text's, as they are now."""
+        for table, original in self.copies:
             table.embeddings.assign(original.embeddings)
 
     def embed_regions(

@@ -13,11 +13,13 @@ from typing import Any
 from fourstage.errors import RecipeError
 from models import catalogue
 from models.catalogue import TEACHER
+from models.inputs.captions import has_pictures
 from models.inputs.rows import mark_ids
 from models.layers.frozen_features import FrozenFeatures
-from models.protocols import Context, Tokenizer
+from models.protocols import Capability, Context, Tokenizer
 from models.stage_format import (
     ANSWERS,
+    BEFORE_REGIONS,
     CONFIG,
     FEATURE_BASED,
     HEADS,
@@ -62,6 +64,9 @@ def load_before(job: TrainingJob, network: Any, scorers: Mapping[str, Any]) -> N
         load_weights(network, job.initial / NETWORK)
     except ValueError as error:
         raise RecipeError(f"{job.stage.kind}: the previous stage does not fit: {error}") from error
+    sees_first = config_of(job.initial).get(BEFORE_REGIONS) and not _before_regions(job)
+    if sees_first and hasattr(network, "begin_regions"):
+        network.begin_regions()
     asks = catalogue.asking(job.stage.objectives, job.folders)
     for name, scorer in scorers.items():
         if name in asks and list(job.answers) != config_of(job.initial).get(ANSWERS):
@@ -135,6 +140,7 @@ def write_settings(
         "label_names": list(job.label_names),
         "markings": list(job.markings),
         **_answers(job),
+        **({BEFORE_REGIONS: True} if _before_regions(job) else {}),
         "tasks": dict(tasks),
         "tokenizer_digest": job.tokenizer.digest,
     }
@@ -153,6 +159,15 @@ def _answers(job: TrainingJob) -> dict[str, list[str]]:
     if not answers and job.initial is not None:
         answers = config_of(job.initial).get(ANSWERS, [])
     return {ANSWERS: answers} if answers else {}
+
+
+def _before_regions(job: TrainingJob) -> bool:
+    """Whether the network can see pictures, and neither this stage nor one before has any."""
+    provided = catalogue.literals("families", job.stage.family, job.folders).get("PROVIDES", ())
+    texts = [corpus for corpus, _ in job.corpora.values()] + [*job.rows.values()]
+    if Capability.REGIONS not in provided or any(map(has_pictures, texts)):
+        return False
+    return job.initial is None or config_of(job.initial).get(BEFORE_REGIONS, False)
 
 
 @dataclass(frozen=True)

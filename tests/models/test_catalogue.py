@@ -148,6 +148,15 @@ def test_stages_that_cannot_be_made_are_refused_with_the_reason(
     assert str(caught.value).startswith("x.yaml: stages[0]: ")
 
 
+def test_questions_about_pictures_are_asked_only_where_the_rows_are_captions():
+    asks = "image_question_answering"
+    for beside in (["masked_lm"], ["image_text_match", "region_class"]):
+        catalogue.check_compatible("lxmert", [asks, *beside])
+    with pytest.raises(RecipeError, match=r"which 'next_sentence' does not choose .* take turns"):
+        catalogue.check_compatible("lxmert", [asks, "masked_lm", "next_sentence"])
+    catalogue.check_turns("lxmert", [asks, "masked_lm", "next_sentence"])
+
+
 def test_what_another_objective_provides_is_enough(tmp_path):
     project_part(
         tmp_path, "objectives", "student", "NEEDS = ('token_logits',)\nclass Student: pass\n"

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from scipy.special import log_softmax
 
 from fourstage.errors import ContractViolation, RecipeError
@@ -16,20 +17,23 @@ from models.families.ernie_tsinghua import ErnieTsinghua
 from models.families.recurrent import Recurrent
 from models.families.seq2seq import Seq2Seq
 from models.families.transe import TransE
+from models.families.visualbert import Visualbert
 from models.families.word2vec import Word2Vec
 from models.objectives.causal_lm import CausalLM
 from models.objectives.joint_lm import JointLM
 from models.protocols import Context
+from models.stage_format import NETWORK
 from models.tokenizers.word import Word
 from models.training.job import TrainingJob
 from models.training.stage import Budget, Optimizer, Phase, StageSettings
 from models.training.stage_model import StageModel
 from models.training.starts import start_parts
-from models.training.trained_stage import write_settings, write_weights
+from models.training.trained_stage import load_before, write_settings, write_weights
 from models.weights import named_weights
-from tests.models.memory_corpus import PlainTokenizer
+from tests.models.memory_corpus import PlainTokenizer, random_captions, random_corpus
 
 VOCABULARY_SIZE = 30
+KINDS = ("position", "segment")
 SIZE: dict[str, Any] = {"num_layers": 1, "embedding_dim": 5, "hidden_dim": 6}
 DEEP = SIZE | {"num_layers": 2, "multi_layer_attention": True, "residual": True}
 TOKENIZER = PlainTokenizer(VOCABULARY_SIZE)
@@ -258,3 +262,33 @@ def test_a_table_of_entities_starts_from_a_stage_with_another_vocabulary(tmp_pat
             made(rows, width)
     with pytest.raises(RecipeError, match="trained with another vocabulary"):
         start_parts(job("recurrent", starts={"embeddings": folder}), recurrent(), {})
+
+
+def test_rows_of_regions_are_the_texts_when_the_first_stage_with_pictures_begins(tmp_path: Path):
+    size = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 8}
+    size |= {"max_sequence_length": 12, "region_dim": 26}
+    words = {"plain": (random_corpus(3, VOCABULARY_SIZE), 1.0)}
+    captions = {"captions": (random_captions(3, VOCABULARY_SIZE, 26), 1.0)}
+    began, initial = [], None
+    for number, corpora in enumerate((words, words, captions, words, captions)):
+        of = job("visualbert", corpora=corpora, initial=initial)
+        network = Visualbert(vocabulary_size=VOCABULARY_SIZE, **size)
+        if initial is not None:
+            load_before(of, network, {})
+        began.append(values(network))
+        initial = tmp_path / str(number)
+        initial.mkdir()
+        write_weights(of, initial, random(network, number), {})
+        write_settings(of, initial, precision="float32", tasks={}, history=[], metrics={})
+    tables = [(f"region_{name}/embeddings", f"embeddings/{name}/embeddings") for name in KINDS]
+    copied = [
+        [np.array_equal(weights[own], weights[text]) for own, text in tables] for weights in began
+    ]
+    # New, after text, with pictures for the first time, and ever since as they were trained.
+    assert copied == [[True] * 2, [False] * 2, [True] * 2, [False] * 2, [False] * 2]
+    before = load_file(tmp_path / "1" / NETWORK)
+    assert all(
+        np.array_equal(array, before[name])
+        for name, array in began[2].items()
+        if name not in dict(tables)
+    )
