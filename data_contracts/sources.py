@@ -269,8 +269,8 @@ class Source(_Strict):
         where: Column → value, or list of values: other records are left out. Compared as text,
             regardless of case.
         contract: Name of the suite that the profile must fulfil, or several; empty for ``corpus``
-            (in Chinese ``corpus_zh``), ``dataset``, or ``answers`` if they are not labels, with
-            ``targets`` if they are texts.
+            (in Chinese ``corpus_zh``), ``dataset``, or ``answers`` if they are not labels or are
+            captions, of which `where` lets one label through, with ``targets`` if they are texts.
         document: What counts as one document of a text file; empty for the reader's default.
         sentences: How text is split into sentences: by the ``rules`` of its language, or one per
             line with ``lines`` (utterances of a dialogue, verses, text that is already split).
@@ -513,7 +513,8 @@ class Source(_Strict):
             return self.contract
         if self.is_dataset:
             of_texts = ("targets",) if self.answers == "text" else ()
-            return ("dataset",) if self.answers == "label" else ("answers", *of_texts)
+            several = self.answers == "label" and not self.has_captions
+            return ("dataset",) if several else ("answers", *of_texts)
         return ("corpus_zh",) if self.language == "zh" else ("corpus",)
 
     @property

@@ -37,6 +37,21 @@ def test_the_smallest_corpus_and_dataset_work_as_they_are():
 
 
 @pytest.mark.parametrize(
+    ("labels", "pictures", "suite"),
+    [
+        (["yes"], True, "answers"),  # captions, for which one label is no fault
+        (["yes"], False, "dataset"),
+        (["yes", "no"], True, "dataset"),
+    ],
+)
+def test_captions_need_no_second_label(labels: list[str], pictures: bool, suite: str):
+    fields = {"text": "text", "label": "label"} | ({"picture": "picture"} if pictures else {})
+    more: dict[str, Any] = {"fields": fields, "where": {"label": labels}}
+    more |= {"pictures": ["/x/p.zip"]} if pictures else {}
+    assert parse_source(SMALLEST | {"files": ["/x/t.jsonl"]} | more).suites == (suite,)
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("name: no", "name: expected text, got `false` (YAML reads yes, no, on and off so: quote"),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.corpora.test_region_readers import coded
 from tests.flows.own_project import FIELDS, Project, recipe
-from tests.flows.person import Person
+from tests.flows.person import Answer, Person
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +68,12 @@ def written(folder: Path) -> Project:
     return project
 
 
+def done(answer: Answer) -> list[str]:
+    """What was done with the stages that the recipe has."""
+    statuses = [stage["status"] for stage in answer.json["stages"]]
+    return [status for status in statuses if status != "skipped"]
+
+
 def test_what_a_detector_told_is_learned_and_rows_with_its_regions_are_answered(
     person: Callable[..., Person], tmp_path: Path
 ):
@@ -96,10 +102,9 @@ def test_what_a_detector_told_is_learned_and_rows_with_its_regions_are_answered(
     viewer = person(project.folder)
     answer = viewer.types("run", "seen", "--json")
     assert answer.code == 0, answer.told()
-    assert [stage["status"] for stage in answer.json["stages"]] == ["trained", "trained"]
+    assert done(answer) == ["trained", "trained"]
     assert 0 <= answer.json["metrics"]["accuracy"] <= 1
-    again = viewer.types("run", "seen", "--json")
-    assert [stage["status"] for stage in again.json["stages"]] == ["reused", "reused"]
+    assert done(viewer.types("run", "seen", "--json")) == ["reused", "reused"]
 
     stages[0]["objectives"]["region_class"] = {"detected": [len(THINGS) + 1, len(COLOURS)]}
     project.recipe(recipe("other", promote=None, **changes))
