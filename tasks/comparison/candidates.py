@@ -108,9 +108,7 @@ def candidates_of(
     return found
 
 
-def _usual(
-    whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool
-) -> tuple[Settings, Reasons]:
+def _usual(whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool) -> tuple[Settings, Reasons]:
     """The candidates that every recipe has, and why those are missing that this one lacks."""
     before = pretraining_stages(whole)
     started = any(stage.init for stage in whole.stages)

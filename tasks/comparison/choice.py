@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -26,7 +27,7 @@ from tasks.comparison.halving import Expense, best_first, factors, most_rounds, 
 from tasks.comparison.participants import Entry, pretraining_stages
 from tasks.planning.forecast import Cost, costs_from_scratch
 from tasks.planning.layout import Plan, stage_settings
-from tasks.planning.plan import plan_recipe, resolve_recipe
+from tasks.planning.plan import plan_recipe
 from tasks.run.recipe_run import open_run
 from tasks.store.artifacts import store
 from tasks.store.step_names import dataset_step, measurement_step, stage_step
@@ -71,6 +72,14 @@ class Choice:
         """What chooses, on the dev rows; higher is better."""
         return self.whole.recipe.metrics[0]
 
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """Each candidate's plan as written."""
+        return {
+            name: plan_recipe(self.recipe, candidate.overrides, self.smoke)
+            for name, candidate in self.candidates.items()
+        }
+
     @property
     def state(self) -> dict[str, Any]:
         """Where it stands.
@@ -105,6 +114,14 @@ class Choice:
         spent[step] = max(spent.get(step, 0.0) + seconds, least)
         self.keep(state)
 
+    @property
+    def left(self) -> float:
+        """Seconds left for rounds; what was made before this choice costs a look at it."""
+        state = self.state
+        spent = [of for turn in state["rounds"] for of in turn["spent"].values()]
+        paid = sum(sum(of.values()) for of in (state["prepared"], *spent))
+        return TRAINING * 60 * self.minutes - paid
+
     def overrides(self, name: str, factor: float, seeds: Sequence[int]) -> tuple[str, ...]:
         """A candidate's settings, with scaled budgets before the labels.
 
@@ -115,7 +132,7 @@ class Choice:
         """
         made = self.candidates[name].overrides
         if factor != 1.0:
-            plan = plan_recipe(self.recipe, made, self.smoke)
+            plan = self.plans[name]
             costs = _costs(plan)
             made += tuple(
                 f"stages.{stage.name}.budget.tokens={max(1, round(factor * tokens))}"
@@ -189,12 +206,13 @@ def _start_anew_if_changed(choice: Choice) -> None:
 
 def _made_of(choice: Choice) -> str:
     """Digest of what the scores of all candidates are made of: files, code and packages."""
-    found = {}
-    for name, candidate in choice.candidates.items():
-        plan = plan_recipe(choice.recipe, candidate.overrides, choice.smoke)
-        # Keys of steps without their inputs: those are among the steps, most of them not yet made.
-        found[name] = {step.name: Bound(step, {}).key for step in plan.of_kind(*SCORED)}
-    return digest(found)
+    # Keys of steps without their inputs: those are among the steps, most of them not yet made.
+    return digest(
+        {
+            name: {step.name: Bound(step, {}).key for step in plan.of_kind(*SCORED)}
+            for name, plan in choice.plans.items()
+        }
+    )
 
 
 class Meter:
@@ -272,9 +290,9 @@ def next_round(choice: Choice) -> dict[str, Any] | None:
     if not turns:
         turn = _without_pretraining(choice)
     elif turns[-1]["number"] == 0:
-        turn = _first(choice, _left(choice, state))
+        turn = _first(choice, choice.left)
     else:
-        turn = _after(choice, turns[-1], _left(choice, state))
+        turn = _after(choice, turns[-1], choice.left)
     if turn is not None:
         choice.keep({**state, "rounds": [*turns, turn]})
     return turn
@@ -290,7 +308,7 @@ def _without_pretraining(choice: Choice) -> dict[str, Any]:
     free = [name for name in choice.candidates if not _is_pretrained(choice, name)]
     kept = dict.fromkeys(free or choice.candidates, 1.0)
     if not free:
-        return _first(choice, _left(choice, choice.state))
+        return _first(choice, choice.left)
     return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
 
 
@@ -332,8 +350,7 @@ def _divided(
 
 
 def _is_pretrained(choice: Choice, name: str) -> bool:
-    recipe, _, _ = resolve_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
-    return bool(pretraining_stages(recipe))
+    return bool(pretraining_stages(choice.plans[name].recipe))
 
 
 def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
@@ -433,12 +450,6 @@ def table_of(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _left(choice: Choice, state: Mapping[str, Any]) -> float:
-    """Seconds that are left for rounds; what was made before this choice costs a look at it."""
-    paid = [state["prepared"], *(of for turn in state["rounds"] for of in turn["spent"].values())]
-    return TRAINING * 60 * choice.minutes - sum(sum(of.values()) for of in paid)
-
-
 def _seeds(choice: Choice, count: int) -> list[int]:
     finetune = choice.whole.recipe.finetune
     assert finetune is not None
@@ -448,7 +459,7 @@ def _seeds(choice: Choice, count: int) -> list[int]:
 
 def _expense(choice: Choice, name: str, seeds: int) -> Expense:
     """What a candidate costs as written."""
-    plan = plan_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
+    plan = choice.plans[name]
     costs = _costs(plan)
     finetune = plan.recipe.finetune
     assert finetune is not None
