@@ -115,8 +115,8 @@ def test_few_rows_have_dev_and_test_rows_and_more_stay_where_they_were(
 ):
     """By hash alone, about one file of 20 rows in eight has no dev row."""
     filled = 0
-    for seed in range(40):
-        records = rows(20 + seed, 100 + seed)
+    for seed in range(25):
+        records = rows(16 + seed, 100 + seed)
         prepared = dataset(write(tmp_path / "t.jsonl", records))
         found = {row["id"]: row["split"] for row in prepared.table()}
         assert {"train", "dev", "test"} == set(found.values())
@@ -134,12 +134,12 @@ def test_few_rows_have_dev_and_test_rows_and_more_stay_where_they_were(
         filled += bool(lacking)
         train = sorted((row for row in by_hash if by_hash[row] == "train"), key=places.__getitem__)
         assert found == by_hash | dict(zip(train, lacking, strict=False))
-    assert 0 < filled < 20
+    assert 0 < filled < 15
 
 
 def test_the_last_group_of_train_or_of_a_label_is_not_carved(tmp_path: Path, dataset: Prepare):
-    for count in range(1, 7):
-        for seed in range(6):
+    for count in (1, 2, 3, 5):
+        for seed in range(4):
             records = rows(count, 200 + seed)
             splits = dataset(write(tmp_path / "t.jsonl", records)).counts.details["splits"]
             # Of two labels one row each stays.
