@@ -380,6 +380,7 @@ class DatasetWriter:
             splits.append(split)
         if missing:
             self._give_back(splits, gone, groups)
+            self._fill(splits, gone, groups, missing)
             self._details["carved_from_train"] = sorted(missing)
         return splits
 
@@ -404,6 +405,32 @@ class DatasetWriter:
             for number, row in enumerate(self._rows):
                 if row.split in (None, "train") and groups[row.key] in emptied:
                     splits[number] = "train"
+
+    def _fill(
+        self, splits: list[Split], gone: set[int], groups: dict[str, str], missing: list[Split]
+    ) -> None:
+        """Carve one group into each split that is still empty, if train keeps all its labels.
+
+        A tenth of a few groups is often none. The one with the lowest position is taken; dev, by
+        which weights and models are chosen, comes first.
+        """
+        for split in sorted(missing):  # dev, test
+            present = [number for number in range(len(self._rows)) if number not in gone]
+            if any(splits[number] == split for number in present):
+                continue
+            train: defaultdict[str, set[str]] = defaultdict(set)  # names by group
+            for number in present:
+                if splits[number] == "train":
+                    row = self._rows[number]
+                    train[groups[row.key]].update(row.names)
+            times = Counter(name for names in train.values() for name in names)
+            spare = [g for g, names in train.items() if all(times[name] > 1 for name in names)]
+            if len(train) < 2 or not spare:
+                continue
+            taken = min(spare, key=lambda group: (position(group, "split"), group))
+            for number, row in enumerate(self._rows):
+                if splits[number] == "train" and groups[row.key] == taken:
+                    splits[number] = split
 
     def _settle_overlap(self, ledger: RejectionLog, gone: set[int]) -> dict[int, str]:
         """Apply the overlap policy.

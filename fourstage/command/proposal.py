@@ -15,7 +15,7 @@ from typing import Any
 from corpora.files import find_files
 from corpora.labels import visible
 from corpora.survey import Survey, survey
-from data_contracts.sources import load_source, parse_source
+from data_contracts.sources import Source, load_source, parse_source, source_names
 from data_contracts.suite import BUILT_IN
 from fourstage.command.example_data import example_files
 from fourstage.command.first_recipe import Shape, budgets, first_recipe
@@ -90,6 +90,40 @@ def propose(
             TEXT, _patterns(corpus), labelled=False, text=column, language=language
         )
     return _proposal(found, minutes or MINUTES, {}, start=start)
+
+
+def other_files(
+    folder: Path, corpus: Sequence[str], rows: Sequence[str]
+) -> dict[str, tuple[list[str], list[str]]]:
+    """How a project's files differ from files that are named.
+
+    Args:
+        folder: A project made by `propose`.
+        corpus: Files, folders or patterns of unlabelled text.
+        rows: The same for labelled rows.
+
+    Returns:
+        For each source that differs, the files that are named but not the project's, and those
+        that are the project's but not named.
+
+    Raises:
+        ContractViolation: A pattern matches nothing, or the project's files are gone.
+    """
+    found = {}
+    for name, given in ((ROWS, rows), (TEXT, corpus)):
+        named, known = set[str](), set[str]()
+        if given:
+            facts = {"name": name, "language": "en", "licence": "not stated"}
+            named = _paths(parse_source({**facts, "files": _patterns(given)}))
+        if name in source_names([folder]):
+            known = _paths(load_source(name, [folder]))
+        if named != known:
+            found[name] = (sorted(named - known), sorted(known - named))
+    return found
+
+
+def _paths(source: Source) -> set[str]:
+    return {str(Path(file.path).resolve()) for file in find_files(source)}
 
 
 def propose_example() -> Proposal:

@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 AS_WRITTEN, LABELS_ONLY, LARGER = "as-written", "labels-only", "larger"
 COUNTING, WIDE, WIDE_LABELS_ONLY = "counting", "wide", "wide-labels-only"
 NO_WIDE, FASTTEXT = "no-wide", "fasttext"
+# Beside these there are no-STAGE, one for each stage before the labels, and yours.
+USUAL = (AS_WRITTEN, LABELS_ONLY, COUNTING, FASTTEXT, WIDE, WIDE_LABELS_ONLY, NO_WIDE, LARGER)
 # Settings of fine-tuning that are about the recipe's own network.
 OF_THE_NETWORK = ("freeze", "gradual_unfreezing", "lora", "r_drop", "fgm", "remedies", "objectives")
 SCALED = ("hidden_dim", "num_layers", "intermediate_dim", "num_heads")  # of the larger network
+
+Settings = dict[str, tuple[str, tuple[str, ...]]]  # {name: (what it is, settings)}
+Reasons = dict[str, str]  # {name: why there is no such candidate}
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,15 @@ def candidates_of(
     """The recipe as written, parts of it, counted n-grams, a larger network, and yours.
 
     A usual candidate that can't be made of this recipe, such as one without a network of a recipe
-    whose labels train a language model, too, is left out.
+    whose labels train a language model, too, is left out. One that would be the recipe as written,
+    or another candidate, is none: `labels-only` of a recipe with one stage.
 
     Args:
         recipe: Name or path of a recipe with labels.
         overrides: ``a.b=c`` settings that override the recipe's.
         smoke: Whether to keep only its structure, at size tiny, on embedded data.
         more: ``NAME:a.b=c``, further candidates; a name that comes again adds a setting.
-        without: Names of candidates to leave out.
+        without: Names of candidates to leave out, also of usual ones that can't be made.
         unmade: Receives the name of each that can't be made, and why.
 
     Raises:
@@ -76,10 +82,11 @@ def candidates_of(
             " of its own; add --set search="
         )
     yours = parse_variants(more, "--candidate")
-    settings = {**_usual(whole, folders, smoke), **{n: ("yours", s) for n, s in yours.items()}}
+    usual, why_not = _usual(whole, folders, smoke)
+    settings = {**usual, **{name: ("yours", said) for name, said in yours.items()}}
+    known = tuple(dict.fromkeys((*USUAL, *settings)))
     for name in without:
-        if name not in (AS_WRITTEN, *settings):
-            known = (AS_WRITTEN, *settings)
+        if name not in known:
             raise UnknownNameError("--without", name, "a candidate", known)
     found = [Candidate(AS_WRITTEN, "the recipe as it is", tuple(overrides))]
     for name, (about, said) in settings.items():
@@ -89,24 +96,23 @@ def candidates_of(
         except RecipeError as error:
             if name in yours:
                 raise
-            if unmade and name not in without:
-                (first, *_) = str(error).splitlines()
-                unmade(name, first)
+            (why_not[name], *_) = str(error).splitlines()
             continue
         found.append(Candidate(name, about, made))
+    for name, why in why_not.items():
+        if unmade and name not in (*without, *yours):
+            unmade(name, why)
     found = [each for each in found if each.name not in without]
     if not found:
         raise RecipeError("choose: every candidate is left out; leave out fewer with --without")
     return found
 
 
-def _usual(
-    whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool
-) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """{name: (what it is, settings)} of the candidates that every recipe has."""
+def _usual(whole: ResolvedRecipe, folders: Sequence[Path], smoke: bool) -> tuple[Settings, Reasons]:
+    """The candidates that every recipe has, and why those are missing that this one lacks."""
     before = pretraining_stages(whole)
     started = any(stage.init for stage in whole.stages)
-    found: dict[str, tuple[str, tuple[str, ...]]] = {}
+    found: Settings = {}
     left_out = tuple(f"stages.{stage.name}=" for stage in before)
     if before:
         network = "the network as it came" if started else "the same network"
@@ -115,33 +121,31 @@ def _usual(
         for stage in before:
             name = f"no-{stage.name}"
             found[name] = (f"without the stage {stage.name}", (f"stages.{stage.name}=",))
-    found |= _counting(whole, folders, left_out) | _fasttext(whole, folders)
-    one_network = not any(stage.starts_network for stage in whole.stages[1:])
-    if before and not started and not smoke and one_network and set(SCALED) <= set(whole.network):
+    found |= _counting(whole, left_out) | _fasttext(whole)
+    why_not = {name: why for name in found if (why := _no_words(whole, folders, name))}
+    if why := _no_larger(whole, smoke):
+        why_not[LARGER] = why
+    else:
         found[LARGER] = ("twice the width and depth, half the learning rates", _larger(whole))
-    return found
+    return {name: of for name, of in found.items() if name not in why_not}, why_not
 
 
-def _counting(
-    whole: ResolvedRecipe, folders: Sequence[Path], left_out: tuple[str, ...]
-) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Counted n-grams alone and beside the network, where the head can count.
+def _counting(whole: ResolvedRecipe, left_out: tuple[str, ...]) -> Settings:
+    """Counted n-grams alone and beside the network.
 
     Args:
         whole: The recipe.
-        folders: Project folders, searched first.
         left_out: Settings that leave out the stages before the labels.
     """
     finetune = whole.finetune
     assert finetune is not None
-    assert finetune.head is not None
-    if not _words_may_answer(finetune, folders) or finetune.family == "tfidf":
+    if finetune.family == "tfidf":
         return {}
     place = f"stages.{finetune.name}.head.{finetune.head}.wide"
     # The weights before the first update are one choice.
     wide = [f"{place}=true", *_selecting(whole, finetune)]
     alone = (*_labels_alone(whole), "family=tfidf", "size=tiny", *wide)
-    found = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
+    found: Settings = {COUNTING: ("counted n-grams with linear SVMs, without a network", alone)}
     if finetune.head_settings.get("wide"):
         return {**found, NO_WIDE: ("without the counted n-grams", (f"{place}=false",))}
     if left_out:
@@ -150,14 +154,11 @@ def _counting(
     return {**found, WIDE: ("the recipe with counted n-grams beside the network", tuple(wide))}
 
 
-def _fasttext(
-    whole: ResolvedRecipe, folders: Sequence[Path]
-) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The classifier of ``papers/fasttext-classifier``, with its settings; see `_counting`."""
+def _fasttext(whole: ResolvedRecipe) -> Settings:
+    """The classifier of ``papers/fasttext-classifier``, with its settings."""
     finetune = whole.finetune
     assert finetune is not None
-    tuned = any(getattr(finetune, key) for key in OF_THE_NETWORK)
-    if tuned or not _words_may_answer(finetune, folders) or finetune.family == "fasttext":
+    if finetune.family == "fasttext":
         return {}
     at = f"stages.{finetune.name}"
     words = {"scheme": "word", "vocabulary_size": 200_000, "minimum_count": 1}
@@ -177,15 +178,39 @@ def _fasttext(
     return {FASTTEXT: ("fastText: words and pairs of words, averaged, from labels alone", settings)}
 
 
+def _no_words(whole: ResolvedRecipe, folders: Sequence[Path], name: str) -> str:
+    """Why a usual candidate that reads words can't be; empty if it can, or reads none."""
+    finetune = whole.finetune
+    assert finetune is not None
+    if name not in (COUNTING, WIDE, WIDE_LABELS_ONLY, NO_WIDE, FASTTEXT):
+        return ""
+    head = str(finetune.head)
+    if not literals("heads", head, folders).get("WIDE", False):
+        return f"words alone don't answer under the head {head}, which has no setting wide"
+    own = ("feature_based", *(OF_THE_NETWORK if name == FASTTEXT else ()))
+    set_there = [key for key in own if getattr(finetune, key)]
+    if set_there:
+        are = "are" if len(set_there) > 1 else "is"
+        return f"{', '.join(set_there)} of the stage {finetune.name} {are} for its own network"
+    return ""
+
+
+def _no_larger(whole: ResolvedRecipe, smoke: bool) -> str:
+    """Why there is no larger network; empty if there is one."""
+    if not pretraining_stages(whole):
+        return "it has no stage before the labels that could train a larger network"
+    if any(stage.init for stage in whole.stages):
+        return "it starts from a network that is trained already"
+    if any(stage.starts_network for stage in whole.stages[1:]):
+        return "it trains more than one network"
+    if missing := sorted({*SCALED} - {*whole.network}):
+        return f"family {whole.family} has no {missing[0]} to double"
+    return "a quick trial has the smallest size" if smoke else ""
+
+
 def _labels_alone(whole: ResolvedRecipe) -> tuple[str, ...]:
     """Settings that leave out all other stages, also a teacher and the network it starts from."""
     return tuple(f"stages.{stage.name}=" for stage in whole.stages if stage.kind != "finetune")
-
-
-def _words_may_answer(finetune: ResolvedStage, folders: Sequence[Path]) -> bool:
-    """Whether words alone may answer: the head can count, and nothing else stands in its way."""
-    head = str(finetune.head)
-    return literals("heads", head, folders).get("WIDE", False) and not finetune.feature_based
 
 
 def _selecting(whole: ResolvedRecipe, finetune: ResolvedStage) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """A choice among candidates: its rounds, what they cost, and where it stands.
 
 The state is a file in the home, so that a choice that was stopped divides its minutes as it had and
-finds its stages in the store.
+finds its stages in the store. It says what data, code and packages its scores are of: scores of
+others can't be ranked beside them, so after a change the rounds start anew.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -25,18 +27,22 @@ from tasks.comparison.halving import Expense, best_first, factors, most_rounds, 
 from tasks.comparison.participants import Entry, pretraining_stages
 from tasks.planning.forecast import Cost, costs_from_scratch
 from tasks.planning.layout import Plan, stage_settings
-from tasks.planning.plan import plan_recipe, resolve_recipe
+from tasks.planning.plan import plan_recipe
 from tasks.run.recipe_run import open_run
 from tasks.store.artifacts import store
 from tasks.store.step_names import dataset_step, measurement_step, stage_step
-from tasks.store.steps import PreviousArtifacts, look_ahead
+from tasks.store.steps import Bound, PreviousArtifacts, look_ahead
 
 FOLDER = "choices"
 STATE = "state.json"
 TRAINING = 0.8  # share of the minutes for the rounds; the rest goes to test rows and registration
 LEAST_TOKENS = 500_000  # before the labels; with less a network has learned too little to judge it
 MOST_PASSES = 20.0  # over a text
+FINALISTS = 2  # of the last round are judged on the test rows
 LAST_SEEDS = 3  # fine-tunings of each candidate in the last round; one in those before
+# What every candidate reads, and what a score on dev rows is made by.
+READ = ("dataset", "corpus", "tokenizer", "tokens", "rows")
+SCORED = (*READ, "stage", "measurement")
 
 
 @dataclass(frozen=True)
@@ -66,17 +72,55 @@ class Choice:
         """What chooses, on the dev rows; higher is better."""
         return self.whole.recipe.metrics[0]
 
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """Each candidate's plan as written."""
+        return {
+            name: plan_recipe(self.recipe, candidate.overrides, self.smoke)
+            for name, candidate in self.candidates.items()
+        }
+
     @property
     def state(self) -> dict[str, Any]:
-        """Where it stands: ``prepared`` seconds and finished or begun ``rounds``."""
+        """Where it stands.
+
+        ``made_of``, a digest of data and code; seconds so far to be ``prepared``, by step, and
+        then the number of ``rows`` by split; finished or begun ``rounds``, each with the seconds
+        ``spent`` by candidate and step.
+        """
         path = self.folder / STATE
         if not path.is_file():
-            return {"prepared": 0.0, "rounds": []}
+            return {"prepared": {}, "rounds": []}
         return json.loads(path.read_text(encoding="utf-8"))
 
     def keep(self, state: Mapping[str, Any]) -> None:
         """Write the state."""
         write_atomically(self.folder / STATE, json.dumps(state, indent=1) + "\n")
+
+    def charge(self, name: str | None, step: str, seconds: float, least: float = 0.0) -> None:
+        """Add seconds to what a step has cost so far.
+
+        Args:
+            name: The candidate of the last round; None for what is made before the rounds.
+            step: The step.
+            seconds: Since the last charge.
+            least: What the step has cost at least, in all attempts.
+        """
+        state = self.state
+        if name is None:
+            spent = state["prepared"]
+        else:
+            spent = state["rounds"][-1]["spent"].setdefault(name, {})
+        spent[step] = max(spent.get(step, 0.0) + seconds, least)
+        self.keep(state)
+
+    @property
+    def left(self) -> float:
+        """Seconds left for rounds; what was made before this choice costs a look at it."""
+        state = self.state
+        spent = [of for turn in state["rounds"] for of in turn["spent"].values()]
+        paid = sum(sum(of.values()) for of in (state["prepared"], *spent))
+        return TRAINING * 60 * self.minutes - paid
 
     def overrides(self, name: str, factor: float, seeds: Sequence[int]) -> tuple[str, ...]:
         """A candidate's settings, with scaled budgets before the labels.
@@ -88,7 +132,7 @@ class Choice:
         """
         made = self.candidates[name].overrides
         if factor != 1.0:
-            plan = plan_recipe(self.recipe, made, self.smoke)
+            plan = self.plans[name]
             costs = _costs(plan)
             made += tuple(
                 f"stages.{stage.name}.budget.tokens={max(1, round(factor * tokens))}"
@@ -143,7 +187,65 @@ def open_choice(
     }
     folder = home() / FOLDER / digest(asked)
     folder.mkdir(parents=True, exist_ok=True)
-    return Choice(recipe, smoke, minutes, candidates, unmade, whole, folder)
+    choice = Choice(recipe, smoke, minutes, candidates, unmade, whole, folder)
+    _start_anew_if_changed(choice)
+    return choice
+
+
+def _start_anew_if_changed(choice: Choice) -> None:
+    state, now = choice.state, _made_of(choice)
+    if state.get("made_of") == now:
+        return
+    if state["rounds"]:
+        say(
+            "choose: data, code or packages have changed since this choice began, so its rounds"
+            " start anew, with all of its minutes"
+        )
+    choice.keep({"made_of": now, "prepared": {}, "rounds": []})
+
+
+def _made_of(choice: Choice) -> str:
+    """Digest of what the scores of all candidates are made of: files, code and packages."""
+    # Keys of steps without their inputs: those are among the steps, most of them not yet made.
+    return digest(
+        {
+            name: {step.name: Bound(step, {}).key for step in plan.of_kind(*SCORED)}
+            for name, plan in choice.plans.items()
+        }
+    )
+
+
+class Meter:
+    """Charges a choice with the seconds that pass, step by step, so that a killed attempt is paid.
+
+    Args:
+        choice: The choice.
+        name: The candidate; None for what is made before the rounds.
+    """
+
+    def __init__(self, choice: Choice, name: str | None = None):
+        self._choice, self._name, self._step = choice, name, ""
+        self._since = time.monotonic()
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        self.lap()
+
+    def begin(self, step: str) -> None:
+        """Say whose seconds the next ones are."""
+        self._step = step
+
+    def lap(self, least: float = 0.0) -> None:
+        """Charge the seconds since the last lap to the step that was begun.
+
+        Args:
+            least: What the step has cost at least, in all attempts.
+        """
+        now = time.monotonic()
+        self._choice.charge(self._name, self._step, now - self._since, least)
+        self._since = now
 
 
 def prepare(choice: Choice) -> None:
@@ -153,15 +255,16 @@ def prepare(choice: Choice) -> None:
         RecipeError: There are no dev rows to choose by.
         ContractViolation: A contract is broken.
     """
-    began = time.monotonic()
     finetune = choice.whole.recipe.finetune
     assert finetune is not None
     assert finetune.dataset is not None
-    with open_run(choice.whole) as run:
-        run.make_all("dataset", "corpus", "contract", "tokenizer", "tokens", "rows")
-        rows = prepared_rows(run.made[dataset_step(finetune.dataset)].folder)
-        counts: dict[str, int] = {}
-        for row in rows:
+    counts: dict[str, int] = {}
+    with Meter(choice) as meter, open_run(choice.whole) as run:
+        for step in choice.whole.of_kind(*READ, "contract"):
+            meter.begin(step.name)
+            run.make(step.name)
+            meter.lap()
+        for row in prepared_rows(run.made[dataset_step(finetune.dataset)].folder):
             counts[row.split] = counts.get(row.split, 0) + 1
     if not counts.get("dev"):
         raise RecipeError(
@@ -169,9 +272,7 @@ def prepare(choice: Choice) -> None:
             " add some to the source, or leave its rows in one file, of which some are then set"
             " aside (`set_aside` in the source)"
         )
-    state = choice.state
-    if not state["prepared"]:
-        choice.keep({**state, "prepared": time.monotonic() - began, "rows": counts})
+    choice.keep({**choice.state, "rows": counts})
 
 
 def next_round(choice: Choice) -> dict[str, Any] | None:
@@ -189,16 +290,17 @@ def next_round(choice: Choice) -> dict[str, Any] | None:
     if not turns:
         turn = _without_pretraining(choice)
     elif turns[-1]["number"] == 0:
-        turn = _first(choice, _left(choice, state))
+        turn = _first(choice, choice.left)
     else:
-        turn = _after(choice, turns[-1], _left(choice, state))
+        turn = _after(choice, turns[-1], choice.left)
     if turn is not None:
         choice.keep({**state, "rounds": [*turns, turn]})
     return turn
 
 
 def _turn(number: int, sizes: Sequence[int], **said: Any) -> dict[str, Any]:
-    return {"number": number, "sizes": list(sizes), "left_out": {}, **said, "tried": {}}
+    begun: dict[str, Any] = {"tried": {}, "spent": {}}
+    return {"number": number, "sizes": list(sizes), "left_out": {}, **said, **begun}
 
 
 def _without_pretraining(choice: Choice) -> dict[str, Any]:
@@ -206,7 +308,7 @@ def _without_pretraining(choice: Choice) -> dict[str, Any]:
     free = [name for name in choice.candidates if not _is_pretrained(choice, name)]
     kept = dict.fromkeys(free or choice.candidates, 1.0)
     if not free:
-        return _first(choice, _left(choice, choice.state))
+        return _first(choice, choice.left)
     return _turn(0, [len(kept)], seconds=0.0, seeds=_seeds(choice, 1), factors=kept)
 
 
@@ -244,42 +346,47 @@ def _divided(
     """Factors of a round's candidates, and what those left out were short of (`factors`)."""
     if choice.smoke:
         return dict.fromkeys(names, 1.0), {}
-    expenses = {name: _expense(choice, name, seeds) for name in names}
-    kept, out = factors({name: each for name, (each, _) in expenses.items()}, seconds, seeds)
-    return {name: min(factor, expenses[name][1]) for name, factor in kept.items()}, out
+    return factors({name: _expense(choice, name, seeds) for name in names}, seconds, seeds)
 
 
 def _is_pretrained(choice: Choice, name: str) -> bool:
-    recipe, _, _ = resolve_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
-    return bool(pretraining_stages(recipe))
+    return bool(pretraining_stages(choice.plans[name].recipe))
 
 
 def try_candidate(choice: Choice, turn: Mapping[str, Any], name: str) -> None:
-    """Train a candidate with a round's budget and score it on the dev rows."""
+    """Train a candidate with a round's budget and score it on the dev rows.
+
+    What it costs is written down step by step. Of an attempt that is killed inside a stage, the
+    updates up to the last checkpoint are paid for when the stage is finished.
+    """
     if name in turn["tried"]:
         return
     where = f"round {turn['number']}" if turn["number"] else "without pre-training"
     say(f"{where}: {name}")
-    began = time.monotonic()
     scores, tokens, seconds = [], 0, 0.0
     made = choice.overrides(name, turn["factors"][name], turn["seeds"])
-    for seed in turn["seeds"]:
-        plan = plan_recipe(choice.recipe, made, choice.smoke, seed)
-        finetune = plan.recipe.finetune
-        assert finetune is not None
-        with open_run(plan) as run:
-            stages = [run.make(stage_step(stage.name)) for stage in plan.recipe.stages]
-            found = run.make(measurement_step(finetune.name))
-        scores.append(found.facts["task_metric"]["value"])
-        tokens = sum(stage.facts["tokens"] for stage in stages)
-        seconds += stages[-1].notes["seconds"]
-        if seed == turn["seeds"][0]:
-            seconds += sum(stage.notes["seconds"] for stage in stages[:-1])
+    with Meter(choice, name) as meter:
+        for seed in turn["seeds"]:
+            plan = plan_recipe(choice.recipe, made, choice.smoke, seed)
+            finetune = plan.recipe.finetune
+            assert finetune is not None
+            stages = []
+            with open_run(plan) as run:
+                for stage in plan.recipe.stages:
+                    step = stage_step(stage.name)
+                    meter.begin(f"{step} at seed {seed}")
+                    stages.append(run.make(step))
+                    trained = stages[-1].notes["seconds"] if run.status[step] == "made" else 0.0
+                    meter.lap(least=trained)
+                found = run.make(measurement_step(finetune.name))
+            scores.append(found.facts["task_metric"]["value"])
+            tokens = sum(stage.facts["tokens"] for stage in stages)
+            seconds += stages[-1].notes["seconds"]
+            if seed == turn["seeds"][0]:
+                seconds += sum(stage.notes["seconds"] for stage in stages[:-1])
     say(f"{where}: {name}: {choice.metric} {fmean(scores):.4f} on dev rows")
-    tried = {"scores": scores, "tokens": tokens, "seconds": seconds}
-    tried["wall"] = time.monotonic() - began
     state = choice.state
-    state["rounds"][-1]["tried"][name] = tried
+    state["rounds"][-1]["tried"][name] = {"scores": scores, "tokens": tokens, "seconds": seconds}
     choice.keep(state)
 
 
@@ -295,11 +402,15 @@ def close_round(choice: Choice) -> None:
 def survivors(choice: Choice) -> list[Entry]:
     """The two best of the last round, the chosen one first, as entries of a comparison."""
     turn = choice.state["rounds"][-1]
-    return [choice.entry(name, turn["factors"][name], turn["seeds"]) for name in turn["best"][:2]]
+    finalists = turn["best"][:FINALISTS]
+    return [choice.entry(name, turn["factors"][name], turn["seeds"]) for name in finalists]
 
 
 def table_of(choice: Choice) -> dict[str, Any]:
-    """The rounds as plain JSON, for the page: a row per candidate in the order of their ranks."""
+    """The rounds as plain JSON, for the page: a row per candidate in the order of their ranks.
+
+    Besides, the recipe's ``stages`` before the labels, and which finalists are ``pretrained``.
+    """
     state = choice.state
     rows: dict[str, dict[str, Any]] = {}
     turns = [turn for turn in state["rounds"] if turn["number"] > 0]
@@ -326,6 +437,8 @@ def table_of(choice: Choice) -> dict[str, Any]:
         "planned_rounds": len(state["rounds"][-1]["sizes"]),
         "seeds": state["rounds"][-1]["seeds"],
         "chosen": ranked[0],
+        "stages": [stage.name for stage in pretraining_stages(choice.whole.recipe)],
+        "pretrained": [n for n in turns[-1]["best"][:FINALISTS] if _is_pretrained(choice, n)],
         "candidates": [{**rows[name], "about": choice.candidates[name].about} for name in ranked],
         "left_out": {
             name: {"about": choice.candidates[name].about, "seconds": seconds}
@@ -337,12 +450,6 @@ def table_of(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _left(choice: Choice, state: Mapping[str, Any]) -> float:
-    """Seconds that are left for rounds; what was made before this choice counts as it cost."""
-    spent = sum(tried["wall"] for turn in state["rounds"] for tried in turn["tried"].values())
-    return TRAINING * 60 * choice.minutes - state["prepared"] - spent
-
-
 def _seeds(choice: Choice, count: int) -> list[int]:
     finetune = choice.whole.recipe.finetune
     assert finetune is not None
@@ -350,9 +457,9 @@ def _seeds(choice: Choice, count: int) -> list[int]:
     return [finetune.seed + i for i in range(1 if choice.smoke else count)]
 
 
-def _expense(choice: Choice, name: str, seeds: int) -> tuple[Expense, float]:
-    """What a candidate costs as written, and the largest factor on its budgets."""
-    plan = plan_recipe(choice.recipe, choice.candidates[name].overrides, choice.smoke)
+def _expense(choice: Choice, name: str, seeds: int) -> Expense:
+    """What a candidate costs as written."""
+    plan = choice.plans[name]
     costs = _costs(plan)
     finetune = plan.recipe.finetune
     assert finetune is not None
@@ -364,12 +471,12 @@ def _expense(choice: Choice, name: str, seeds: int) -> tuple[Expense, float]:
     tokens = sum(cost.tokens or 0.0 for cost in read)
     passes = max((n for cost in read for n in cost.passes.values()), default=0.0)
     most = max(1.0, MOST_PASSES / passes) if passes else 1.0
-    least = min(LEAST_TOKENS / tokens, most) if tokens else 0.0
+    least = LEAST_TOKENS / tokens if tokens else 0.0
     finetuning = costs[finetune.name].seconds or 0.0
     if not stages:  # its first seed is trained already
         finetuning *= (seeds - 1) / seeds
     network = canonical({"family": plan.recipe.family, **plan.recipe.network})
-    return Expense(stages, finetuning, network, least), most
+    return Expense(stages, finetuning, network, least, most)
 
 
 def _costs(plan: Plan) -> dict[str, Cost]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from fourstage.digests import write_atomically
-from tasks.comparison.candidates import AS_WRITTEN
+from tasks.comparison.candidates import AS_WRITTEN, LABELS_ONLY
 from tasks.comparison.choice import survivors, table_of
 from tasks.comparison.comparison_report import difference_cells, headline
 from tasks.orchestration.posting import post
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tasks.comparison.choice import Choice
 
 PAGE, TABLE, CHOSEN = "page.md", "choice.json", "chosen.yaml"
+NORMAL = 1.96  # of a normal distribution, 95 % are within so many standard deviations
+UNLIKE = 0.25  # share of the rows that two candidates answer differently, to tell a difference
 
 
 @task(name="show_choice", task_run_name="show-choice", cache_policy=NO_CACHE)
@@ -54,6 +57,10 @@ def choice_page(table: Mapping[str, Any]) -> str:
         f"Chosen on {choice['dev_rows']:,} dev rows, in {choice['rounds']} rounds; the score of the"
         " best of several is too good an estimate. The last two were then judged once on the"
         f" {comparison['split']} rows: {headline(comparison)}",
+        f"So many dev rows tell two candidates apart whose shares of right answers differ by about"
+        f" {least_difference(choice['dev_rows']):.3f} or more, if they answer a quarter of the rows"
+        " differently: what differs by less may be chance.",
+        *_once(choice["pretrained"]),
         "## What was tried",
         markdown_table(*round_cells(choice)),
     ]
@@ -82,6 +89,29 @@ def choice_page(table: Mapping[str, Any]) -> str:
         )
     parts.append(f"The chosen recipe with every value: `{choice['folder']}/{CHOSEN}`.")
     return "\n\n".join(parts) + "\n"
+
+
+def least_difference(rows: int) -> float:
+    """The least difference of two shares of right answers that is not within 95 % of chance.
+
+    Each of the rows that two candidates answer differently is a draw of 1 or -1, as in McNemar's
+    test (1947).
+
+    Args:
+        rows: Number of rows, at least 1.
+    """
+    return NORMAL * math.sqrt(UNLIKE / rows)
+
+
+def _once(pretrained: Sequence[str]) -> list[str]:
+    """What the intervals don't have in them."""
+    if not pretrained:
+        return []
+    who = f"{' and '.join(pretrained)} {'are' if len(pretrained) > 1 else 'is'} pre-trained"
+    return [
+        f"{who} at one seed; runs differ only in the seeds of fine-tuning, so the chance of"
+        " pre-training is not in the intervals below."
+    ]
 
 
 def _caution(choice: Mapping[str, Any]) -> str:
@@ -128,7 +158,8 @@ def stage_cells(
     """Dev score of the first round without each stage, and what the stage adds; None for none."""
     first = {each["name"]: each["rounds"][0] for each in choice["candidates"]}
     whole = first.get(AS_WRITTEN)
-    without = [name for name in first if name.startswith("no-") or name == "labels-only"]
+    parts = (LABELS_ONLY, *(f"no-{stage}" for stage in choice["stages"]))
+    without = [name for name in first if name in parts]
     if whole is None or not without:
         return None
     head = ("candidate", choice["metric"], "as written, than it", "minutes saved")

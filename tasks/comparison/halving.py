@@ -13,6 +13,7 @@ Reference:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -28,12 +29,14 @@ class Expense:
         network: Candidates with the same network here have their budgets scaled by one factor, so
             that they share stages and differ only in what they leave out.
         least: The smallest factor with which its pre-training is worth trying.
+        most: The largest factor that its texts allow.
     """
 
     stages: Mapping[str, float]
     finetuning: float
     network: str = ""
     least: float = 0.0
+    most: float = math.inf
 
 
 def sizes(candidates: int, rounds: int) -> list[int]:
@@ -73,8 +76,9 @@ def factors(
     """Divide the seconds of a round among its candidates.
 
     Each is fine-tuned as written. What is left goes in equal parts to the networks that are
-    pre-trained. Where a part is too small, the candidate that costs it most is left out; the first
-    of a network is the last to go.
+    pre-trained, and the candidates of a network share one factor, no larger than the texts of each
+    allow. Where a part is too small, the candidate that costs it most is left out; the first of a
+    network is the last to go.
 
     Args:
         expenses: Of each candidate.
@@ -103,9 +107,9 @@ def factors(
         leaving = max(others or [first], key=lambda name: _saved(kept, worst, name))
         missing[leaving] = short[worst]
         del kept[leaving]
+    shared = {network: _factor(kept, network, part) for network in networks}
     return {
-        name: max(part / _total(kept, each.network), each.least) if each.stages else 1.0
-        for name, each in kept.items()
+        name: shared[each.network] if each.stages else 1.0 for name, each in kept.items()
     }, missing
 
 
@@ -119,8 +123,20 @@ def _total(kept: Mapping[str, Expense], network: str) -> float:
     return sum(stages.values())
 
 
+def _factor(kept: Mapping[str, Expense], network: str, part: float) -> float:
+    """The factor of all candidates of a network that get so many seconds."""
+    most = min(each.most for each in _of(kept, network).values())
+    return max(min(part / _total(kept, network), most), _least(kept, network))
+
+
+def _least(kept: Mapping[str, Expense], network: str) -> float:
+    """The smallest factor worth trying, or the largest possible one if that is smaller."""
+    of = _of(kept, network).values()
+    return min(max(each.least for each in of), min(each.most for each in of))
+
+
 def _needed(kept: Mapping[str, Expense], network: str) -> float:
-    return max(each.least for each in _of(kept, network).values()) * _total(kept, network)
+    return _least(kept, network) * _total(kept, network)
 
 
 def _saved(kept: Mapping[str, Expense], network: str, name: str) -> float:

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from corpora.identity import normal_form, text_digest
+from corpora.splits import position
 from fourstage.errors import ContractViolation
 from tests.corpora.conftest import Prepare
 from tests.corpora.made_up import rows, write
@@ -106,6 +108,45 @@ def test_missing_splits_are_carved_out_of_train_by_hash(tmp_path: Path, dataset:
     third = dataset(tmp_path / "t.jsonl", write(tmp_path / "e.jsonl", rows(60, 9)))
     assert third.counts.details["carved_from_train"] == ["dev"]
     assert third.counts.details["splits"]["test"] == 60
+
+
+def test_few_rows_have_dev_and_test_rows_and_more_stay_where_they_were(
+    tmp_path: Path, dataset: Prepare
+):
+    """By hash alone, about one file of 20 rows in eight has no dev row."""
+    filled = 0
+    for seed in range(25):
+        records = rows(16 + seed, 100 + seed)
+        prepared = dataset(write(tmp_path / "t.jsonl", records))
+        found = {row["id"]: row["split"] for row in prepared.table()}
+        assert {"train", "dev", "test"} == set(found.values())
+        places = {
+            record["id"]: position(
+                text_digest(record["text"], normal_form(record["text"])), "split"
+            )
+            for record in records
+        }
+        by_hash = {
+            row: "test" if place < 0.1 else "dev" if place < 0.2 else "train"
+            for row, place in places.items()
+        }
+        lacking = sorted({"dev", "test"} - set(by_hash.values()))
+        filled += bool(lacking)
+        train = sorted((row for row in by_hash if by_hash[row] == "train"), key=places.__getitem__)
+        assert found == by_hash | dict(zip(train, lacking, strict=False))
+    assert 0 < filled < 15
+
+
+def test_the_last_group_of_train_or_of_a_label_is_not_carved(tmp_path: Path, dataset: Prepare):
+    for count in (1, 2, 3, 5):
+        for seed in range(4):
+            records = rows(count, 200 + seed)
+            splits = dataset(write(tmp_path / "t.jsonl", records)).counts.details["splits"]
+            # Of two labels one row each stays.
+            assert (splits["dev"] + splits["test"] > 0) == (count > 2)
+    alike = [record | {"text": "one text for all"} for record in rows(8)]
+    splits = dataset(write(tmp_path / "t.jsonl", alike)).counts.details["splits"]
+    assert splits == {"train": 8, "dev": 0, "test": 0}
 
 
 def test_a_larger_share_is_set_aside_on_request_and_keeps_what_was_there(

@@ -278,3 +278,34 @@ def test_a_choice_of_files_keeps_standard_output_for_its_one_object(tmp_path, mo
         told = capsys.readouterr()
         assert told.out == ""
         assert made in told.err
+
+
+def test_a_choice_goes_on_only_with_the_files_of_its_project(tmp_path, monkeypatch, capsys):
+    rows = _rows_file(tmp_path, documents(60))
+    other = _rows_file(tmp_path, documents(60, seed=5), "other.jsonl")
+    texts = _texts(tmp_path, documents(30, seed=7))
+    folder = _new(tmp_path / "choice", "--rows", rows, "--corpus", texts)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    capsys.readouterr()
+    named = str(tmp_path / "0.txt")
+    # What goes on is refused later, for another reason.
+    for words, told in {
+        ("--rows", other, "--corpus", texts): f"my_rows: named, but not the project's: {other};",
+        ("--rows", rows, other, "--corpus", texts): f"named, but not the project's: {other}.",
+        ("--rows", rows): "my_text: the project's, but not named: ",
+        ("--rows", rows, "--corpus", named): "1.txt",
+        ("--rows", rows, "--corpus", str(tmp_path / "none.txt")): "matches nothing",
+        ("--rows", rows, "--corpus", texts): "'nobody' is not a candidate",
+        ("--rows", "rows.jsonl", "--corpus", *sorted(map(str, tmp_path.glob("*.txt")))): "nobody",
+    }.items():
+        monkeypatch.chdir(tmp_path)
+        code = main(["choose", *words, "--without", "nobody"])
+        said = capsys.readouterr().err
+        assert told in said, words
+        assert code in (2, 3)
+        if "nobody" not in told and "nothing" not in told:
+            assert f"{folder.name} is a project of other files; nothing was started" in said
+            assert "--project DIR" in said
+        else:
+            assert "other files" not in said
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from fourstage.command.output import (
     tell,
 )
 from fourstage.command.required_servers import require_servers
-from fourstage.errors import GateRefused, RecipeError
+from fourstage.errors import GateRefused, RecipeError, listed
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
 
+SHOWN = 3  # files of a source in a message
 HELP = "try what would answer your rows best in some minutes, and register it"
 
 
@@ -94,16 +96,19 @@ def _enter_project(options: Namespace) -> None:
     """Go to a project with a recipe for these files, made here unless an earlier start made it.
 
     Raises:
-        RecipeError: A recipe is named, too, or the folder is not empty and no project.
+        RecipeError: A recipe is named, too, the folder is not empty and no project, or it is a
+            project of other files.
     """
     from fourstage.command.project import MARKER, check_empty, make_project
-    from fourstage.command.proposal import propose
+    from fourstage.command.proposal import other_files, propose
 
     folder: Path = options.project
     say = tell if options.json else print_text
     if options.recipe is not None:
         raise RecipeError("choose: give a recipe or --rows, not both")
     if (folder / MARKER).is_file():
+        if other := other_files(folder, options.corpus, options.rows):
+            raise RecipeError(_told(folder, other))
         say(f"{folder}: goes on with this project; its recipe and sources stay as they are")
     else:
         check_empty(folder)
@@ -113,6 +118,21 @@ def _enter_project(options: Namespace) -> None:
             say(told)
     os.chdir(folder)
     options.recipe = "first"
+
+
+def _told(folder: Path, other: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> str:
+    """How a project's files differ from those named, and what to do."""
+    said = []
+    for source, (named, known) in other.items():
+        if named:
+            said.append(f"{source}: named, but not the project's: {listed(named, SHOWN)}")
+        if known:
+            said.append(f"{source}: the project's, but not named: {listed(known, SHOWN)}")
+    return (
+        f"choose: {folder} is a project of other files; nothing was started. {'; '.join(said)}."
+        " Name another folder with --project DIR, or go on with the project's own files: in"
+        f" {folder}, type `fourstage choose first`"
+    )
 
 
 def _print_choice(table: dict[str, Any]) -> None:

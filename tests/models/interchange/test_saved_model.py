@@ -16,6 +16,9 @@ from models.evaluation.predict import predict
 from models.inputs.rows import framed_rows
 from models.interchange.saved_model import LABELS, SAVED_MODEL, export_text_model, framed
 from models.protocols import Capability, Context
+from models.saved_tokenizer import load_tokenizer
+from models.tokenizers.word import Word
+from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.training.gradient import train
 from models.training.stage import Budget
 from tests.models.stranger import Stranger, stranger
@@ -34,7 +37,7 @@ def answer(path, columns):
 class Texts:
     """Rows from texts, tokenised as in preparation."""
 
-    def __init__(self, texts: list[str], seconds: list[str] | None = None, made: Any = None):
+    def __init__(self, texts: list[str], seconds: list[str] | None = None, *, made: Any = None):
         made = made or tokenizer()
         self.columns = [made.encode(column) for column in (texts, seconds) if column]
         self.answers = [""] * len(texts)
@@ -57,17 +60,21 @@ CHANGES = {
     "frozen": {"feature_based": {"hidden_dim": 12, "num_layers": 2, "dropout": 0.1}},
     "wide": {"head_settings": {"wide": True}},
     "tfidf": {"head_settings": {"wide": True}, "family": "tfidf", "network": {}},
+    "fasttext": {
+        "family": "fasttext",
+        "network": {"hidden_dim": 10, "buckets": 1000, "word_ngrams": 2},
+        "tokenizer": Word([*SPECIAL_TOKENS, *WORDS], lowercase=True),
+        "optimizer": {"sgd": {"peak_learning_rate": 8.0}},
+    },
 }
 
 
 @pytest.fixture(scope="module", params=CHANGES)
 def stage(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("served")
-    train(
-        finetuning(budget=Budget("steps", 4), select=None, **CHANGES[request.param]),
-        folder / "stage",
-    )
-    tokenizer().save(folder / "tokenizer")
+    job = finetuning(budget=Budget("steps", 4), select=None, **CHANGES[request.param])
+    train(job, folder / "stage")
+    job.tokenizer.save(folder / "tokenizer")
     export_text_model(folder / "stage", folder / "tokenizer", folder / "package")
     return folder
 
@@ -88,7 +95,8 @@ def test_a_fresh_process_without_this_project_gives_the_probabilities_of_predict
         package = tmp_path / "package"
         export_text_model(stage / "stage", stage / "tokenizer", package, pairs=True)
     found = elsewhere.asks(str(package / SAVED_MODEL), columns)
-    expected = predict(stage / "stage", tokenizer(), Texts(*columns))
+    made = load_tokenizer(stage / "tokenizer")
+    expected = predict(stage / "stage", made, Texts(*columns, made=made))
     expected = [list(answer.details.values()) for answer in expected]
     np.testing.assert_allclose(found, expected, atol=1e-5)
 

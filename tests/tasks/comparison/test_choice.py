@@ -5,13 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from fourstage.command.project import make_project
 from fourstage.errors import RecipeError, UnknownNameError
+from models.catalogue import file_of
 from tasks.comparison.candidates import candidates_of
-from tasks.comparison.choice import Choice, close_round, next_round, open_choice, table_of
-from tasks.comparison.choice_report import choice_page
+from tasks.comparison.choice import (
+    Choice,
+    Meter,
+    close_round,
+    next_round,
+    open_choice,
+    table_of,
+)
+from tasks.comparison.choice_report import choice_page, least_difference
 from tasks.planning.plan import plan_recipe
+from tests.corpora.made_up import rows, write
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +78,32 @@ def test_fasttext_reads_the_labels_alone_with_settings_of_its_own() -> None:
     assert (stage.optimizer, stage.network) == (paper.optimizer, paper.network)
     wanted = {**paper.head_settings, "class_weights": "balanced"}
     assert stage.head_settings == wanted
-    for said in ("r_drop={alpha: 1.0}", "fgm={epsilon: 0.5}"):
-        asked = candidates_of("quickstart", [f"stages.finetune.{said}"])
-        assert "fasttext" not in [each.name for each in asked], said
+
+
+def test_every_usual_candidate_that_is_missing_has_a_reason() -> None:
+    head = "stages.finetune.head={sequence_classification: {}}"
+    for said, missing in {
+        "r_drop={alpha: 1.0}": {"fasttext": "r_drop of the stage finetune is for its own network"},
+        "fgm={epsilon: 0.5}": {"fasttext": "fgm of the stage finetune is for its own network"},
+        "feature_based={hidden_dim: 8, num_layers: 1}": dict.fromkeys(
+            ("counting", "wide", "wide-labels-only", "fasttext"), "feature_based of the stage"
+        ),
+    }.items():
+        told: dict[str, str] = {}
+        given = [head, f"stages.finetune.{said}"]
+        found = candidates_of("quickstart", given, unmade=told.__setitem__)
+        assert set(told) >= set(missing), said
+        assert set(told).isdisjoint(each.name for each in found)
+        for name, why in missing.items():
+            assert why in told[name]
+            # Leaving out what can't be made is no error, and then it is not told.
+            again: dict[str, str] = {}
+            candidates_of("quickstart", given, without=[name], unmade=again.__setitem__)
+            assert again.keys() == told.keys() - {name}
+    told = {}
+    names(smoke=True, unmade=told.__setitem__)
+    assert told == {"larger": "a quick trial has the smallest size"}
+    names(without=["wide"])  # the recipe has the counted n-grams already
 
 
 def test_the_larger_network_has_twice_the_width_and_half_the_rates() -> None:
@@ -89,14 +123,20 @@ NEEDS_A_NETWORK = "stages.finetune.objectives={masked_lm: {}}"
 
 def test_a_usual_candidate_that_this_recipe_does_not_allow_is_left_out_and_told() -> None:
     whys = {
-        "objectives={masked_lm: {}}": {"counting": "'masked_lm' needs bidirectional"},
-        "freeze=[embeddings]": dict.fromkeys(("labels-only", "counting"), "starts from random"),
+        "objectives={masked_lm: {}}": {
+            "fasttext": "objectives of the stage finetune is for its own network",
+            "counting": "'masked_lm' needs bidirectional",
+        },
+        "freeze=[embeddings]": {
+            "fasttext": "freeze of the stage finetune is for its own network",
+            **dict.fromkeys(("labels-only", "counting"), "starts from random"),
+        },
     }
     for setting, why in whys.items():
         told: dict[str, str] = {}
         given = [f"stages.finetune.{setting}"]
         found = [each.name for each in candidates_of("quickstart", given, unmade=told.__setitem__)]
-        assert found == [name for name in names() if name not in (*why, "fasttext")]
+        assert found == [name for name in names() if name not in why]
         assert list(told) == list(why)
         for name, said in why.items():
             assert said in told.pop(name)
@@ -129,8 +169,9 @@ def tried(choice: Choice, scores: dict[str, float]) -> None:
     state = choice.state
     for name in state["rounds"][-1]["factors"]:
         wall = state["rounds"][-1]["seconds"] / len(state["rounds"][-1]["factors"])
-        found = {"scores": [scores[name]], "tokens": 9, "seconds": 1.0, "wall": wall}
+        found = {"scores": [scores[name]], "tokens": 9, "seconds": 1.0}
         state["rounds"][-1]["tried"][name] = found
+        state["rounds"][-1]["spent"][name] = {"all": wall}
     choice.keep({**state, "rows": {"train": 20, "dev": 10}})
     close_round(choice)
 
@@ -154,6 +195,92 @@ def test_rounds_halve_the_candidates_and_a_stopped_round_is_gone_on_with() -> No
     assert tuple(ranked) == RANKED
     assert [len(each["rounds"]) for each in table["candidates"]] == [3, 3, 2, 2, 1, 1, 1, 1]
     assert open_choice("quickstart", [], True, 61.0).folder != choice.folder
+
+
+OWN = """
+name: mine
+family: bert
+size: {num_layers: 1, hidden_dim: 32, num_heads: 2, intermediate_dim: 64}
+tokenizer: {vocabulary_size: 300, learn_from: [mine]}
+stages:
+  - {stage: finetune, dataset: mine, head: {sequence_classification: {}}, batch_size: 8,
+     sequence_length: 32, budget: {epochs: 1}}
+evaluate: {metrics: [accuracy]}
+"""
+SOURCE = """
+name: mine
+language: en
+licence: CC0-1.0
+files: [rows.jsonl]
+fields: {text: text, label: label}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with rows of its own, in which one is."""
+    make_project(tmp_path / "own", {"sources/mine.yaml": SOURCE, "recipes/mine.yaml": OWN})
+    monkeypatch.chdir(tmp_path / "own")
+    write(tmp_path / "own" / "rows.jsonl", rows(30))
+    return tmp_path / "own"
+
+
+def test_after_a_change_of_rows_or_code_the_rounds_start_anew(own: Path, capsys) -> None:
+    def opened() -> Choice:
+        return open_choice("mine", [], False, 5.0)
+
+    choice = opened()
+    next_round(choice)
+    tried(choice, dict.fromkeys(choice.candidates, 0.5))
+    before = choice.state
+    assert before["rounds"]
+    assert opened().state == before, "nothing has changed"
+    assert "start anew" not in capsys.readouterr().err
+
+    corrected = [
+        record | {"label": "pos"} if n < 5 else record for n, record in enumerate(rows(30))
+    ]
+    write(own / "rows.jsonl", corrected)
+    again = opened()
+    assert again.folder == choice.folder
+    assert again.state["rounds"] == []
+    assert "rows" not in again.state
+    assert again.state["prepared"] == {}
+    assert "its rounds start anew" in capsys.readouterr().err
+    next_round(again)
+    tried(again, dict.fromkeys(again.candidates, 0.5))
+
+    # A family of one's own in place of the built-in one: as good as a change of its code.
+    code = own / "families" / "bert.py"
+    code.write_text(file_of("families", "bert").read_text("utf-8") + "\nMORE = 1\n", "utf-8")
+    assert opened().state["rounds"] == []
+
+
+def test_a_killed_attempt_is_paid_for(own: Path) -> None:
+    choice = open_choice("mine", [], False, 5.0)
+    next_round(choice)
+    general, finetune = "stage general at seed 1", "stage finetune at seed 1"
+
+    def attempt() -> None:
+        with Meter(choice, "as-written") as meter:
+            meter.begin(general)
+            meter.lap()
+            meter.begin(finetune)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        attempt()
+    spent = choice.state["rounds"][-1]["spent"]["as-written"]
+    assert set(spent) == {general, finetune}
+    assert all(seconds > 0 for seconds in spent.values())
+    assert choice.left == 0.8 * 60 * 5 - sum(spent.values())
+    choice.charge("as-written", finetune, 60.0)
+    assert choice.left == 0.8 * 60 * 5 - spent[general] - (spent[finetune] + 60.0)
+    # Killed without a word, it went on from a checkpoint: its updates alone took 90 s.
+    choice.charge("as-written", finetune, 20.0, least=90.0)
+    assert choice.left == 0.8 * 60 * 5 - (spent[general] + 90.0)
+    choice.charge(None, "dataset mine", 7.0)
+    assert choice.left == pytest.approx(0.8 * 60 * 5 - spent[general] - 90.0 - 7.0)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +329,22 @@ def test_the_page_says_what_was_tried_chosen_and_left_out() -> None:
     assert "'masked_lm' needs bidirectional" in page
     assert "mine has the highest accuracy, 0.800" in page
     assert "at one seed and with the shortest budgets" in page
+    bought = page.partition("## What each stage bought")[2].partition("\n\n## ")[0]
+    assert "no-domain" in bought
+    assert "no-wide" not in bought, "no stage"
+    assert "shares of right answers differ by about 0.310 or more" in page
+    assert "as-written is pre-trained" not in page
+    assert (
+        "no-domain is pre-trained at one seed; runs differ only in the seeds of fine-tuning" in page
+    )
     for decision, became in (("keep", "the champion already"), ("refuse", "not promoted")):
         summary = {"gate": {"decision": decision}}
         told_again = {"choice": told, "comparison": comparison, "summary": summary}
         assert choice_page(told_again).split("\n")[0].endswith(f"; {became}")
+
+
+def test_the_least_difference_is_that_of_answers_that_differ_on_a_quarter_of_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    wins = rng.choice([-1, 0, 1], size=(20_000, 200), p=[1 / 8, 3 / 4, 1 / 8]).mean(axis=1)
+    assert np.mean(np.abs(wins) < least_difference(200)) == pytest.approx(0.95, abs=0.01)
+    assert least_difference(50) == 2 * least_difference(200)

@@ -97,6 +97,21 @@ def test_of_one_network_the_candidate_that_saves_most_is_left_out_first() -> Non
     assert missing == {"no-general": 30.0}
 
 
+def test_candidates_of_a_network_share_the_factor_that_the_smallest_text_allows() -> None:
+    general, domain = {"general": 60.0}, {"domain": 30.0}
+    expenses = {
+        "whole": Expense({**general, **domain}, 0.0, "small", least=0.5, most=1.25),
+        "no-domain": Expense(general, 0.0, "small", least=2.0, most=4.0),
+        "large": Expense({"larger": 90.0}, 0.0, "large", least=0.5, most=4.0),
+    }
+    got, missing = factors(expenses, 600.0)
+    assert missing == {}, "what a text does not allow can't be made up by minutes"
+    assert got == {"whole": 1.25, "no-domain": 1.25, "large": 300 / 90}
+    got, missing = factors(expenses, 200.0)
+    assert missing == {"no-domain": 1.25 * 90 - 100}, "which alone would need more than its part"
+    assert got == {"whole": 100 / 90, "large": 100 / 90}
+
+
 def test_where_nothing_fits_one_candidate_is_still_kept() -> None:
     got, _ = factors({n: alone(100.0, 50.0, n, least=0.5) for n in ("one", "two")}, 1.0)
     assert list(got.values()) == [0.5]
