@@ -18,6 +18,7 @@ from models.tokenizers.word_bpe import WordBPE
 from models.tokenizers.word_bpe import learn as learn_within_words
 from models.tokenizers.wordpiece import WordPiece
 from tests.models.odd_lines import alphabet, byte_pairs, lines
+from tests.models.published_gpt2 import tokenizer_files
 
 BYTE_FILES = ("vocab.json", "merges.txt")
 
@@ -120,25 +121,8 @@ def test_a_published_roberta_gives_its_ids_here(tmp_path):
             (tmp_path / f"{number}-{name}").rename(tmp_path / name)
 
 
-def gpt2(folder: Path) -> ByteLevelBPETokenizer:
-    """A folder as GPT-2 is published: bytes, merges, and one special token, the last."""
-    made = ByteLevelBPETokenizer()
-    made.train_from_iterator(lines(), vocab_size=600, show_progress=False)
-    made.save_model(str(folder))
-    ids = json.loads((folder / "vocab.json").read_text("utf-8"))
-    ids["<|endoftext|>"] = len(ids)
-    (folder / "vocab.json").write_text(json.dumps(ids), "utf-8")
-    ends = {f"{role}_token": "<|endoftext|>" for role in ("bos", "eos", "unk")}
-    settings = {"tokenizer_class": "GPT2Tokenizer", "model_max_length": 1024, **ends}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
-    whole = ByteLevelBPETokenizer(*(str(folder / name) for name in BYTE_FILES))
-    whole.add_special_tokens(["<|endoftext|>"])
-    whole.save(str(folder / "tokenizer.json"))
-    return whole
-
-
 def test_a_published_gpt2_gives_its_ids_here_and_is_written_back(tmp_path):
-    theirs = gpt2(tmp_path)
+    theirs = tokenizer_files(tmp_path)
     texts = [text.replace("e\u0301", "é") for text in lines()]  # ours puts a text into NFC
     expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
     end = theirs.token_to_id("<|endoftext|>")
@@ -174,7 +158,7 @@ def test_a_published_gpt2_gives_its_ids_here_and_is_written_back(tmp_path):
 
 
 def test_roles_of_the_settings_are_kept(tmp_path):
-    gpt2(tmp_path)
+    tokenizer_files(tmp_path)
     (tmp_path / "tokenizer.json").unlink()
     ids = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
     ids = {piece.replace("<|endoftext|>", "<|end|>"): i for piece, i in ids.items()}
