@@ -2,7 +2,7 @@
 
     text              [CLS]  it   was  the  cat  sat  on   the  mat
     token_ids         [CLS]  it   _    _    _    _    on   the  mat
-    memory_mask         1    1    0    0    0    0    1    1    1
+    attended_mask       1    1    0    0    0    0    1    1    1
     target_positions         1    2    3    4
     target_ids               it   was  the  cat
     target                   was  the  cat  sat
@@ -134,7 +134,7 @@ class MaskedSeq2Seq(Windows):
         read = np.take_along_axis(tokens, before, axis=1)
         return batch | {
             keys.TOKEN_IDS: seen,
-            keys.MEMORY_MASK: batch[keys.PADDING_MASK] * (seen != tokenizer.mask_id),
+            keys.ATTENDED_MASK: batch[keys.PADDING_MASK] * (seen != tokenizer.mask_id),
             keys.TARGET_IDS: np.where(written, read, tokenizer.pad_id).astype(np.int32),
             keys.TARGET_POSITIONS: before.astype(np.int32),
             keys.TARGET_MASK: written.astype(np.int32),
