@@ -104,9 +104,7 @@ class SequenceClassification:
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """Rows and label ids."""
-        rows, swapped = (
-            (entries["row"], entries["swapped"]) if self.symmetric else (entries, None)
-        )
+        rows, swapped = (entries["row"], entries["swapped"]) if self.symmetric else (entries, None)
         answers = [corpus.answers[int(row)] for row in rows]
         labels = labels_of(answers, self.context.label_names)
         batch = framed_rows(corpus, rows, self.context, swapped) | {keys.LABELS: labels}

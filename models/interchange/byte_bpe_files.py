@@ -30,8 +30,8 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
     """Read the tokenizer of a Hugging Face folder.
 
     Two differences remain: theirs does not normalise text, ours puts it into NFC (most text already
-    is). RoBERTa's encodes pairs as ``<s> A </s></s> B </s>``, ours as ``<s> A </s> B </s>``; GPT-2's
-    frames no text, and ``<|endoftext|>`` plays every role here.
+    is). And theirs frame texts otherwise: RoBERTa's has ``<s> A </s></s> B </s>``, ours
+    ``<s> A </s> B </s>``; GPT-2's none, ours its ``<|endoftext|>`` in place of each of these.
 
     Args:
         folder: Folder with ``vocab.json`` and ``merges.txt``, or ``tokenizer.json``.

@@ -1,4 +1,4 @@
-"""GPT-2's published files: a decoder is trained, measured and writes; one token plays every role."""
+"""GPT-2's published files, whose one token plays every role: it trains, is measured and writes."""
 
 from __future__ import annotations
 
