@@ -38,7 +38,7 @@ def summary_positions(summary: str, batch: Mapping[str, Any]) -> Any:
     if keys.PADDING_MASK not in batch:
         return first + ops.shape(batch[keys.TOKEN_IDS])[1] - 1
     real = ops.cast(batch[keys.PADDING_MASK], "int32")
-    places = ops.arange(1, ops.shape(real)[1] + 1, dtype="int32")
+    places = ops.cumsum(ops.ones_like(real), axis=1)  # from 1 on
     return ops.max(real * places, axis=1, keepdims=True) - 1
 
 
