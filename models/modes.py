@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import numpy as np
+
 
 class Mode(IntEnum):
     """How a row is read (`models.features.MODES`)."""
@@ -27,3 +29,25 @@ class Mode(IntEnum):
 # Row of the segment table for each mode and segment, as in microsoft/unilm. Text that is read in
 # one direction is one segment.
 SEGMENT_ROWS = ((0, 1), (2, 2), (3, 3), (4, 5))
+
+
+def seen_in(mode: int, segment_ids: np.ndarray) -> np.ndarray:
+    """What each token of a row sees, as the network's `models.layers.modes.mode_bias`.
+
+    Args:
+        mode: A `Mode`.
+        segment_ids: (T,); 1 for the second text of a sequence-to-sequence row.
+
+    Returns:
+        (T, T) bool: whether the token of the row sees that of the column.
+    """
+    length = len(segment_ids)
+    before = np.tri(length, dtype=bool)
+    if mode == Mode.LEFT_TO_RIGHT:
+        return before
+    if mode == Mode.RIGHT_TO_LEFT:
+        return before.T
+    if mode == Mode.SEQUENCE_TO_SEQUENCE:
+        second = np.asarray(segment_ids) > 0
+        return ~second[None, :] | (second[:, None] & before)
+    return np.ones((length, length), bool)

@@ -65,7 +65,7 @@ def generate(
 
     Raises:
         ValueError: A prompt is empty, or too long and not to be cut, or as for `check_room`. None
-            has been read.
+            has been read. Or no token at all may follow a prompt.
     """
     check_room(reader, settings)
     cut = [_fitting(n, list(prompt), reader, settings, kept) for n, prompt in enumerate(prompts)]
@@ -75,7 +75,14 @@ def generate(
         numbers = order[first : first + batch_size]
         searches = [_search(cut[n], reader.begin, stops, settings) for n in numbers]
         _run(reader, [cut[n] for n in numbers], searches, pad_id, list(never))
-        found |= {n: search.best for n, search in zip(numbers, searches, strict=True)}
+        for number, search in zip(numbers, searches, strict=True):
+            found[number] = search.best
+            if not found[number].tokens and not found[number].stopped:
+                raise ValueError(
+                    f"prompt {number}: no token may follow its {len(cut[number])} tokens: with"
+                    f" no_repeat_ngram {settings.no_repeat_ngram} and min_new_tokens"
+                    f" {settings.min_new_tokens} every one is excluded; lower them"
+                )
     return [found[n] for n in range(len(cut))]
 
 

@@ -23,7 +23,7 @@ class Generated:
         tokens: New ids, without the stop token.
         log_probability: Sum of the log probabilities of all new tokens, the stop token included, in
             nats, before anything is filtered.
-        stopped: Whether a stop token ended it, not the limit.
+        stopped: Whether a stop token ended it, not the limit, and not that no token might follow.
     """
 
     tokens: tuple[int, ...]
@@ -61,10 +61,13 @@ class Chain:
             log_p: (1, V) log probabilities of the next token.
 
         Returns:
-            [(0, token)], or nothing if that was the last one.
+            [(0, token)], or nothing if that was the last one, or none may follow.
         """
         new = len(self._tokens) - self._first
         left = allowed(log_p[0], self._tokens, new, self._stops, self._settings)
+        if left.max() == NEVER:
+            self.done = True
+            return []
         if self._settings.sample:
             token = _drawn(drawn_from(left, self._settings), self._rng.random())
         else:
@@ -109,7 +112,8 @@ class Beams:
                 their order.
 
         Returns:
-            [(number of the hypothesis before, its next token)] of those that go on, best first.
+            [(number of the hypothesis before, its next token)] of those that go on, best first. One
+            that no token may follow does not.
         """
         k, size = self._settings.beams, log_p.shape[-1]
         new = len(self._going[0][1])

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from fourstage.errors import ContractViolation
 from models import features as keys
 from models.decoding.generate import Reader, generate
 from models.decoding.settings import Generation
@@ -43,18 +44,24 @@ class Writer:
         Returns:
             written_ids (B, S) int32, without the stop token, -1 after the end; log_probability
             (B,) float32.
+
+        Raises:
+            ContractViolation: No token at all may follow a row.
         """
         there = batch[keys.PADDING_MASK].astype(bool)
         prompts = [ids[kept] for ids, kept in zip(batch[keys.TOKEN_IDS], there, strict=True)]
-        found = generate(
-            self._reader,
-            prompts,
-            self._settings,
-            stops={self._stop},
-            never=self._never,
-            pad_id=self._pad_id,
-            batch_size=len(prompts),
-        )
+        try:
+            found = generate(
+                self._reader,
+                prompts,
+                self._settings,
+                stops={self._stop},
+                never=self._never,
+                pad_id=self._pad_id,
+                batch_size=len(prompts),
+            )
+        except ValueError as error:
+            raise ContractViolation(f"writing: {error}") from None
         ids = np.full((len(found), self._settings.max_new_tokens), -1, np.int32)
         for row, each in enumerate(found):
             ids[row, : len(each.tokens)] = each.tokens

@@ -59,7 +59,7 @@ class Mass(EncoderDecoder):
 
     Shape:
         {token_ids (B, T), padding_mask? (B, T), target_ids (B, S), target_mask? (B, S),
-        target_positions? (B, S), memory_mask? (B, T)} →
+        target_positions? (B, S), attended_mask? (B, T)} →
         {sequence_output (B, S, D) float32}; without target_ids {sequence_output (B, T, D) float32}
 
     Reference:

@@ -185,7 +185,7 @@ class Seq2Seq(keras.Model):
 
     Shape:
         {token_ids (B, T), padding_mask? (B, T), target_ids (B, S), target_mask? (B, S),
-        memory_mask? (B, T)} →
+        attended_mask? (B, T)} →
         {sequence_output (B, S, D) float32}; without target_ids {sequence_output (B, T, D) float32}
 
     Differs from the papers:
@@ -381,7 +381,7 @@ class Seq2Seq(keras.Model):
         training: bool | None = None,
     ) -> list[Any]:
         """The decoder's states after each token, (B, N, D) each."""
-        seen = features.get(keys.MEMORY_MASK, features.get(keys.PADDING_MASK))
+        seen = features.get(keys.ATTENDED_MASK, features.get(keys.PADDING_MASK))
         x = self.target_embeddings(token_ids, training=training)
         return self.decoder(x, states, memory, mask=mask, attended=seen, training=training)
 

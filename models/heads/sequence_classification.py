@@ -10,7 +10,7 @@ import numpy as np
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
-from models.inputs.rows import framed_rows, labels_of, row_index
+from models.inputs.rows import framed_rows, in_orders, labels_of, row_index
 from models.inputs.wide_rows import WideRows, check_can_tell
 from models.layers.divergence import symmetric_kl
 from models.layers.loss import cross_entropy
@@ -44,9 +44,12 @@ class SequenceClassification:
             [CLS] or the last token; ``mean`` or ``max`` of all tokens.
         wide: Whether the logits of counted n-grams are added to the network's
             (`models.layers.wide`).
+        symmetric: Read each pair in both orders, which are two examples in training and whose
+            probabilities are averaged in predictions. GPT adds the vectors of both instead. Not
+            with `wide`.
 
     Raises:
-        RecipeError: There are fewer than two labels.
+        RecipeError: There are fewer than two labels, or `symmetric` is asked with `wide`.
         UnknownNameError: `class_weights` or `summary` is unknown.
     """
 
@@ -64,6 +67,7 @@ class SequenceClassification:
         dropout: float = 0.1,
         summary: str = "network",
         wide: bool = False,
+        symmetric: bool = False,
     ):
         check_summary("sequence_classification", summary)
         if class_weights not in CLASS_WEIGHTS:
@@ -78,7 +82,13 @@ class SequenceClassification:
                 "head.sequence_classification: two labels or more are needed, the dataset has "
                 f"{len(context.label_names)}"
             )
+        if wide and symmetric:
+            raise RecipeError(
+                "head.sequence_classification.symmetric: expected false with wide, whose counts are"
+                " of a pair in its one order, got true; leave one of them out"
+            )
         self.context = context
+        self.symmetric = symmetric
         self.class_weights = class_weights
         self.dropout = dropout
         self.summary = summary
@@ -86,17 +96,19 @@ class SequenceClassification:
         self.learns_first = wide
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
-        """Every row once, in order."""
-        return row_index(corpus, self.context.sequence_length)
+        """Every row once, in order; a pair twice if its order does not matter."""
+        once = row_index(corpus, self.context.sequence_length)
+        return in_orders(once, corpus, both=True) if self.symmetric else once
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator
     ) -> Batch:
         """Rows and label ids."""
-        answers = [corpus.answers[int(row)] for row in entries]
+        rows, swapped = (entries["row"], entries["swapped"]) if self.symmetric else (entries, None)
+        answers = [corpus.answers[int(row)] for row in rows]
         labels = labels_of(answers, self.context.label_names)
-        batch = framed_rows(corpus, entries, self.context) | {keys.LABELS: labels}
-        return batch if self.wide is None else batch | self.wide.features(corpus, entries)
+        batch = framed_rows(corpus, rows, self.context, swapped) | {keys.LABELS: labels}
+        return batch if self.wide is None else batch | self.wide.features(corpus, rows)
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Nothing to add."""
@@ -141,17 +153,19 @@ class SequenceClassification:
         return tuple(map(float, counts.sum() / (len(counts) * np.maximum(counts, 1))))
 
     def served(self) -> dict[str, Any]:
-        """Nothing that a served model has to know of the head."""
-        return {}
+        """What a served model has to know of the head."""
+        return {"symmetric": True} if self.symmetric else {}
 
     def answer(
         self, rows: TokenisedRows, row: int, outputs: Sequence[Mapping[str, np.ndarray]]
     ) -> Answer:
-        """The row's most likely label; the details are the probabilities of all labels."""
-        (entry,) = outputs
-        logits = np.asarray(entry[keys.LOGITS], np.float64)
-        shares = np.exp(logits - logits.max())
-        shares /= shares.sum()
+        """The row's most likely label; the details are the probabilities of all labels.
+
+        They are the means over the orders in which it was read.
+        """
+        read = [np.asarray(entry[keys.LOGITS], np.float64) for entry in outputs]
+        powers = [np.exp(logits - logits.max()) for logits in read]
+        shares = np.mean([each / each.sum() for each in powers], axis=0)
         names = self.context.label_names
         return Answer(
             names[int(shares.argmax())],

@@ -16,7 +16,7 @@ import numpy as np
 
 from models import features as keys
 from models.inputs.numbers import single_precision, training_numbers
-from models.inputs.rows import framed_rows, row_index
+from models.inputs.rows import framed_rows, in_orders, row_index
 from models.layers.row_scorer import RowScorer, check_summary
 from models.protocols import Answer, Batch, Capability, Context, Index, TokenisedRows
 
@@ -28,7 +28,6 @@ PROVIDES = ()
 CHOOSES = 2
 PREPARES = False
 ANSWERS = "number"
-ENTRY = np.dtype([("row", np.int64), ("swapped", np.bool_)])
 
 
 class SequenceRegression:
@@ -79,15 +78,8 @@ class SequenceRegression:
 
     def index(self, corpus: TokenisedRows, rng: np.random.Generator) -> Index:
         """Every row once, in order; a pair twice if its order does not matter."""
-        rows = row_index(corpus, self.context.sequence_length)
-        orders = [len(corpus.texts(i)) if self.symmetric else 1 for i in range(len(corpus))]
-        entries = [(i, swapped) for i, many in enumerate(orders) for swapped in range(many)]
-        return Index(
-            np.array(entries, ENTRY),
-            np.repeat(rows.lengths, orders),
-            by_length=True,
-            details=rows.details,
-        )
+        once = row_index(corpus, self.context.sequence_length)
+        return in_orders(once, corpus, self.symmetric)
 
     def segments(
         self, corpus: TokenisedRows, entries: np.ndarray, rng: np.random.Generator

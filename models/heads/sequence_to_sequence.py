@@ -52,6 +52,7 @@ from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
 from models.decoding.writer import Writer
 from models.inputs import noise
+from models.inputs.mask_token import check_mask
 from models.inputs.mixture import PrefixedRows
 from models.inputs.rows import check_answers, framed_texts, text_index
 from models.layers.divergence import symmetric_kl
@@ -102,7 +103,8 @@ class SequenceToSequence:
         prefix: Text before each row's text that says what to do with it (T5), such as "summarize:".
 
     Raises:
-        RecipeError: A setting is out of range, or leaves no room for the row's text.
+        RecipeError: A setting is out of range, leaves no room for the row's text, or needs a [MASK]
+            that the tokenizer does not have of its own.
         ContractViolation: The training rows' answers are not texts.
     """
 
@@ -146,6 +148,8 @@ class SequenceToSequence:
         self.mask_rate = MASK_RATE if mask_rate is None else mask_rate
         if not 0.0 < self.mask_rate <= 1.0:
             raise RecipeError(f"{where}.mask_rate: expected a number in (0, 1], got {mask_rate}")
+        if self.fills_blanks:
+            check_mask(context.tokenizer, where)
         self.context = context
         self.target_length = target_length
         self.label_smoothing = label_smoothing

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from models import features as keys
-from models.modes import Mode
+from models.modes import Mode, seen_in
 from models.protocols import Batch, Tokenizer
 
 WIDTH = 100  # columns per line
@@ -79,14 +79,16 @@ def shown(
         name = "seen" if key == keys.TOKEN_IDS else "generator"
         if name == "generator" or seen != lines["clean"]:
             lines[name] = seen
-    if keys.MEMORY_MASK in batch:
-        attended = batch[keys.MEMORY_MASK][row, :length]
+    if keys.ATTENDED_MASK in batch:
+        attended = batch[keys.ATTENDED_MASK][row, :length]
         lines["hidden"] = ["" if each else "x" for each in attended]
     lines["segment"] = [str(i) for i in clean[keys.SEGMENT_IDS][row, :length]]
     for name, targets in _targets(batch, row):
         lines[name] = [text(targets[i]) if i in targets else "" for i in range(length)]
     if keys.FACTORISATION in batch:
         lines |= _factorised(batch, row, length)
+    if keys.MODES in batch and keys.MASK_POSITIONS in batch:
+        lines |= _seen_in_mode(batch, row, clean[keys.SEGMENT_IDS][row, :length])
     for name, labels in _questions(batch, row):
         lines[name] = [str(labels[i]) if i in labels else "" for i in range(length)]
     blocks = [*_wrapped(lines)]
@@ -189,6 +191,22 @@ def _factorised(batch: Batch, row: int, length: int) -> dict[str, list[str]]:
         seen = ["·" if place < places[at] else "" for place in places]
         seen[at] = "?"
         lines[f"sees {number}"] = seen
+    return lines
+
+
+def _seen_in_mode(batch: Batch, row: int, segment_ids: np.ndarray) -> dict[str, list[str]]:
+    """What the first two and the last of the tokens to predict see in the row's mode.
+
+    They see those marked with a dot, and themselves, marked ``?``, as they are in the input.
+    """
+    sees = seen_in(int(batch[keys.MODES][row]), segment_ids)
+    asked = batch[keys.MASK_POSITIONS][row][batch[keys.MASK_WEIGHTS][row] > 0]
+    order = list(enumerate(asked.tolist(), start=1))
+    lines = {}
+    for number, at in order[:2] + order[2:][-1:]:
+        marks = ["·" if each else "" for each in sees[at]]
+        marks[at] = "?"
+        lines[f"sees {number}"] = marks
     return lines
 
 

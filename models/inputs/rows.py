@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from models.compilation import jit_compile
 from models.protocols import Batch, Capability, Context, Index, TokenisedRows, Tokenizer
 
 GROUPED = 32  # batches of which the rows are sorted by length together
+ORDERED = np.dtype([("row", np.int64), ("swapped", np.bool_)])
 _SHOWN = 20  # ids of rows in a message
 
 
@@ -63,6 +65,23 @@ def text_index(rows: Iterable[tuple[np.ndarray, ...]], sequence_length: int) -> 
             "longest_row": int(full.max()),
         },
     )
+
+
+def in_orders(index: Index, rows: TokenisedRows, both: bool) -> Index:
+    """The index of rows that may be read in both orders.
+
+    Args:
+        index: Every row once, in order.
+        rows: Tokenised rows.
+        both: Whether a pair is read a second time with its second text first.
+
+    Returns:
+        An index of `ORDERED` entries.
+    """
+    orders = [len(rows.texts(i)) if both else 1 for i in range(len(rows))]
+    entries = [(i, swapped) for i, many in enumerate(orders) for swapped in range(many)]
+    lengths = np.repeat(index.lengths, orders)
+    return replace(index, entries=np.array(entries, ORDERED), lengths=lengths)
 
 
 def labels_of(answers: Sequence[str], label_names: Sequence[str]) -> np.ndarray:

@@ -43,6 +43,15 @@ class Stream:
         lengths = np.minimum(length, len(self) - 1 - starts)
         return Index(starts, lengths, details={"padding": 1.0 - float(lengths.mean()) / length})
 
+    def begins(self, start: int, count: int) -> np.ndarray:
+        """(n,) bool: which of the tokens from `start` on are the [CLS] of a document.
+
+        Where one token is [CLS] and [SEP], its id does not tell.
+        """
+        places = np.arange(start, min(start + count, len(self)), dtype=np.int64)
+        ended = [np.searchsorted(self._ends, places, side=side) for side in ("left", "right")]
+        return (places == 0) | (ended[0] < ended[1])
+
     def read(self, start: int, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Tokens from `start` on.
 

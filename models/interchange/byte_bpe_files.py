@@ -1,4 +1,4 @@
-"""Byte-level BPE in RoBERTa's files: ``vocab.json``, ``merges.txt`` and ``tokenizer.json``."""
+"""Byte-level BPE in GPT-2's and RoBERTa's files: vocab.json, merges.txt and tokenizer.json."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from fourstage.errors import ContractViolation, RecipeError
-from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces
+from models.interchange.tokenizer_json import SETTINGS, WHOLE, part, pieces, roles_of
 from models.tokenizers.byte_bpe import (
     MERGES,
+    ROLES,
     SPECIAL_TOKENS,
     VOCABULARY,
     ByteBPE,
     read_pieces,
     write_pieces,
 )
+
+MASK = SPECIAL_TOKENS[-1]
 
 
 def is_byte_level(whole: Mapping[str, Any]) -> bool:
@@ -27,7 +30,8 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
     """Read the tokenizer of a Hugging Face folder.
 
     Two differences remain: theirs does not normalise text, ours puts it into NFC (most text already
-    is). Theirs encodes pairs as ``<s> A </s></s> B </s>``, ours as ``<s> A </s> B </s>``.
+    is). And theirs frame texts otherwise: RoBERTa's has ``<s> A </s></s> B </s>``, ours
+    ``<s> A </s> B </s>``; GPT-2's none, ours its ``<|endoftext|>`` in place of each of these.
 
     Args:
         folder: Folder with ``vocab.json`` and ``merges.txt``, or ``tokenizer.json``.
@@ -42,7 +46,8 @@ def read(folder: Path, whole: Mapping[str, Any], settings: Mapping[str, Any]) ->
         raise RecipeError(f"{folder / SETTINGS}: add_prefix_space: expected false, got true")
     if whole:
         _refuse_settings(folder / WHOLE, whole)
-    tokenizer = ByteBPE(*lists_of(folder, whole))
+    vocabulary, merges = lists_of(folder, whole)
+    tokenizer = ByteBPE(vocabulary, merges, roles_of(vocabulary, settings))
     refuse_unlearned(folder, tokenizer.vocabulary, tokenizer.merges)
     return tokenizer
 
@@ -85,9 +90,11 @@ def write(tokenizer: ByteBPE, folder: Path) -> tuple[Any, dict[str, Any]]:
     whole.normalizer = normalizers.NFC()
     whole.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     whole.decoder = decoders.ByteLevel()
-    # As in RoBERTa: a <mask> in a text includes the space before it.
-    mask = AddedToken(SPECIAL_TOKENS[-1], lstrip=True, special=True)
-    whole.add_special_tokens([*SPECIAL_TOKENS[:-1], mask])
+    special: list[Any] = [*dict.fromkeys(tokenizer.roles[role] for role in ROLES)]
+    if special.count(MASK):
+        # As in RoBERTa: a <mask> in a text includes the space before it.
+        special[special.index(MASK)] = AddedToken(MASK, lstrip=True, special=True)
+    whole.add_special_tokens(special)
     write_pieces(tokenizer, folder)
     return whole, {"tokenizer_class": "PreTrainedTokenizerFast", "add_prefix_space": False}
 

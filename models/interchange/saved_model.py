@@ -22,7 +22,8 @@ With a head that chooses, in place of ``serve``
 With a head that writes, in place of ``serve``
 
     ``frame((B,) text)``, or of pairs ``frame((B,) text, (B,) second text)`` → token ids and mask
-    (B, T); ``start``, ``step`` and ``moved`` as a `models.decoding.cached.CachedReader` reads
+    (B, T), and whether each row was cut (B,); ``start``, ``step`` and ``moved`` as a
+    `models.decoding.cached.CachedReader` reads
 
 With a head that reads words, texts are cut into words and windows outside (`models.served`):
 
@@ -190,13 +191,17 @@ def export_text_model(
         alone = {keys.CHOICE_MASK: features[keys.PADDING_MASK][:, :1]}
         return predictions(features | alone)[keys.LOGITS][:, 0]
 
-    def frame(*texts: Any) -> tuple[Any, Any]:
+    def frame(*texts: Any) -> tuple[Any, Any, Any]:
         first, second = map(module, texts) if pairs else (module(texts[0]), None)
         if settings["prefix"]:
             before = tf.constant([settings["prefix"]], tf.int32)
             first = tf.concat([tf.repeat(before, first.nrows(), axis=0), first], axis=1)
         found = framed(tokenizer, first, second, settings["source_length"], marks)
-        return found[keys.TOKEN_IDS], found[keys.PADDING_MASK]
+        ids, mask = found[keys.TOKEN_IDS], found[keys.PADDING_MASK]
+        whole = 2 + first.row_lengths()
+        if second is not None:
+            whole += 1 + second.row_lengths()
+        return ids, mask, whole > tf.cast(tf.reduce_sum(mask, axis=1), whole.dtype)
 
     def count(words: Any) -> Any:
         return tf.cast(module(words).row_lengths(), tf.int32)

@@ -10,7 +10,7 @@ A token of the target sees itself, the tokens before it, and the whole text. Pos
 tokens on both sides, so rows may be padded on either side.
 
 A batch may say otherwise, as MASS needs it: ``target_positions`` are the target's, and it attends
-to the tokens of ``memory_mask`` only.
+to the tokens of ``attended_mask`` only.
 
 A batch without a target is read by both: the decoder reads the text moved right by one, the last
 token first (`last_token_first`). So position t of sequence_output has seen the whole text as the
@@ -62,7 +62,7 @@ class EncoderDecoder(TextTransformer):
 
     Shape:
         {token_ids (B, T), padding_mask? (B, T), target_ids (B, S), target_mask? (B, S),
-        target_positions? (B, S), memory_mask? (B, T)} →
+        target_positions? (B, S), attended_mask? (B, T)} →
         {sequence_output (B, S, D) float32}; without target_ids {sequence_output (B, T, D) float32}
 
     Reference:
@@ -122,7 +122,7 @@ class EncoderDecoder(TextTransformer):
 
     def memory_bias(self, features: Mapping[str, Any]) -> Any:
         """What is added to the scores of the target's attention to the text, (B, 1, 1, T)."""
-        mask = features.get(keys.MEMORY_MASK, features.get(keys.PADDING_MASK))
+        mask = features.get(keys.ATTENDED_MASK, features.get(keys.PADDING_MASK))
         return None if mask is None else bias_from_padding(mask)
 
     def encode(self, features: Mapping[str, Any], training: bool | None = None) -> Any:

@@ -1,7 +1,7 @@
 """Summary of a row: one vector per row from the network's last layer.
 
 first   position 0, BERT's [CLS], for bidirectional networks
-last    the last token before the padding, for causal networks (GPT), where only it sees the row
+last    the last real token, for causal networks (GPT), where only it sees the row
 mean    the mean of all tokens without padding
 max     the largest value of each number over all tokens without padding
 """
@@ -29,14 +29,17 @@ def summary_positions(summary: str, batch: Mapping[str, Any]) -> Any:
 
     Args:
         summary: The network's ``row_summary``, `FIRST` or `LAST`.
-        batch: A batch with token_ids, and with padding_mask if rows are padded (on the right).
+        batch: A batch with token_ids, and with padding_mask if rows are padded, on the right or,
+            for `LAST`, on the left.
     """
     first = ops.zeros_like(batch[keys.TOKEN_IDS][:, :1])
     if summary == FIRST:
         return first
     if keys.PADDING_MASK not in batch:
         return first + ops.shape(batch[keys.TOKEN_IDS])[1] - 1
-    return ops.sum(ops.cast(batch[keys.PADDING_MASK], "int32"), axis=1, keepdims=True) - 1
+    real = ops.cast(batch[keys.PADDING_MASK], "int32")
+    places = ops.cumsum(ops.ones_like(real), axis=1)  # from 1 on
+    return ops.max(real * places, axis=1, keepdims=True) - 1
 
 
 def row_vectors(summary: str, batch: Mapping[str, Any], outputs: Mapping[str, Any]) -> Any:

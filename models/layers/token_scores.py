@@ -7,10 +7,15 @@ gradient. Here the gradient is computed with the loss, for some positions at a t
     ∂h = w (p - q) E,  ∂E = Σ (w (p - q))ᵀ h,  ∂b = Σ w (p - q)
 
 with q the label, with label smoothing a mixture. No product is computed twice.
+
+Where only loss and accuracy are wanted, as on held-out text, the logits of a chunk are dropped with
+it. That is on TensorFlow's CPU; a step that XLA compiles whole, on a GPU or by JAX, has the logits
+of all its positions.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -85,7 +90,7 @@ def token_scores(
     Reference:
         Szegedy et al. 2016, arXiv 1512.00567, 7 (label smoothing).
     """
-    if not training or not _in_chunks():
+    if not _in_chunks() or not (training or _are_many(labels, table)):
         logits = tied_logits(hidden, table, bias, compute_dtype, scale)
         scores = cross_entropy(logits, labels, weights)
         if spread:
@@ -96,7 +101,8 @@ def token_scores(
     size = table.shape[0]
     states = ops.cast(ops.reshape(hidden, (-1, table.shape[1])), compute_dtype)
     weights = ops.cast(ops.reshape(weights, (-1,)), "float32")
-    nats, hits = _chunked(spread, never)(
+    chunked = _learned if training else _measured
+    nats, hits = chunked(spread, never)(
         states,
         ops.cast(table, compute_dtype),
         ops.zeros((size,), "float32") if bias is None else ops.cast(bias, "float32"),
@@ -124,41 +130,100 @@ def _in_chunks() -> bool:
     return not tf.config.list_physical_devices("GPU")
 
 
+def _are_many(labels: Any, table: Any) -> bool:
+    """Whether all logits are more than those of a chunk, or may be."""
+    if any(size is None for size in labels.shape):
+        return True
+    return math.prod(labels.shape) * table.shape[0] > LARGEST
+
+
+def _size(table: Any) -> int:
+    """Positions of a chunk."""
+    return max(FEWEST, min(MOST, LARGEST // table.shape[0]))
+
+
+def _part(i: Any, size: int, rows: Any) -> slice:
+    """The positions of chunk i."""
+    import tensorflow as tf
+
+    return slice(i * size, tf.minimum((i + 1) * size, rows))
+
+
+def _logits(states: Any, table: Any, bias: Any) -> Any:
+    """(N, V) float32."""
+    import tensorflow as tf
+
+    return tf.cast(tf.matmul(states, table, transpose_b=True), tf.float32) + bias
+
+
+def _terms(logits: Any, labels: Any, spread: float, never: int) -> tuple[Any, Any, Any, Any]:
+    """Nats (N,), [hit] (N,), and of the softmax its numerators (N, V) and denominators (N,)."""
+    import tensorflow as tf
+
+    top = tf.reduce_max(logits, axis=-1)
+    powers = tf.exp(logits - top[:, None])
+    total = tf.reduce_sum(powers, axis=-1)
+    own = tf.gather(logits, labels, batch_dims=1)
+    wanted = (1.0 - spread) * own
+    if spread:
+        each = spread / (logits.shape[-1] - 1)
+        wanted += each * (tf.reduce_sum(logits, axis=-1) - logits[:, never])
+    return tf.math.log(total) + top - wanted, tf.cast(own >= top, tf.float32), powers, total
+
+
 @cache
-def _chunked(spread: float, never: int) -> Callable[..., Any]:
+def _measured(spread: float, never: int) -> Callable[..., Any]:
     """(states (N, E), table (V, E), bias (V,), labels, weights (N,)) → (Σ w·nats, Σ w·[hit])."""
     import tensorflow as tf
 
+    def measured(states: Any, table: Any, bias: Any, labels: Any, weights: Any) -> Any:
+        rows, size = tf.shape(states)[0], _size(table)
+
+        def one(i: Any, nats: Any, hits: Any) -> Any:
+            part = _part(i, size, rows)
+            logits = _logits(states[part], table, bias)
+            more, more_hits, *_ = _terms(logits, labels[part], spread, never)
+            nats += tf.reduce_sum(weights[part] * more)
+            return i + 1, nats, hits + tf.reduce_sum(weights[part] * more_hits)
+
+        _, nats, hits = tf.while_loop(
+            lambda i, *_: i * size < rows,
+            one,
+            (0, 0.0, 0.0),
+            parallel_iterations=1,  # one chunk's logits at a time
+        )
+        return nats, hits
+
+    return measured
+
+
+@cache
+def _learned(spread: float, never: int) -> Callable[..., Any]:
+    """As `_measured`, with the gradient."""
+    import tensorflow as tf
+
     def scored(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:
-        top = tf.reduce_max(logits, axis=-1)
-        powers = tf.exp(logits - top[:, None])
-        total = tf.reduce_sum(powers, axis=-1)
-        own = tf.gather(logits, labels, batch_dims=1)
-        hits = tf.cast(own >= top, tf.float32)
+        nats, hits, powers, total = _terms(logits, labels, spread, never)
         gradient = powers * (weights / total)[:, None]  # w p
-        wanted = (1.0 - spread) * own
         if spread:
             each = spread / (logits.shape[-1] - 1)
-            unwanted = logits[:, never]
-            wanted += each * (tf.reduce_sum(logits, axis=-1) - unwanted)
             gradient -= (each * weights)[:, None]
             gradient = _less(gradient, tf.fill(tf.shape(labels), never), -each * weights)
         gradient = _less(gradient, labels, (1.0 - spread) * weights)
-        nats = tf.math.log(total) + top - wanted
         return gradient, tf.reduce_sum(weights * nats), tf.reduce_sum(weights * hits)
 
     @tf.custom_gradient
     def chunked(states: Any, table: Any, bias: Any, labels: Any, weights: Any) -> Any:
         rows = tf.shape(states)[0]
-        size = max(FEWEST, min(MOST, LARGEST // table.shape[0]))
+        size = _size(table)
         chunks = (rows + size - 1) // size
         of_states = tf.TensorArray(
             states.dtype, size=chunks, infer_shape=False, element_shape=(None, table.shape[1])
         )
 
         def one(i: Any, nats: Any, hits: Any, of_table: Any, of_bias: Any, of_states: Any) -> Any:
-            part = slice(i * size, tf.minimum((i + 1) * size, rows))
-            logits = tf.cast(tf.matmul(states[part], table, transpose_b=True), tf.float32) + bias
+            part = _part(i, size, rows)
+            logits = _logits(states[part], table, bias)
             gradient, more, more_hits = scored(logits, labels[part], weights[part])
             of_bias += tf.reduce_sum(gradient, axis=0)
             gradient = tf.cast(gradient, table.dtype)

@@ -95,6 +95,7 @@ class CausalLM(Windows):
             return super().segments(corpus, entries, rng)
         batch = empty_rows(len(entries), self.context)
         labels = np.zeros_like(batch[keys.TOKEN_IDS])
+        weights = np.zeros(labels.shape, np.float32)
         stream, length = self._streams.of(corpus), self.context.sequence_length
         for row, start in enumerate(entries.tolist()):
             ids, starts = stream.read(start, length + 1)
@@ -102,8 +103,8 @@ class CausalLM(Windows):
             batch[keys.TOKEN_IDS][row, :end], labels[row, :end] = ids[:-1], ids[1:]
             batch[keys.UNIT_STARTS][row, :end] = starts[:-1]
             batch[keys.PADDING_MASK][row, :end] = 1
-        counts = (batch[keys.PADDING_MASK] > 0) & (labels != self.context.tokenizer.cls_id)
-        return batch | {keys.NEXT_LABELS: labels, keys.NEXT_WEIGHTS: counts.astype(np.float32)}
+            weights[row, :end] = ~stream.begins(start + 1, end)
+        return batch | {keys.NEXT_LABELS: labels, keys.NEXT_WEIGHTS: weights}
 
     def examples(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Add the next token of each position and its loss weight, (B, T - 1)."""

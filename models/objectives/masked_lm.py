@@ -20,6 +20,7 @@ import numpy as np
 from fourstage.errors import ContractViolation, RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs import noise
+from models.inputs.mask_token import check_mask
 from models.inputs.windows import Windows
 from models.layers.masked_tokens import MaskedTokens
 from models.protocols import Batch, Capability, Context
@@ -60,7 +61,7 @@ class MaskedLM(Windows):
             for ``span`` only.
 
     Raises:
-        RecipeError: A share is out of range.
+        RecipeError: A share is out of range, or the tokenizer has no [MASK] of its own.
         UnknownNameError: `unit` or `random_from` is unknown.
     """
 
@@ -93,6 +94,8 @@ class MaskedLM(Windows):
         if random_from not in RANDOM_FROM:
             where = "objectives.masked_lm.random_from"
             raise UnknownNameError(where, random_from, "a source of tokens", RANDOM_FROM)
+        if mask_share:
+            check_mask(context.tokenizer, "objectives.masked_lm")
         self.context = context
         self.rate = rate
         self.unit = unit

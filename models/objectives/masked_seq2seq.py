@@ -2,7 +2,7 @@
 
     text              [CLS]  it   was  the  cat  sat  on   the  mat
     token_ids         [CLS]  it   _    _    _    _    on   the  mat
-    memory_mask         1    1    0    0    0    0    1    1    1
+    attended_mask       1    1    0    0    0    0    1    1    1
     target_positions         1    2    3    4
     target_ids               it   was  the  cat
     target                   was  the  cat  sat
@@ -32,6 +32,7 @@ from models.decoding.fragment import FragmentReading
 from models.decoding.prompting import Prompting
 from models.inputs import noise
 from models.inputs.blanks import BLANK, around_blanks
+from models.inputs.mask_token import check_mask
 from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
 from models.protocols import (
@@ -68,7 +69,7 @@ class MaskedSeq2Seq(Windows):
         across_documents: Whether a row continues with the next document where one ends.
 
     Raises:
-        RecipeError: A share is out of range.
+        RecipeError: A share is out of range, or the tokenizer has no [MASK] of its own.
     """
 
     needs = frozenset(Capability(name) for name in NEEDS)
@@ -94,6 +95,7 @@ class MaskedSeq2Seq(Windows):
                 f"{where}: mask_share and random_share must not be negative nor exceed 1 together,"
                 f" got {mask_share} and {random_share}"
             )
+        check_mask(context.tokenizer, where)
         self.context = context
         self.rate = rate
         self.mask_share = mask_share
@@ -132,7 +134,7 @@ class MaskedSeq2Seq(Windows):
         read = np.take_along_axis(tokens, before, axis=1)
         return batch | {
             keys.TOKEN_IDS: seen,
-            keys.MEMORY_MASK: batch[keys.PADDING_MASK] * (seen != tokenizer.mask_id),
+            keys.ATTENDED_MASK: batch[keys.PADDING_MASK] * (seen != tokenizer.mask_id),
             keys.TARGET_IDS: np.where(written, read, tokenizer.pad_id).astype(np.int32),
             keys.TARGET_POSITIONS: before.astype(np.int32),
             keys.TARGET_MASK: written.astype(np.int32),

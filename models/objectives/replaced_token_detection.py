@@ -22,6 +22,7 @@ import numpy as np
 from fourstage.errors import RecipeError, UnknownNameError
 from models import features as keys
 from models.inputs import noise
+from models.inputs.mask_token import check_mask
 from models.inputs.windows import Windows
 from models.layers.gather import gather_positions
 from models.layers.loss import binary_cross_entropy, cross_entropy
@@ -78,7 +79,7 @@ class ReplacedTokenDetection(Windows):
         averages the ids.
 
     Raises:
-        RecipeError: A share is out of range.
+        RecipeError: A share is out of range, or the tokenizer has no [MASK] of its own.
         UnknownNameError: `predict` or `loss_on` is unknown.
     """
 
@@ -108,6 +109,7 @@ class ReplacedTokenDetection(Windows):
             raise UnknownNameError(f"{where}.predict", predict, "a prediction", PREDICT)
         if loss_on not in LOSS_ON:
             raise UnknownNameError(f"{where}.loss_on", loss_on, "a choice of tokens", LOSS_ON)
+        check_mask(context.tokenizer, where)
         self.context = context
         self.rate = rate
         self.mask_share = mask_share

@@ -28,6 +28,7 @@ from models.decoding.recurrent import reading_apart
 from models.decoding.settings import Generation
 from models.inputs import denoising
 from models.inputs.blanks import around_blanks, joined
+from models.inputs.mask_token import check_mask
 from models.inputs.segments import sentence_ends_of
 from models.inputs.windows import Windows
 from models.layers.target_scorer import TargetScorer
@@ -64,7 +65,8 @@ class TextInfilling(Windows):
         scored: Tokens that count in the loss: ``all`` of the text, or those that are ``hidden``.
 
     Raises:
-        RecipeError: A share is out of range, or nothing is hidden that could be scored.
+        RecipeError: A share is out of range, nothing is hidden that could be scored, or the
+            tokenizer has no [MASK] of its own.
         UnknownNameError: `scored` is unknown.
     """
 
@@ -108,6 +110,8 @@ class TextInfilling(Windows):
                 f"{where}.scored: hidden, but delete_rate, mask_rate and infill_rate are 0, so that"
                 " nothing is hidden; raise one of them"
             )
+        if mask_rate + infill_rate:
+            check_mask(context.tokenizer, where)
         self.context = context
         self.permute_rate, self.delete_rate, self.mask_rate = permute_rate, delete_rate, mask_rate
         self.infill_rate, self.span_mean = infill_rate, span_mean

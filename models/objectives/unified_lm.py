@@ -28,6 +28,7 @@ from models import features as keys
 from models.decoding.prompting import Prompting, going_on
 from models.decoding.reader import Reading
 from models.inputs import noise
+from models.inputs.mask_token import check_mask
 from models.inputs.pairs import PAIR, Relation, lengths_of, pack
 from models.inputs.segments import Chance, empty_rows, room_for, several_documents, write_row
 from models.layers.masked_tokens import MaskedTokens
@@ -78,7 +79,7 @@ class UnifiedLM:
         random_share: Share of the chosen tokens that become a random token, 0-1.
 
     Raises:
-        RecipeError: A number is out of range.
+        RecipeError: A number is out of range, or the tokenizer has no [MASK] of its own.
 
     Differs from the paper:
         Special tokens are not masked in pre-training; that [SEP] ends a text is learnt in
@@ -125,6 +126,7 @@ class UnifiedLM:
                 f"{where}: mask_share and random_share must not be negative nor exceed 1 together,"
                 f" got {mask_share} and {random_share}"
             )
+        check_mask(context.tokenizer, where)
         self.context = context
         self.shares = np.array([numbers[mode] for mode in Mode]) / sum(numbers.values())
         self.next_sentence = next_sentence and bidirectional > 0

@@ -24,13 +24,15 @@ def predict_texts(
 
     Args:
         columns: One list of texts, or two for pairs.
-        loaded: The loaded graph, with ``frame``, from texts to token ids and mask (B, T), and
-            ``start``, ``step`` and ``moved`` of a `CachedReader`.
+        loaded: The loaded graph, with ``frame``, from texts to token ids and mask (B, T) and
+            whether each was cut (B,), and ``start``, ``step`` and ``moved`` of a `CachedReader`.
         head: ``longest``, ``generation``, the ids ``begin`` and ``stop``,
             ``never`` and ``pad``, and the ``pieces`` of all ids, which are ``bytes`` or words.
 
     Returns:
-        ``text``, ``score``, the probability of the whole text, and as JSON ``answer``.
+        ``text``, ``score``, the probability of the whole text, and as JSON ``answer``; whether the
+        text ``ended`` by itself, not at its largest length; and whether the row's text was longer
+        than what is read of it, and so was ``cut``.
     """
     settings = Generation(**head["generation"])
     # A reader of its own for each call: calls may come at the same time.
@@ -38,7 +40,7 @@ def predict_texts(
     answers = []
     for first in range(0, len(columns[0]), AT_ONCE):
         texts = (np.array(column[first : first + AT_ONCE], object) for column in columns)
-        ids, mask = map(np.asarray, loaded.frame(*texts))
+        ids, mask, cut = map(np.asarray, loaded.frame(*texts))
         found = generate(
             reader,
             [row[there] for row, there in zip(ids, mask.astype(bool), strict=True)],
@@ -48,11 +50,17 @@ def predict_texts(
             pad_id=head["pad"],
             batch_size=AT_ONCE,
         )
-        for each in found:
+        for each, was_cut in zip(found, cut.tolist(), strict=True):
             text = text_of(each.tokens, head)
-            answer = json.dumps([text], ensure_ascii=False)
-            score = math.exp(each.log_probability)
-            answers.append({"text": text, "score": score, "answer": answer})
+            answers.append(
+                {
+                    "text": text,
+                    "score": math.exp(each.log_probability),
+                    "answer": json.dumps([text], ensure_ascii=False),
+                    "ended": each.stopped,
+                    "cut": was_cut,
+                }
+            )
     return answers
 
 

@@ -11,7 +11,8 @@ score of its token.
 
 References: Sennrich et al. 2016, arXiv 1508.07909, section 3.2; Radford et al. 2019, "Language
 Models are Unsupervised Multitask Learners", section 2.2, with ``encoder.py`` of openai/gpt-2;
-special tokens of Liu et al. 2019, arXiv 1907.11692.
+special tokens of Liu et al. 2019, arXiv 1907.11692. GPT-2's published vocabulary has a single one,
+``<|endoftext|>``, which then plays every role.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import hashlib
 import json
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import chain, pairwise
@@ -37,7 +38,9 @@ from models.text_chunks import chunks
 
 KEEPS_CASE = True
 ADDS_WORDS = False
+ROLES = ("cls", "pad", "sep", "unknown", "mask")
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+END_OF_TEXT = "<|endoftext|>"
 SMALLEST = 261  # smallest vocabulary: 256 bytes and 5 special tokens
 VOCABULARY = "vocab.json"
 MERGES = "merges.txt"
@@ -126,12 +129,15 @@ class ByteBPE:
     The same holds for entries that no merge produces, such as ``<|endoftext|>``.
 
     Args:
-        vocabulary: Tokens in GPT-2's alphabet, ordered by id, with the 256 bytes and the five
-            special tokens.
+        vocabulary: Tokens in GPT-2's alphabet, ordered by id, with the 256 bytes and the special
+            tokens.
         merges: Pairs of tokens in order of precedence.
+        roles: {role of `ROLES`: its token}; a role that is missing has its usual token, or where
+            the vocabulary lacks that, the token that ends a text: that of the role ``sep``, else
+            ``<|endoftext|>``, the only special token of GPT-2.
 
     Raises:
-        ContractViolation: A byte or a special token is missing, a token is repeated, or a merge
+        ContractViolation: A byte or the token of a role is missing, a token is repeated, or a merge
             uses or gives a token that does not exist.
 
     References: Sennrich et al. 2016, arXiv 1508.07909; Radford et al. 2019.
@@ -139,7 +145,12 @@ class ByteBPE:
 
     lowercase = False
 
-    def __init__(self, vocabulary: Sequence[str], merges: Sequence[tuple[str, str]]):
+    def __init__(
+        self,
+        vocabulary: Sequence[str],
+        merges: Sequence[tuple[str, str]],
+        roles: Mapping[str, str] | None = None,
+    ):
         self.vocabulary = tuple(vocabulary)
         self.merges = tuple(merges)
         ids = {piece: i for i, piece in enumerate(self.vocabulary)}
@@ -148,7 +159,13 @@ class ByteBPE:
                 f"tokenizer: the vocabulary has {len(self.vocabulary)} entries but {len(ids)}"
                 " different pieces; every piece must come once"
             )
-        missing = [token for token in (*SPECIAL_TOKENS, *ALPHABET) if token not in ids]
+        usual = dict(zip(ROLES, SPECIAL_TOKENS, strict=True))
+        self.roles = dict(roles or {})
+        end = self.roles.get("sep", END_OF_TEXT)
+        if end in ids:
+            usual = {role: token if token in ids else end for role, token in usual.items()}
+        self.roles = usual | self.roles
+        missing = [token for token in (*self.roles.values(), *ALPHABET) if token not in ids]
         if missing:
             raise ContractViolation(
                 f"tokenizer: the vocabulary lacks {len(missing)} of the special tokens and bytes:"
@@ -162,7 +179,7 @@ class ByteBPE:
                     f"tokenizer: merge {number} ({left} {right}): expected two pieces that bytes"
                     " or earlier merges give, and that no merge has joined yet"
                 )
-            if joined not in ids or joined in SPECIAL_TOKENS:
+            if joined not in ids or joined in self.roles.values():
                 raise ContractViolation(
                     f"tokenizer: merge {number} ({left} {right}) gives {joined}, which is no piece"
                     " of the vocabulary"
@@ -170,7 +187,7 @@ class ByteBPE:
             self._order[joined] = number
         self.vocabulary_size = len(self.vocabulary)
         self.cls_id, self.pad_id, self.sep_id, self.unknown_id, self.mask_id = (
-            ids[token] for token in SPECIAL_TOKENS
+            ids[self.roles[role]] for role in ROLES
         )
         self.sentinel_ids = sentinel_ids(ids)
 
@@ -186,8 +203,14 @@ class ByteBPE:
 
     @cached_property
     def _digest(self) -> str:
-        parts = ["byte_bpe", "NFC", _LAST_BLANK, _WORD, self.vocabulary, self.merges]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        parts: list[Any] = ["byte_bpe", "NFC", _LAST_BLANK, _WORD, self.vocabulary, self.merges]
+        parts += [self.roles] if self._unusual else []
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _unusual(self) -> bool:
+        """Whether a role is not played by its usual token."""
+        return tuple(self.roles[role] for role in ROLES) != SPECIAL_TOKENS
 
     @cached_property
     def _bytes(self) -> list[bytes]:
@@ -351,7 +374,8 @@ class ByteBPE:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_pieces(self, folder)
-        settings = {"scheme": "byte_bpe", "digest": self.digest}
+        roles = {"roles": self.roles} if self._unusual else {}
+        settings = {"scheme": "byte_bpe", **roles, "digest": self.digest}
         (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
     @classmethod
@@ -375,7 +399,7 @@ class ByteBPE:
         """
         folder = Path(folder)
         settings = json.loads((folder / SETTINGS).read_text("utf-8"))
-        tokenizer = cls(*read_pieces(folder))
+        tokenizer = cls(*read_pieces(folder), settings.get("roles"))
         if tokenizer.digest != settings["digest"]:
             raise ContractViolation(
                 f"{folder / VOCABULARY}, {MERGES}: expected digest {settings['digest'][:12]}, got"

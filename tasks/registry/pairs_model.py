@@ -38,6 +38,8 @@ class Prediction(BaseModel):
         text: The part of the passage that answers, None for none; a text that was written.
         start: Its first character.
         end: The character after its last.
+        ended: Whether a text that was written ended by itself, not at its largest length.
+        cut: Whether what was asked is longer than what is read of it, where a text is written.
     """
 
     score: float | None = None
@@ -49,6 +51,8 @@ class Prediction(BaseModel):
     text: str | None = None
     start: int | None = None
     end: int | None = None
+    ended: bool | None = None
+    cut: bool | None = None
 
 
 class PairsModel(PythonModel):

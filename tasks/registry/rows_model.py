@@ -25,6 +25,8 @@ class Prediction(BaseModel):
         probabilities: Probability of each label.
         label: The likeliest label.
         text: A text that was written.
+        ended: Whether a text that was written ended by itself, not at its largest length.
+        cut: Whether what was asked is longer than what is read of it, where a text is written.
     """
 
     score: float | None = None
@@ -34,6 +36,8 @@ class Prediction(BaseModel):
     probabilities: dict[str, float] | None = None
     label: str | None = None
     text: str | None = None
+    ended: bool | None = None
+    cut: bool | None = None
 
 
 class RowsModel(PythonModel):

@@ -11,6 +11,7 @@ import pytest
 
 from fourstage.errors import RecipeError
 from models import catalogue
+from models.layers.summary import LAST, row_vectors
 from models.protocols import Capability
 from models.weights import load_weights, named_weights, save_weights
 from tests.conformance.parts import BATCH_SIZE, FAMILIES, LENGTH, VOCABULARY_SIZE, network
@@ -24,6 +25,13 @@ def features(seed: int = 0) -> dict[str, np.ndarray]:
     ids = rng.integers(5, VOCABULARY_SIZE, (BATCH_SIZE, LENGTH)).astype(np.int32)
     segments = (np.arange(LENGTH) >= sizes // 2).astype(np.int32) * mask
     return {"token_ids": ids * mask, "segment_ids": segments, "padding_mask": mask}
+
+
+def goes_on(family: str) -> bool:
+    """Whether a network writes behind what it reads, whose last token sums it up."""
+    kind = catalogue.find("families", family)
+    apart = "encoder_decoder" in catalogue.literals("families", family)["PROVIDES"]
+    return hasattr(kind, "go_on") and kind.row_summary == LAST and not apart
 
 
 def numbers(outputs: dict) -> dict[str, np.ndarray]:
@@ -109,6 +117,25 @@ def test_padding_changes_nothing_real(made, outputs):
     real = batch["padding_mask"].astype(bool)
     long = numbers(made(more))["sequence_output"][:, :LENGTH]
     assert np.abs(outputs["sequence_output"] - long)[real].max() < 1e-5
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if goes_on(f)])
+def test_a_network_that_goes_on_with_prompts_reads_rows_that_are_padded_on_the_left(family):
+    """Real tokens, and the row's summary."""
+    made, batch = network(family), features()
+    outputs = numbers(made(batch))
+    wide = {key: np.zeros((BATCH_SIZE, LENGTH + 5), np.int32) for key in batch}
+    for row, length in enumerate(batch["padding_mask"].sum(axis=1)):
+        for key, value in batch.items():
+            wide[key][row, LENGTH + 5 - length :] = value[row, :length]
+    hidden = wide["padding_mask"] == 0
+    wide["token_ids"][hidden] = np.random.default_rng(9).integers(5, VOCABULARY_SIZE, hidden.sum())
+    found = made(wide)
+    one = outputs["sequence_output"][batch["padding_mask"] > 0]
+    two = numbers(found)["sequence_output"][wide["padding_mask"] > 0]
+    assert np.abs(one - two).max() < 1e-5
+    summaries = [row_vectors(LAST, *each) for each in ((batch, outputs), (wide, found))]
+    assert np.abs(np.subtract(*map(np.asarray, summaries))).max() < 1e-5
 
 
 def test_the_order_of_rows_is_nothing(made, outputs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
 from fourstage.command.row_files import SUFFIXES, read_rows, read_texts, written
+from fourstage.command.verbs.predict import _counted, _told
 from fourstage.errors import ContractViolation
 
 
@@ -42,6 +44,22 @@ def test_options_that_do_not_go_together_are_wrong_usage(words, expected, capsys
     code, said = told(*words, capsys=capsys)
     assert code == 2
     assert expected in said
+
+
+def test_what_was_cut_or_did_not_end_is_counted_and_said():
+    answers = [
+        {"text": "a", "ended": True, "cut": False},
+        {"text": "b", "ended": False, "cut": True},
+        {"text": "c", "ended": False, "cut": False},
+        {"label": "d"},
+        {"label": None, "error": "empty text"},
+    ]
+    limits: Counter[str] = Counter()
+    told = list(_counted((({}, answer) for answer in answers), limits))
+    assert [answer for _, answer in told] == answers
+    cut, unended = _told(limits).split("; ")
+    assert cut == "cut, as longer than the model reads: 1"
+    assert unended == "stopped at the largest length of an answer: 2"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

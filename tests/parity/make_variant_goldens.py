@@ -76,7 +76,7 @@ def fragments() -> dict[str, np.ndarray]:
     """Four texts, of each a fragment to write; some of its tokens are seen, or another is."""
     rng = np.random.default_rng(6)
     lengths, starts, sizes = (14, 11, 12, 5), (5, 1, 7, 2), (7, 5, 5, 2)
-    names = ("token_ids", "padding_mask", "memory_mask")
+    names = ("token_ids", "padding_mask", "attended_mask")
     batch = {name: np.zeros((4, 14), np.int64) for name in names}
     of_target = ("target_ids", "target_mask", "target_labels", "target_positions")
     batch |= {name: np.zeros((4, 7), np.int64) for name in of_target}
@@ -88,7 +88,7 @@ def fragments() -> dict[str, np.ndarray]:
             seen[start + 1], seen[start + 3] = clean[start + 1], 5
         batch["token_ids"][row, :length] = seen
         batch["padding_mask"][row, :length] = 1
-        batch["memory_mask"][row, :length] = seen != MASK_ID
+        batch["attended_mask"][row, :length] = seen != MASK_ID
         before = np.arange(start - 1, start + size - 1)
         batch["target_ids"][row, :size] = clean[before]
         batch["target_positions"][row, :size] = before
@@ -134,7 +134,7 @@ def of_mass(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, np.ndarray]
     for row in range(len(batch["token_ids"])):
         length, size = (int(batch[key][row].sum()) for key in ("padding_mask", "target_mask"))
         ids = batch["token_ids"][row : row + 1, :length]
-        memory_mask = batch["memory_mask"][row : row + 1, :length]
+        attended_mask = batch["attended_mask"][row : row + 1, :length]
         read = batch["target_ids"][row : row + 1, :size]
         places = batch["target_positions"][row, :size]
         moved = table.clone()
@@ -143,7 +143,7 @@ def of_mass(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, np.ndarray]
         with torch.no_grad():
             decoder.embed_positions.weight.copy_(moved)
         result = model(
-            attention_mask=memory_mask,
+            attention_mask=attended_mask,
             encoder_outputs=encoded,
             decoder_input_ids=read,
             output_hidden_states=True,
@@ -155,7 +155,7 @@ def of_mass(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, np.ndarray]
             # The same by another way: vectors and an additive mask in place of ids and a table.
             vectors = model.get_input_embeddings().weight[read] * WIDTH**0.5
             vectors = vectors + table[offset + places] - table[offset : offset + size]
-            hidden = (memory_mask[:, None, None] == 0).float().expand(1, 1, size, length) * -1e9
+            hidden = (attended_mask[:, None, None] == 0).float().expand(1, 1, size, length) * -1e9
             again = decoder(
                 inputs_embeds=vectors,
                 encoder_hidden_states=encoded.last_hidden_state,

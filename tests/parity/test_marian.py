@@ -20,7 +20,9 @@ from fourstage.errors import RecipeError
 from models.interchange.families.transformer import positions
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.layers.target_scorer import TargetScorer
+from models.layers.token_prediction import TokenOutput
 from tests.models.memory_corpus import PlainTokenizer
+from tests.past import longer
 
 ops: Any = keras.ops
 GOLDEN = Path(__file__).with_name("encoder_decoders")
@@ -86,6 +88,25 @@ def test_logits_loss_and_the_gradient_on_the_table_match(case):
         excess = np.abs(gradient - expected) - (1e-6 + 1e-5 * np.abs(expected))
         excess[1] = 0.0  # torch never moves the padding row
         assert excess.max() <= 0, (length, excess.max())
+
+
+@pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # of one target token
+def test_the_target_read_token_by_token_gives_the_same_logits(case):
+    made, golden = case
+    batch = batch_of(golden, LENGTHS[1])
+    memorised, past, found = made.memorised(batch), [], []
+    for place in range(batch["target_ids"].shape[1]):
+        given = {
+            **batch,
+            "target_ids": batch["target_ids"][:, place : place + 1],
+            "target_mask": batch["target_mask"][:, : place + 1],
+        }
+        hidden, new = made.go_on(given, past, memorised)
+        past = longer(past, new)
+        found.append(ops.convert_to_numpy(TokenOutput(made).logits(hidden))[:, 0])
+    theirs = golden[f"{LENGTHS[1]}/their/token_logits"]
+    error = np.abs(np.stack(found, axis=1) - theirs)[batch["target_mask"] > 0].max()
+    assert error < LOGITS
 
 
 def test_what_is_written_is_read_with_the_same_bits(tmp_path):

@@ -17,10 +17,12 @@ import pytest
 from models import catalogue, features
 from models.interchange.huggingface import PretrainedNetwork, read_checkpoint
 from models.layers.loss import cross_entropy
+from models.layers.token_prediction import TokenOutput
 from models.objectives.causal_lm import CausalLM
 from models.protocols import Context
 from models.weights import load_weights
 from tests.models.memory_corpus import PlainTokenizer
+from tests.past import longer
 
 ops: Any = keras.ops
 GOLDEN = Path(__file__).with_name("golden")
@@ -157,6 +159,26 @@ def test_logits_loss_and_the_gradient_on_the_table_match(name, activation, tmp_p
             # torch never moves the padding row.
             excess[found.pad_id] = 0.0
             assert excess.max() <= 0, f"{length}: gradient: {excess.max()} too much"
+
+
+@pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # of one token
+@pytest.mark.parametrize("name", [name for name in FOLDERS if name.startswith("gpt")])
+def test_a_text_read_token_by_token_gives_the_same_logits(name):
+    network = read_checkpoint(GOLDEN / name).build()
+    with np.load(GOLDEN / name / "numbers.npz") as numbers:
+        batch = batch_of(numbers, LENGTHS[0])
+        theirs = numbers[f"{LENGTHS[0]}/gelu/token_logits"]
+    ids, mask = batch["token_ids"], batch["padding_mask"]
+    past, found = [], []
+    for place in range(ids.shape[1]):
+        given = {"token_ids": ids[:, place : place + 1], "padding_mask": mask[:, : place + 1]}
+        hidden, new = network.go_on(given, past)
+        past = longer(past, new)
+        found.append(ops.convert_to_numpy(TokenOutput(network).logits(hidden))[:, 0])
+    predicted = np.stack(found, axis=1)[:, : theirs.shape[1]]
+    used = (mask[:, 1:] * mask[:, :-1])[:, : theirs.shape[1]] > 0
+    assert {0, 1} <= {*mask[:, 0].tolist()}, "rows are padded on either side"
+    assert np.abs(predicted - theirs)[used].max() < LOGITS
 
 
 @pytest.mark.parametrize("name", [name for name in FOLDERS if not name.startswith("gpt-")])

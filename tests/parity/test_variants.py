@@ -136,7 +136,7 @@ def test_states_logits_loss_and_the_gradient_on_the_table_match(case, side):
         assert excess.max() <= 0, f"gradient: {excess.max()} too much"
 
 
-@pytest.mark.parametrize("lost", ["target_positions", "memory_mask"])
+@pytest.mark.parametrize("lost", ["target_positions", "attended_mask"])
 def test_the_fragments_tell_positions_and_what_is_hidden(lost):
     with np.load(GOLDEN / "mass-large.npz") as numbers:
         made, batch = network("mass", numbers), batch_of(numbers, "right")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -19,6 +20,12 @@ from fourstage.terminal import libraries_speak_to, new_log, say
 
 # The columns that --output adds; the last says why there is no answer.
 LABEL, SCORE, ERROR = "predicted_label", "predicted_score", "prediction_error"
+# Of a text that is written, {name: its value where there was no room}.
+LIMITS = {"cut": True, "ended": False}
+WITH_LIMIT = {
+    "cut": "cut, as longer than the model reads: {}",
+    "ended": "stopped at the largest length of an answer: {}",
+}
 Ask = Callable[[Sequence[Sequence[str]]], list[dict[str, Any]]]
 HELP = "ask a registered model about texts; prints tab-separated lines below a header"
 
@@ -77,8 +84,10 @@ def handle(options: Namespace) -> int:
             activity(f"asking {options.model}"),
             asking(options.model, pictures=options.pictures) as (version, ask),
         ):
-            answers = _answers(
-                ask, chain([first], batches), lambda n: progress(n, 0, f"{n:,} rows")
+            limits: Counter[str] = Counter()
+            answers = _counted(
+                _answers(ask, chain([first], batches), lambda n: progress(n, 0, f"{n:,} rows")),
+                limits,
             )
             said = (answer for _, answer in answers)
             if options.output:
@@ -88,6 +97,8 @@ def handle(options: Namespace) -> int:
                 print_object({**about, "predictions": list(said)})
             else:
                 _print(said)
+        if limits:
+            say(_told(limits))
     return 0
 
 
@@ -136,6 +147,21 @@ def _answers(
             number += 1
             yield row, named(row, number) | answer
         done(number)
+
+
+def _counted(
+    answers: Iterable[tuple[Row, dict[str, Any]]], limits: Counter[str]
+) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """The same, while counting texts that were not read whole, or not written to their end."""
+    for row, answer in answers:
+        limits.update(name for name, at_limit in LIMITS.items() if answer.get(name) is at_limit)
+        yield row, answer
+
+
+def _told(limits: Counter[str]) -> str:
+    """What was counted, in one sentence."""
+    parts = [WITH_LIMIT[name].format(f"{limits[name]:,}") for name in LIMITS if limits[name]]
+    return "; ".join(parts)
 
 
 def _said(answer: dict[str, Any]) -> str | None:

@@ -63,7 +63,7 @@ def of_mass(made: Any, prompt: np.ndarray, new: list[int]) -> np.ndarray:
     before = int(np.argmax(prompt == MASK)) - 1
     batch = {
         "token_ids": prompt[None],
-        "memory_mask": (prompt != MASK).astype(np.int32)[None],
+        "attended_mask": (prompt != MASK).astype(np.int32)[None],
         "target_ids": np.array([[prompt[before], *new]], np.int32),
         "target_positions": before + np.arange(1 + len(new), dtype=np.int32)[None],
     }

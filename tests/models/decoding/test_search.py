@@ -75,6 +75,18 @@ def test_with_a_beam_for_every_text_the_best_of_all_is_found(seed, penalty):
     assert said.log_probability == pytest.approx(reader.log_probability(prompt, best))
 
 
+@pytest.mark.parametrize("settings", [{}, {"beams": 3}, {"sample": True}])
+def test_where_no_token_may_follow_a_text_ends_and_a_prompt_is_refused(settings):
+    reader = Table(3)
+    asked = {"no_repeat_ngram": 1, "min_new_tokens": 9, "max_new_tokens": 9, **settings}
+    (said,) = found(reader, [[3]], **asked)  # of 0 to 3 there are 1 and 2 left
+    assert sorted(said.tokens) == [1, 2]
+    assert not said.stopped
+    assert said.log_probability == pytest.approx(reader.log_probability([3], said.tokens))
+    with pytest.raises(ValueError, match="prompt 1: no token may follow its 3 tokens: with no_rep"):
+        found(reader, [[3], [2, 1, 3]], **asked)
+
+
 def test_greedy_takes_the_likeliest_each_time_and_stops():
     for seed in range(8):
         reader, text = Table(seed), [3]

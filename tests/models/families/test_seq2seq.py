@@ -221,14 +221,14 @@ def test_the_alignment_is_what_the_equations_weigh_the_text_by(kind):
         assert not found[:, len(ids) :].any()
 
 
-def test_what_memory_mask_hides_is_not_attended_to():
+def test_what_attended_mask_hides_is_not_attended_to():
     made, batch = network(attention="luong_general"), rows()
     oracle = InNumPy(made)
     memory, cells = oracle.encoded(batch["token_ids"][0].tolist())
     seen = [0, 2, 3]
     oracle.encoded = lambda ids: (memory[seen], cells)  # pyright: ignore
     hidden = np.isin(np.arange(6), seen).astype("int32") * batch["padding_mask"]
-    found = states(made, batch | {"memory_mask": hidden})[0]
+    found = states(made, batch | {"attended_mask": hidden})[0]
     np.testing.assert_allclose(found, oracle.outputs([], batch["target_ids"][0]), atol=1e-5)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import keras
 import numpy as np
 import pytest
 
 from fourstage.errors import RecipeError, UnknownNameError
 from models.catalogue import find
+from models.evaluation.predict import RowPredictor
 from models.families.bert import SIZES, Bert
 from models.heads.sequence_classification import SequenceClassification
 from models.protocols import Context
@@ -108,6 +110,33 @@ def test_predictions_are_names_with_probabilities():
     expected = dict(zip(NAMES, [0.2, 0.7, 0.1], strict=True))
     assert decoded[0].details == pytest.approx(expected)
     assert all(sum(row.details.values()) == pytest.approx(1.0) for row in decoded)
+
+
+def test_a_symmetric_head_gives_a_pair_the_same_probabilities_in_either_order():
+    rows = MemoryRows([([7, 8], [9], "method"), ([7], [8, 9, 10], "result"), ([11], None, "")])
+    swapped = MemoryRows([([9], [7, 8], ""), ([8, 9, 10], [7], ""), ([11], None, "")])
+    keras.utils.set_random_seed(0)
+    made = Bert(vocabulary_size=50, **SIZES["tiny"])
+    head = SequenceClassification(CONTEXT, symmetric=True)
+    its = head.attach(made)
+    its.output_projection.kernel.assign(np.random.default_rng(0).normal(size=(128, 3)))
+    index = head.index(rows, np.random.default_rng(0))
+    batch = head.segments(rows, index.entries, np.random.default_rng(0))
+    assert batch["token_ids"][:2, :6].tolist() == [[2, 7, 8, 3, 9, 3], [2, 9, 3, 7, 8, 3]]
+    assert batch["labels"].tolist() == [1, 1, 2, 2, -1]
+
+    def shares(head: SequenceClassification, rows: MemoryRows) -> np.ndarray:
+        found = RowPredictor(made, head, its, rows, CONTEXT).answers()
+        return np.array([[answer.details[name] for name in NAMES] for answer in found])
+
+    both = shares(head, rows)
+    np.testing.assert_allclose(both, shares(head, swapped), rtol=1e-5)
+    as_given = SequenceClassification(CONTEXT)
+    orders = [shares(as_given, each) for each in (rows, swapped)]
+    np.testing.assert_allclose(both, np.mean(orders, axis=0), rtol=1e-5)
+    assert np.abs(orders[0] - orders[1])[:2].max() > 1e-3
+    with pytest.raises(RecipeError, match="symmetric: expected false with wide"):
+        SequenceClassification(CONTEXT, symmetric=True, wide=True)
 
 
 def test_huge_scores_give_probabilities_all_the_same():

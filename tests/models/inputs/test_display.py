@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from models.inputs.display import WIDTH, display_width, shown
 from models.objectives.masked_lm import MaskedLM
@@ -58,6 +59,36 @@ def test_a_row_says_how_it_is_read_and_what_it_is_not_asked_is_left_out():
     ]
     other = clean | {"next_sentence_weights": np.array([0.0], np.float32)}
     assert shown(clean, other, 0, TOKENIZER).split("\n")[2:] == ["mode: left_to_right"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "first", "last"),
+    [
+        (0, "·     ·  ?    ·     ·    ·", "·     ·  ·    ·     ?    ·"),
+        (1, "·     ·  ?", "·     ·  ·    ·     ?"),
+        (2, "         ?    ·     ·    ·", "                    ?    ·"),
+        (3, "·     ·  ?    ·", "·     ·  ·    ·     ?"),
+    ],
+)
+def test_what_tokens_to_predict_see_in_the_mode_of_a_row(mode, first, last):
+    clean = batch("[CLS] un news [SEP] from [SEP]".split())
+    del clean["unit_starts"]
+    clean["segment_ids"] = np.array([[0, 0, 0, 0, 1, 1]], np.int32)
+    noised = clean | {
+        "modes": np.array([mode], np.int32),
+        "mask_positions": np.array([[2, 4, 0]], np.int32),
+        "mask_labels": np.array([[ids("news")[0], ids("from")[0], 0]], np.int32),
+        "mask_weights": np.array([[1.0, 1.0, 0.0]], np.float32),
+    }
+    name = ("bidirectional", "left_to_right", "right_to_left", "sequence_to_sequence")[mode]
+    assert shown(clean, noised, 0, TOKENIZER).split("\n") == [
+        "clean    [CLS] un news [SEP] from [SEP]",
+        "segment  0     0  0    0     1    1",
+        "mask              news       from",
+        f"sees 1   {first}",
+        f"sees 2   {last}",
+        f"mode: {name}",
+    ]
 
 
 def test_boxes_of_regions_are_said_and_which_are_hidden():

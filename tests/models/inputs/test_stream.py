@@ -26,6 +26,15 @@ def test_every_document_with_tokens_stands_between_its_special_tokens():
             assert starts.tolist() == STARTS[start : start + count]
 
 
+@pytest.mark.parametrize("sep", [SEP, CLS])
+def test_where_documents_begin_is_known_even_if_one_token_begins_and_ends_them(sep):
+    stream = Stream(TEXT, CLS, sep)
+    begins = [True, False, False, False, False, True, False, False]
+    for start in range(len(WHOLE) + 1):
+        for count in range(1, len(WHOLE) + 2):
+            assert stream.begins(start, count).tolist() == begins[start : start + count]
+
+
 def test_rows_follow_one_another_and_each_token_but_the_first_follows_one():
     corpus = random_corpus(20, 100, seed=1)
     stream = Stream(corpus, CLS, SEP)

@@ -110,7 +110,7 @@ CASES = {
     "number": ("sequence_regression", {"symmetric": True}, number, 2),
     "embedding": ("sentence_embedding", {}, closeness, 2),
     "label_set": ("multi_label_classification", {"threshold": 0.3, "wide": True}, labels, 1),
-    "label": ("sequence_classification", {}, longer, 2),
+    "label": ("sequence_classification", {"symmetric": True}, longer, 2),
     "entities": ("sequence_classification", {}, length, 1),
     "entities of pairs": ("sequence_regression", {"symmetric": True}, number, 2),
     "extract": (

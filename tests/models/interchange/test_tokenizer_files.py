@@ -12,11 +12,13 @@ from tokenizers import ByteLevelBPETokenizer, Tokenizer, processors
 
 from fourstage.errors import ContractViolation, RecipeError
 from models.interchange.tokenizer_files import read_tokenizer, write_tokenizer
+from models.saved_tokenizer import load_tokenizer
 from models.tokenizers.unigram import UnigramTokenizer, learn
 from models.tokenizers.word_bpe import WordBPE
 from models.tokenizers.word_bpe import learn as learn_within_words
 from models.tokenizers.wordpiece import WordPiece
 from tests.models.odd_lines import alphabet, byte_pairs, lines
+from tests.models.published_gpt2 import tokenizer_files
 
 BYTE_FILES = ("vocab.json", "merges.txt")
 
@@ -117,6 +119,65 @@ def test_a_published_roberta_gives_its_ids_here(tmp_path):
         assert (ours.pad_id, ours.mask_id) == (1, theirs.token_to_id("<mask>"))
         for name in removed:
             (tmp_path / f"{number}-{name}").rename(tmp_path / name)
+
+
+def test_a_published_gpt2_gives_its_ids_here_and_is_written_back(tmp_path):
+    theirs = tokenizer_files(tmp_path)
+    texts = [text.replace("e\u0301", "é") for text in lines()]  # ours puts a text into NFC
+    expected = [theirs.encode(text, add_special_tokens=False).ids for text in texts]
+    end = theirs.token_to_id("<|endoftext|>")
+    kept = [("tokenizer.json",), ("tokenizer.json", "tokenizer_config.json"), BYTE_FILES, ()]
+    digests = set()
+    for number, removed in enumerate(kept):
+        for name in removed:
+            (tmp_path / name).rename(tmp_path / f"{number}-{name}")
+        ours, why = read_tokenizer(tmp_path)
+        assert ours is not None, why
+        assert [ids.tolist() for ids in ours.encode(texts)] == expected
+        roles = (ours.pad_id, ours.unknown_id, ours.cls_id, ours.sep_id, ours.mask_id)
+        assert roles == (end,) * 5
+        assert ours.special_ids == (end,)
+        digests.add(ours.digest)
+        for name in removed:
+            (tmp_path / f"{number}-{name}").rename(tmp_path / name)
+    assert len(digests) == 1
+    (hidden,) = ours.encode(["<|endoftext|>"])
+    assert end not in hidden
+    assert ours.decode([end, *hidden, end]) == "<|endoftext|>"
+    ours.save(tmp_path / "saved")
+    assert load_tokenizer(tmp_path / "saved").digest == ours.digest
+    (tmp_path / "written").mkdir()
+    write_tokenizer(ours, tmp_path / "written", length=64, segments=False)
+    again, why = read_tokenizer(tmp_path / "written")
+    assert again is not None, why
+    assert again.digest == ours.digest
+    rust = Tokenizer.from_file(str(tmp_path / "written" / "tokenizer.json"))
+    found = [each.ids for each in rust.encode_batch(texts, add_special_tokens=False)]
+    assert found == expected
+    assert rust.encode("<|endoftext|>", add_special_tokens=False).ids == [end]
+
+
+def test_roles_of_the_settings_are_kept(tmp_path):
+    tokenizer_files(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    ids = json.loads((tmp_path / "vocab.json").read_text("utf-8"))
+    ids = {piece.replace("<|endoftext|>", "<|end|>"): i for piece, i in ids.items()}
+    size = len(ids)
+    (tmp_path / "vocab.json").write_text(json.dumps(ids | {"<|fill|>": size}), "utf-8")
+    (tmp_path / "tokenizer_config.json").unlink()
+    with pytest.raises(ContractViolation, match="lacks 5 of the special tokens and bytes: <s> "):
+        read_tokenizer(tmp_path)
+    settings = {"eos_token": "<|end|>", "pad_token": {"content": "<|fill|>"}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+    ours, why = read_tokenizer(tmp_path)
+    assert ours is not None, why
+    assert (ours.sep_id, ours.pad_id) == (size - 1, size)
+    assert ours.cls_id == ours.mask_id == ours.unknown_id == ours.sep_id
+    (tmp_path / "written").mkdir()
+    write_tokenizer(ours, tmp_path / "written", length=64, segments=False)
+    again, _ = read_tokenizer(tmp_path / "written")
+    assert again is not None
+    assert again.digest == ours.digest
 
 
 @pytest.mark.parametrize(

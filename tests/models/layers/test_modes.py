@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from models import modes
 from models.layers.modes import mode_bias, segment_rows
 from models.modes import Mode
 
@@ -23,6 +24,8 @@ def test_what_is_seen():
     for mode, rows in SEEN.items():
         seen = ["".join(map(str, row)) for row in (bias[mode, 0] == 0).astype(int)]
         assert seen == rows, mode
+        ours = ["".join(map(str, row)) for row in modes.seen_in(mode, SEGMENTS[mode]).astype(int)]
+        assert ours == rows, mode
 
 
 def test_segments_of_each_mode():

@@ -30,6 +30,12 @@ def test_padding_is_no_part_of_a_row(summary, masked, whole):
     assert np.asarray(row_vectors(summary, bare, outputs)).tolist() == whole
 
 
+def test_the_last_real_token_sums_up_a_row_that_is_padded_on_the_left():
+    batch = BATCH | {"padding_mask": np.array([[0, 1, 1], [0, 0, 1]], np.int32)}
+    outputs = {"sequence_output": SEQUENCE}
+    assert np.asarray(row_vectors("last", batch, outputs)).tolist() == [[4, 5], [10, 11]]
+
+
 def test_where_a_network_was_read_the_summary_stands_first():
     read = {"sequence_output": SEQUENCE[:, 1:]}
     batch = BATCH | {"read_positions": np.array([[1, 2], [1, 2]], np.int32)}

@@ -65,13 +65,16 @@ def test_chunks_give_what_all_logits_at_once_give(monkeypatch, rows: int, spread
     ours, gradients = _scored(case, True, **smoothing)
     whole, wanted = _scored(case, False, **smoothing)
     nats, hits = _expected(case, spread)
-    for scores in (ours, whole):
+    monkeypatch.setattr(module, "LARGEST", 8 * case[1].shape[0])
+    parts, by_parts = _scored(case, False, **smoothing)
+    for scores in (ours, whole, parts):
         assert float(scores["loss"][0]) == pytest.approx(nats, rel=1e-5)
         assert float(scores["accuracy"][0]) == pytest.approx(hits, rel=1e-6)
         assert float(scores["loss"][1]) == pytest.approx(case[-1].sum(), rel=1e-6)
-    for gradient, other in zip(gradients, wanted, strict=True):
+    for gradient, measured, other in zip(gradients, by_parts, wanted, strict=True):
         assert np.abs(other).max() > 0.01
         np.testing.assert_allclose(gradient, other, atol=1e-6)
+        np.testing.assert_allclose(measured, other, atol=1e-6)
 
 
 def test_a_factor_on_the_states_and_rounding_are_those_of_all_logits_at_once() -> None:
@@ -105,3 +108,28 @@ def test_without_a_bias_and_inside_a_graph_of_unknown_length() -> None:
         case = [part[0], table, np.zeros_like(bias), *part[1:]]
         _, (wanted, *_) = _scored(case, False)
         np.testing.assert_allclose(gradient(*part) / part[2].sum(), wanted, atol=1e-6)
+
+
+def _largest_array(rows: int, training: bool) -> int:
+    """Values of the largest float array in the graph that scores so many positions."""
+    case = [tf.constant(each) for each in _case(rows)]
+    graph = tf.function(
+        lambda *given: token_scores(*given, "float32", training=training)
+    ).get_concrete_function(*case)
+    functions = [graph.graph, *(f.graph for f in graph.graph._functions.values())]
+    sizes = [
+        output.shape.num_elements() or 0
+        for each in functions
+        for operation in each.get_operations()
+        for output in operation.outputs
+        if output.dtype.is_floating and output.shape.is_fully_defined()
+    ]
+    return max(sizes)
+
+
+def test_what_is_only_measured_never_has_the_logits_of_all_positions(monkeypatch) -> None:
+    assert _largest_array(40, training=False) == 40 * 13
+    monkeypatch.setattr(module, "FEWEST", 8)
+    monkeypatch.setattr(module, "LARGEST", 8 * 13)
+    assert _largest_array(40, training=False) < 40 * 13
+    assert _largest_array(8, training=False) == 8 * 13  # no more than a chunk

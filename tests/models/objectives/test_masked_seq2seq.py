@@ -42,7 +42,7 @@ def test_a_row_of_twelve_tokens_by_hand():
     assert batch["token_ids"][0].tolist() == [
         *(CLS, 10, 11, MASK, MASK, 45, MASK, 16, MASK, 20, 21, 22)
     ]
-    assert batch["memory_mask"][0].tolist() == [1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 1]
+    assert batch["attended_mask"][0].tolist() == [1, 1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 1]
     assert batch["target_positions"][0].tolist() == [2, 3, 4, 5, 6, 7]
     assert batch["target_ids"][0].tolist() == [11, 12, 13, 14, 15, 16]
     assert batch["target_labels"][0].tolist() == [12, 13, 14, 15, 16, SEP]
@@ -73,7 +73,7 @@ def test_short_rows_write_half_of_what_they_have():
         unseen = batch["target_mask"][row] == 0
         for key in ("target_ids", "target_positions", "target_labels", "target_weights"):
             assert not batch[key][row][unseen].any(), key
-    assert not (batch["memory_mask"] > batch["padding_mask"]).any()
+    assert not (batch["attended_mask"] > batch["padding_mask"]).any()
 
 
 def test_a_fragment_begins_everywhere_alike_and_never_with_the_first_token():

@@ -137,6 +137,18 @@ def test_a_fresh_process_without_the_project_writes_what_predict_does(written, e
     assert [json.loads(each["answer"]) for each in found] == [[each["text"]] for each in found]
     scores = [each.probability for each in expected]
     np.testing.assert_allclose([each["score"] for each in found], scores, rtol=1e-4)
+    # Two texts are read of a pair, in as much room; [CLS] and a [SEP] after each come on top.
+    room = json.loads((folder / "package" / "head.json").read_text("utf-8"))
+    lengths = [
+        sum(1 + len(ids) for ids in made.encode(list(row))) for row in zip(*columns, strict=True)
+    ]
+    most = room["source_length"] - 1 - len(room["prefix"])
+    assert [each["cut"] for each in found] == [length > most for length in lengths]
+    assert 0 < sum(each["cut"] for each in found) < len(found)
+    if made is tokenizer():  # a word is a token
+        written_tokens = [len(each["text"].split()) for each in found]
+        assert [each["ended"] for each in found] == [count < 10 for count in written_tokens]
+    assert any(each["ended"] for each in found)
     assert (alone[0]["answer"], nothing) == (found[3]["answer"], [])
     assert len({each["text"] for each in found}) > 3
 
