@@ -19,7 +19,7 @@ from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import PAGES, REPOSITORY, WEBHOOK, home, make_home, project
+from fourstage.settings import PAGES, SHIPPED, WEBHOOK, home, make_home, project
 from fourstage.strict_yaml import read_document
 from fourstage.terminal import say
 
@@ -242,10 +242,8 @@ def deploy(environment: dict[str, str]) -> None:
         say(f"removed the deployment {removed}, which {own} does not name")
     for name in ("automations.yaml", *(["notifications.yaml"] if os.environ.get(WEBHOOK) else [])):
         file = project() / name
-        shipped = REPOSITORY / name
-        _module(
-            environment, "tasks.orchestration.automations", str(file if file.is_file() else shipped)
-        )
+        read = file if file.is_file() else SHIPPED / name
+        _module(environment, "tasks.orchestration.automations", str(read))
 
 
 def work_pool(file: Path) -> str:
