@@ -298,6 +298,8 @@ class Objective(Protocol):
       so that the corpora of a stage may be datasets.
     - ``WRITES`` (optional): its network writes from raw text: `prompting(network, scorer)` says how
       (`models.decoding.prompting`).
+    - ``CONTINUES`` (optional): ``fourstage new --init`` proposes it for a network that suits it,
+      whether or not its head came with the network.
     - ``ASKS`` (optional): name of its setting for how many answers it learns, the commonest of the
       stage's captions. The context then has them, and plain windows and `image_text_match` say
       which one each row has.

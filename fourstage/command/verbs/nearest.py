@@ -18,7 +18,7 @@ from fourstage.command.output import (
     print_cells,
     print_table,
 )
-from fourstage.command.row_files import named, read_texts
+from fourstage.command.row_files import named, read_one_text
 from fourstage.errors import RecipeError, did_you_mean
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
@@ -77,7 +77,7 @@ def _texts(options: Namespace) -> int:
     """
     if not options.input.is_file():
         raise RecipeError(f"--input: there is no file {options.input}")
-    batches = read_texts(options.input, [options.column])
+    batches = read_one_text(options.input, options.column)
     first = next(batches, [])  # before the model is loaded, to report a wrong file at once
     make_home()
     with (
@@ -99,8 +99,8 @@ def _texts(options: Namespace) -> int:
                 number = 0
                 for batch in chain([first], batches):
                     # A tab would make two texts of one.
-                    answers = ask([[text.translate(ONE_CELL)] for _, (text,) in batch])
-                    for (row, (text,)), answer in zip(batch, answers, strict=True):
+                    answers = ask([[text.translate(ONE_CELL)] for _, text in batch])
+                    for (row, text), answer in zip(batch, answers, strict=True):
                         number += 1
                         if "vector" in answer:  # the text is not blank
                             cosine = float(np.dot(wanted["vector"], answer["vector"]))
