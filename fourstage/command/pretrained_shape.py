@@ -85,7 +85,7 @@ def _objective(found: PretrainedNetwork) -> str:
     of_tokens = [name for name in able if "pooled_output" not in said[name]["NEEDS"]]
 
     def generality(objective: str) -> int:
-        """How many families it suits: masked_lm suits an XLNet, which has an objective of its own."""
+        """How many families it suits; an XLNet suits masked_lm, too, but has one of its own."""
         needed = {*said[objective]["NEEDS"]}
         families = catalogue.names("families")
         return sum(catalogue.provided(family) >= needed for family in families)

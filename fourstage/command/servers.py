@@ -206,10 +206,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         say('         (its switch at the top left: "Model training", once)')
         say(f"logs     {logs}")
         say(f"login    cat {shlex.quote(str(login_file()))}")
-        say(
-            "         (Prefect's page takes the line whole; MLflow's asks for USER:PASSWORD in two)"
-        )
-        say(f"Runs of another terminal join in with  . {shlex.quote(str(joining))}")
+        say("         (Prefect asks for the whole line, MLflow for user and password separately)")
+        say(f"To use these servers from another terminal: . {shlex.quote(str(joining))}")
         say("Ctrl-C ends all of them.")
         started = time.monotonic()
         while True:

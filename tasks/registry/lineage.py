@@ -259,10 +259,10 @@ def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> l
             " hex digits, as `fourstage trace --json` shows them."
         )
     found: list[Impact] = []
-    strangers = 0
+    unregistered = 0
     for candidate in every(tracking.client.search_model_versions, max_results=1000):
         if KEY not in candidate.tags:
-            strangers += 1
+            unregistered += 1
             continue
         facts = version(tracking, candidate.name, int(candidate.version))
         try:
@@ -272,8 +272,9 @@ def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> l
             continue
         matches = [(whole, what) for whole, what in known.items() if whole.startswith(prefix)]
         found += [Impact(facts, what, whole) for whole, what in matches[:1]]
-    if strangers:
-        say(f"unknown for {strangers} versions that Fourstage did not register")
+    if unregistered:
+        versions = "version" if unregistered == 1 else "versions"
+        say(f"unknown for {unregistered} {versions} that Fourstage did not register")
     return sorted(found, key=lambda each: (each.version.name, each.version.number))
 
 

@@ -96,7 +96,7 @@ def test_without_time_it_learns_the_labels_only(network, tmp_path, monkeypatch, 
 def test_the_objective_is_the_networks_own_or_the_usual_one(family, heads, sentinels, expected):
     tokenizer = WordPiece(SPECIAL_TOKENS, True)
     tokenizer.sentinel_ids = tuple(range(sentinels))
-    found = PretrainedNetwork(family, {}, {}, dict.fromkeys(heads, {}), tokenizer)
+    found = PretrainedNetwork(family, {}, {}, {head: {} for head in heads}, tokenizer)
     assert _objective(found) == expected
 
 

@@ -66,7 +66,7 @@ def handle(options: Namespace) -> int:
     if options.input is None:
         return _words(options)
     if options.analogy:
-        raise RecipeError("--analogy: is of words; leave --input and --column out")
+        raise RecipeError("--analogy applies to words; omit --input and --column")
     return _texts(options)
 
 
@@ -158,7 +158,7 @@ def _words(options: Namespace) -> int:
         found, missing = nearest(table, asked, options.count)
         if missing:
             raise RecipeError(
-                f"{options.model}: {missing[0][:80]!r} has no vector, it is none of the"
+                f"{options.model}: {missing[0][:80]!r} has no vector: it is not among the"
                 f" {len(table.ids):,} words of the vocabulary{did_you_mean(missing[0], table.ids)}"
             )
         rows = [{"word": word, "cosine": cosine} for word, cosine in found]
