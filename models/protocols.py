@@ -295,7 +295,9 @@ class Objective(Protocol):
     - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and
       is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `decode`.
     - ``READS_TRIPLES`` (optional): its texts are triples of three names (`models.vectors.triples`),
-      so that the corpora of a stage may be datasets.
+      so that the corpora of a stage may be datasets, and a dataset's links can be ranked.
+    - ``ANSWERS_PROMPTS`` (optional): by its scorer's ``logits`` a network answers rows from
+      examples in its prompt (`models.evaluation.few_shot`).
     - ``WRITES`` (optional): its network writes from raw text: `prompting(network, scorer)` says how
       (`models.decoding.prompting`).
     - ``CONTINUES`` (optional): ``fourstage new --init`` proposes it for a network that suits it,

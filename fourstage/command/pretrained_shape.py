@@ -86,9 +86,7 @@ def _objective(found: PretrainedNetwork) -> str:
 
     def generality(objective: str) -> int:
         """How many families it suits; an XLNet suits masked_lm, too, but has one of its own."""
-        needed = {*said[objective]["NEEDS"]}
-        families = catalogue.names("families")
-        return sum(catalogue.provided(family) >= needed for family in families)
+        return len(catalogue.providing(*said[objective]["NEEDS"]))
 
     for candidates in (usual, of_tokens):
         if own := [name for name in candidates if name in found.heads]:

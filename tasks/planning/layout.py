@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
 from fourstage.recipe.starts import ENTITIES
-from models.catalogue import TEACHER, TRIGRAM_SHARE
+from models.catalogue import TEACHER, TRIGRAM_SHARE, saying
 from models.evaluation.rivals import KINDS as RIVALS
 from models.stage_format import CONFIG, NETWORK
 from tasks.planning.drift_references import find_reference
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from data_contracts.suite import Suite
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer
 
-OBJECTIVE = "causal_lm"  # by which a network answers in context
 HELDOUT_SHARE = 0.02  # share of a corpus's documents for held-out loss
 
 
@@ -593,7 +592,10 @@ class Layout:
                 **arithmetic("float32"),
             },
             inputs,
-            parts=(*self._parts(stage, [OBJECTIVE]), self._answers_named(name)),
+            parts=(
+                *self._parts(stage, saying("objectives", "ANSWERS_PROMPTS", self.folders)),
+                self._answers_named(name),
+            ),
             given={"folders": self.folders},
         )
 

@@ -102,7 +102,7 @@ def test_a_string_that_is_no_docstring_counts(digest_of: Tree):
     )
 
 
-def test_a_literal_that_only_proposes_a_recipe_changes_nothing(digest_of: Tree):
+def test_a_literal_by_which_a_part_is_chosen_changes_nothing(digest_of: Tree):
     assert digest_of(start=START + "\nCONTINUES = True\n") == digest_of()
     assert digest_of(start=START + "\nWRITES = True\n") != digest_of()
 
