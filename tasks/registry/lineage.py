@@ -26,6 +26,7 @@ from tasks.store.ancestry import (
     join,
 )
 from tasks.store.registry_memory import Version, remembered_versions
+from tasks.store.step_names import STAGE_BEFORE
 from tasks.tracking.connection import Tracking, answered, every
 from tasks.tracking.logged_files import AlteredFiles, FilesLost, check_files, verified
 from tasks.tracking.runs import experiment_ids
@@ -104,7 +105,7 @@ class Trace:
         before = by_key[str(self.version.key)].manifest.inputs["stage"]
         while before:
             stages.insert(0, by_key[before["key"]])
-            before = stages[0].manifest.inputs.get("stage before")
+            before = stages[0].manifest.inputs.get(STAGE_BEFORE)
         return stages
 
     def to_json(self) -> dict[str, Any]:
