@@ -1,7 +1,7 @@
-"""Scores and seconds of the cheap rivals on published rows: ``python -m benchmarks.rivals``.
+"""Scores and seconds of the cheap baselines on published rows: ``python -m benchmarks.rivals``.
 
 Rows are read as they are published, from the folders of FOURSTAGE_DATA. Without published dev rows
-the rivals keep their default settings.
+the baselines keep their default settings.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _rows(rows: list[Row]) -> Rows:
 
 def main() -> None:
     """Print one line for each set."""
-    print(f"{'set':<20} {'metric':<11} {'rival':>6} {'most frequent':>14} {'seconds':>8}")
+    print(f"{'set':<20} {'metric':<11} {'cheap':>6} {'most frequent':>14} {'seconds':>8}")
     for name, metric in SETS.items():
         kind, of = rows_of(name)
         markings = load_source(name, []).markings

@@ -26,7 +26,7 @@ def read_entities(path: Path) -> list[tuple[str, str]]:
     A byte order mark is dropped.
 
     Raises:
-        ContractViolation: A line has another form, an id is there twice, or the file is too large,
+        ContractViolation: A line has another form, an id occurs twice, or the file is too large,
             no gzip, or not UTF-8.
     """
     try:
@@ -57,7 +57,7 @@ def read_entities(path: Path) -> list[tuple[str, str]]:
                 " blank"
             )
         if entity in found:
-            raise ContractViolation(f"{path}:{number}: the id {entity} is there twice")
+            raise ContractViolation(f"{path}:{number}: duplicate id {entity!r}")
         found[entity] = name
     if not found:
         raise ContractViolation(f"{path}: expected one entity per line, got an empty file")

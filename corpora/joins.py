@@ -103,8 +103,8 @@ def joined_table(source: Source, join: Join, states: Sequence[FileState]) -> Joi
                 key = (state.split, key) if parallel else key
                 if key in rows:
                     raise ContractViolation(
-                        f"{content.where}: line {item.line}: a value of {join.by!r} that was there "
-                        f"before; source {source.name} can join one record per value."
+                        f"{content.where}: line {item.line}: duplicate value of {join.by!r}; "
+                        f"source {source.name} can join one record per value."
                     )
                 rows[key] = state.split, item.values
     return JoinedTable(join.by, rows, parallel)

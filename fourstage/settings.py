@@ -13,7 +13,10 @@ from urllib.parse import urlsplit, urlunsplit
 from fourstage.errors import EnvironmentFault
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PACKAGES = ("flows", "tasks", "models", "corpora", "data_contracts")  # beside this one
+# All that a wheel installs, except recipes, which are read by path and never imported.
+PACKAGES = ("fourstage", "flows", "tasks", "models", "corpora", "data_contracts")
+# Links to files at the top of the clone, which stand in no package; a wheel has copies.
+SHIPPED = Path(__file__).resolve().parent / "command" / "shipped"
 
 OWNER = "FOURSTAGE_OWNER"
 TAG = "fourstage"  # tag of our runs and deployments on a Prefect server
@@ -97,9 +100,10 @@ def refuse_shadowed() -> None:
     for name in PACKAGES:
         spec = find_spec(name)
         if spec is None or spec.origin is None or Path(spec.origin).parents[1] != REPOSITORY:
+            names = ", ".join(PACKAGES[1:])
             raise EnvironmentFault(
                 f"Python finds another package {name!r} first: {spec and spec.origin}."
-                f" Fourstage has the packages {', '.join(PACKAGES)}, so it needs an environment of"
+                f" Fourstage has the packages {names}, so it needs an environment of"
                 " its own: install it into a fresh virtual environment, and take the other"
                 " project's folder out of PYTHONPATH."
             )
@@ -124,13 +128,23 @@ def make_home() -> None:
 
 
 def home() -> Path:
-    """Folder that everything is written to: ``$FOURSTAGE_HOME``, else ``var`` in the project."""
-    configured = os.environ.get("FOURSTAGE_HOME")
-    return _path(configured) if configured else project() / "var"
+    """Folder that everything is written to: ``$FOURSTAGE_HOME``, else ``var`` in the project.
+
+    An installed wheel outside a project has ``var`` in the current folder, not in site-packages.
+    """
+    if configured := os.environ.get("FOURSTAGE_HOME"):
+        return _path(configured)
+    own = project()
+    return (own if own != REPOSITORY or is_clone() else current_folder()) / "var"
+
+
+def is_clone() -> bool:
+    """Whether this code is a clone, whose folder has more than packages, or an installed wheel."""
+    return (REPOSITORY / "prefect.yaml").is_file()
 
 
 def project() -> Path:
-    """The user's project: the nearest parent folder made by ``fourstage new``, else the clone."""
+    """The user's project: the nearest parent folder made by ``fourstage new``, else ours."""
     here = current_folder()
     for folder in (here, *here.parents):
         if (folder / "fourstage.project").is_file():

@@ -113,6 +113,24 @@ def provided(family: str, folders: Sequence[Path] = ()) -> frozenset[str]:
     return frozenset(literals("families", family, folders).get("PROVIDES", ()))
 
 
+def saying(kind: str, literal: str, folders: Sequence[Path] = ()) -> list[str]:
+    """Names of the parts whose file has a literal that is not false, sorted.
+
+    Args:
+        kind: One of `KINDS`.
+        literal: Such as ``WRITES``.
+        folders: Project folders, searched before the built-in files.
+    """
+    return [name for name in names(kind, folders) if literals(kind, name, folders).get(literal)]
+
+
+def providing(*capabilities: str, folders: Sequence[Path] = ()) -> list[str]:
+    """Names of the families that provide all of some capabilities, sorted."""
+    return [
+        name for name in names("families", folders) if provided(name, folders) >= {*capabilities}
+    ]
+
+
 def answers_of(head: str, folders: Sequence[Path] = ()) -> Answers:
     """A head's kind of answer, with its metrics. Does not import Keras."""
     return find("answers", answers_name(head, folders), folders)()

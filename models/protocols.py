@@ -295,9 +295,13 @@ class Objective(Protocol):
     - ``TRAINS`` (optional): it trains the network itself, not by the loop of gradient descent, and
       is an `OwnTrainer` (`models.training.own_trainer`) in place of `index` to `decode`.
     - ``READS_TRIPLES`` (optional): its texts are triples of three names (`models.vectors.triples`),
-      so that the corpora of a stage may be datasets.
+      so that the corpora of a stage may be datasets, and a dataset's links can be ranked.
+    - ``ANSWERS_PROMPTS`` (optional): by its scorer's ``logits`` a network answers rows from
+      examples in its prompt (`models.evaluation.few_shot`).
     - ``WRITES`` (optional): its network writes from raw text: `prompting(network, scorer)` says how
       (`models.decoding.prompting`).
+    - ``CONTINUES`` (optional): ``fourstage new --init`` proposes it for a network that suits it,
+      whether or not its head came with the network.
     - ``ASKS`` (optional): name of its setting for how many answers it learns, the commonest of the
       stage's captions. The context then has them, and plain windows and `image_text_match` say
       which one each row has.

@@ -66,8 +66,7 @@ def _check_columns(content: Content, schema: Any, names: Sequence[str]) -> None:
     missing = [name for name in names if name not in schema.names]
     if missing:
         raise ContractViolation(
-            f"{content.where}: expected the columns {', '.join(names)}, {listed(missing, 5)} is"
-            " not there; name the columns so."
+            f"{content.where}: missing columns: {listed(missing, 5)}; expected {', '.join(names)}"
         )
     for name in names:
         kind, nested = schema.field(name).type, False

@@ -12,22 +12,29 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import (
+    PackageNotFoundError,
+    metadata,
+    packages_distributions,
+    requires,
+    version,
+)
 from importlib.util import find_spec
 from pathlib import Path
 
 from fourstage.command.required_servers import fault_of, named_servers
 from fourstage.errors import EnvironmentFault
 from fourstage.settings import (
+    PACKAGES,
     PRIVATE_ENVIRONMENT,
     REPOSITORY,
     data_folders,
     home,
+    is_clone,
     mlflow_uri,
     without_credentials,
 )
 
-PACKAGES = ("fourstage", "flows", "tasks", "corpora", "data_contracts", "models")
 LEAST_DISK_GB = 2.0
 SERVER_SECONDS = 5.0
 FINE, WARNING, WRONG = "fine", "warning", "wrong"
@@ -50,9 +57,9 @@ class Finding:
 
 def diagnose() -> Iterator[Finding]:
     """Run all checks, cheap ones first."""
-    project = _project_file()
-    yield _python(project.get("requires-python", ""))
-    yield from _versions(project.get("dependencies", []))
+    wanted_python, dependencies = _requirements()
+    yield _python(wanted_python)
+    yield from _versions(dependencies)
     yield _text_matches_tensorflow()
     yield _our_packages()
     yield _backend()
@@ -68,11 +75,13 @@ def diagnose() -> Iterator[Finding]:
         yield _champions()
 
 
-def _project_file() -> dict:
-    file = REPOSITORY / "pyproject.toml"
-    if not file.is_file():
-        return {}
-    return tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+def _requirements() -> tuple[str, list[str]]:
+    """The Python versions and the packages we need: of the clone, else of the installed wheel."""
+    if is_clone():
+        file = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+        return file["project"]["requires-python"], file["project"]["dependencies"]
+    needed = [line for line in requires("fourstage") or () if "extra ==" not in line]
+    return metadata("fourstage")["Requires-Python"], needed
 
 
 def _python(wanted: str) -> Finding:
@@ -122,7 +131,7 @@ def _text_matches_tensorflow() -> Finding:
 
 
 def _our_packages() -> Finding:
-    """``models`` and ``tasks`` are common names, so another package may shadow ours."""
+    """``models`` and ``tasks`` are common names, so others may shadow or overwrite ours."""
     for name in PACKAGES:
         spec = find_spec(name)
         origin = Path(spec.origin).resolve() if spec and spec.origin else None
@@ -132,6 +141,15 @@ def _our_packages() -> Finding:
                 WRONG,
                 f"`{name}` is {origin or 'missing'}, not ours; start Python elsewhere or "
                 "take that folder off PYTHONPATH",
+            )
+    owners = packages_distributions()
+    for name in (*PACKAGES, "recipes"):
+        if others := sorted(set(owners.get(name, ())) - {"fourstage"}):
+            return Finding(
+                "own packages",
+                WRONG,
+                f"{', '.join(others)} installs `{name}` too, and pip lets the later one overwrite"
+                " files; install Fourstage into an environment of its own",
             )
     return Finding("own packages", FINE, f"all {len(PACKAGES)} from {REPOSITORY}")
 

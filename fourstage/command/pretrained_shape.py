@@ -64,22 +64,31 @@ def pretrained_shape(address: str) -> Shape:
 
 
 def _objective(found: PretrainedNetwork) -> str:
-    """The objective that came with the network, or the one of networks that provide as much.
+    """The objective whose head came with the network, or the usual one of such a network.
 
     Raises:
         RecipeError: It is no Transformer that reads or writes text.
     """
-    usual = {
-        "two_streams": "permutation_lm",
-        "encoder_decoder": "span_denoising" if found.tokenizer.sentinel_ids else "text_infilling",
-        "bidirectional": "masked_lm",
-        "causal": "causal_lm",
-    }
-    provided = catalogue.literals("families", found.family)["PROVIDES"]
-    able = [name for capability, name in usual.items() if capability in provided]
-    if not able:
+    known = catalogue.names("objectives")
+    said = {name: catalogue.literals("objectives", name) for name in known}
+    provided = catalogue.provided(found.family)
+    able = [name for name in known if said[name]["CHOOSES"] and provided >= {*said[name]["NEEDS"]}]
+    if not found.tokenizer.sentinel_ids:
+        able = [name for name in able if "HIDES_SPANS" not in said[name]]
+    usual = [name for name in able if "CONTINUES" in said[name]]
+    if not usual:
         raise RecipeError(
             f"--init: expected a Transformer that reads text, got a {found.family}; write the"
             " recipe by hand (docs/concepts.md)"
         )
-    return next((name for name in able if name in found.heads), able[0])
+    # Objectives of whole rows, such as the next sentence, come beside one of tokens.
+    of_tokens = [name for name in able if "pooled_output" not in said[name]["NEEDS"]]
+
+    def generality(objective: str) -> int:
+        """How many families it suits; an XLNet suits masked_lm, too, but has one of its own."""
+        return len(catalogue.providing(*said[objective]["NEEDS"]))
+
+    for candidates in (usual, of_tokens):
+        if own := [name for name in candidates if name in found.heads]:
+            return min(own, key=generality)
+    return min(usual, key=lambda name: ("HIDES_SPANS" not in said[name], generality(name)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from fourstage.settings import REPOSITORY
+from fourstage.settings import SHIPPED
 
 KEPT = (
     "weekly",
@@ -29,7 +29,7 @@ def project_deployments(project: str, recipe: str, model: str) -> str:
         model: Name of the registered model that the recipe makes.
     """
     name = re.sub(r"[^\w.-]+", "-", project).strip("-.") or "project"
-    head, *entries = (REPOSITORY / "prefect.yaml").read_text(encoding="utf-8").split(ENTRY)
+    head, *entries = (SHIPPED / "prefect.yaml").read_text(encoding="utf-8").split(ENTRY)
     kept = [entry.split("\n", 1) for entry in entries if entry.split("\n", 1)[0] in KEPT]
     text = head + "".join(f"{ENTRY}{name}\n{rest}" for _, rest in kept)
     for old, new in (

@@ -253,7 +253,8 @@ def _source_yaml(one: Survey, about: str, contract: str, root: str) -> str:
             lines.append(f"{key}: {_plain(facts[key])}")
     if "set_aside" in facts:
         lines.append(
-            f"set_aside: {facts['set_aside']:g}      # of train, for dev: so many can decide"
+            f"set_aside: {facts['set_aside']:g}"
+            "      # share of train set aside for dev, enough for the gate to decide"
         )
     if contract:
         lines.append(f"contract: {contract}      # suites/{contract}.json")

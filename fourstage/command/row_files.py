@@ -75,6 +75,31 @@ def read_texts(file: Path, columns: Sequence[str]) -> Iterator[list[tuple[Row, l
         yield [(row, [t for name in columns for t in _texts(row.get(name))]) for row in rows]
 
 
+def read_one_text(file: Path, column: str) -> Iterator[list[tuple[Row, str]]]:
+    """The rows of a file, in batches, each with its only text; a missing one is empty.
+
+    Args:
+        file: As for `read_rows`.
+        column: The column with the text.
+
+    Raises:
+        UnknownNameError: There is no such column.
+        ContractViolation: A cell is a list of more texts than one, or of none.
+    """
+    number = 0
+    for batch in read_texts(file, [column]):
+        found = []
+        for row, texts in batch:
+            number += 1
+            if len(texts) != 1:
+                raise ContractViolation(
+                    f"{file}: row {number}: expected one text in column {column}, got a list of"
+                    f" {len(texts)}"
+                )
+            found.append((row, texts[0]))
+        yield found
+
+
 @contextmanager
 def written(file: Path, more: Mapping[str, type]) -> Iterator[Writer]:
     """Write a file of rows; it appears under its name when it is complete.

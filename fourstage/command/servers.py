@@ -19,7 +19,7 @@ from fourstage.command.login import login_file, write_joining
 from fourstage.command.required_servers import MLFLOW, PREFECT, Server, fault_of
 from fourstage.digests import write_atomically
 from fourstage.errors import EnvironmentFault
-from fourstage.settings import PAGES, REPOSITORY, WEBHOOK, home, make_home, project
+from fourstage.settings import PAGES, SHIPPED, WEBHOOK, home, make_home, project
 from fourstage.strict_yaml import read_document
 from fourstage.terminal import say
 
@@ -206,10 +206,8 @@ def up(prefect_port: int = 4200, mlflow_port: int = 5000) -> None:
         say('         (its switch at the top left: "Model training", once)')
         say(f"logs     {logs}")
         say(f"login    cat {shlex.quote(str(login_file()))}")
-        say(
-            "         (Prefect's page takes the line whole; MLflow's asks for USER:PASSWORD in two)"
-        )
-        say(f"Runs of another terminal join in with  . {shlex.quote(str(joining))}")
+        say("         (Prefect asks for the whole line, MLflow for user and password separately)")
+        say(f"To use these servers from another terminal: . {shlex.quote(str(joining))}")
         say("Ctrl-C ends all of them.")
         started = time.monotonic()
         while True:
@@ -242,10 +240,8 @@ def deploy(environment: dict[str, str]) -> None:
         say(f"removed the deployment {removed}, which {own} does not name")
     for name in ("automations.yaml", *(["notifications.yaml"] if os.environ.get(WEBHOOK) else [])):
         file = project() / name
-        shipped = REPOSITORY / name
-        _module(
-            environment, "tasks.orchestration.automations", str(file if file.is_file() else shipped)
-        )
+        read = file if file.is_file() else SHIPPED / name
+        _module(environment, "tasks.orchestration.automations", str(read))
 
 
 def work_pool(file: Path) -> str:

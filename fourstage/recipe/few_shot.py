@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fourstage.errors import listed
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.resolved import ResolvedStage, pretraining_of
 from fourstage.recipe.schema import FewShot
@@ -14,7 +15,6 @@ from models.evaluation.few_shot.template import DEFAULTS as TEMPLATES
 from models.evaluation.few_shot.template import Template
 from models.protocols import Answers, Capability
 
-OBJECTIVE = "causal_lm"
 DEFAULTS: Mapping[str, Any] = {
     "shots": [0, 1, 4, 16],
     "instruction": "",
@@ -57,11 +57,15 @@ def _check_network(ledger: Ledger, stages: Sequence[ResolvedStage], heads: Itera
         )
         return
     family = before[-1].family
-    provides = catalogue.literals("families", family, ledger.folders).get("PROVIDES", ())
-    if Capability.GENERATION not in provides:
-        ledger.fault(place, f"family {family!r} does not read from left to right; gpt2 does")
-    elif OBJECTIVE not in {*heads, *(name for stage in before for name in stage.objectives)}:
-        ledger.fault(place, f"expected a stage with the objective {OBJECTIVE}, there is none")
+    able = catalogue.saying("objectives", "ANSWERS_PROMPTS", ledger.folders)
+    learned = {*heads, *(name for stage in before for name in stage.objectives)}
+    if Capability.GENERATION not in catalogue.provided(family, ledger.folders):
+        needed = (Capability.GENERATION, Capability.CAUSAL)
+        others = listed(catalogue.providing(*needed, folders=ledger.folders), 5)
+        ledger.fault(place, f"family {family!r} does not read from left to right; {others} do")
+    elif not learned.intersection(able):
+        names = " or ".join(able)
+        ledger.fault(place, f"expected a stage with the objective {names}, there is none")
 
 
 def _resolved(ledger: Ledger, name: str, said: FewShot) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.resolved import ResolvedStage, pretraining_of
-
-OBJECTIVE = "transe"
+from models import catalogue
 
 
 def resolve_links(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str, ...]:
@@ -22,10 +21,11 @@ def resolve_links(ledger: Ledger, stages: Sequence[ResolvedStage]) -> tuple[str,
     for i, name in enumerate(asked):
         ledger.source(f"evaluate.links[{i}]", name, labelled=True)
     before = pretraining_of(stages)
-    if asked and not (before and OBJECTIVE in before[-1].objectives):
+    able = catalogue.saying("objectives", "READS_TRIPLES", ledger.folders)
+    if asked and not (before and {*able} & before[-1].objectives.keys()):
         ledger.fault(
             "evaluate.links",
-            f"expected {OBJECTIVE} as the objective of the last stage of pre-training, which gives"
-            " entities and relations their vectors",
+            f"expected {' or '.join(able)} as the objective of the last stage of pre-training,"
+            " which gives entities and relations their vectors",
         )
     return tuple(dict.fromkeys(asked))

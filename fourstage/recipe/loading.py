@@ -324,7 +324,7 @@ def _nothings(value: Any, path: Place, where: Mapping[Place, str]) -> list[Recip
     if value is None:
         return [
             RecipeError(
-                f"{source_of(path, where)}: {path_text(path)}: nothing stands here; give a value "
+                f"{source_of(path, where)}: {path_text(path)}: no value given; write one "
                 "(`{}` for an empty mapping) or remove the key"
             )
         ]
@@ -368,11 +368,11 @@ def _unknown_names(
 
 def _without_echo(faults: Sequence[RecipeError]) -> list[RecipeError]:
     """Drop the schema's faults for keys without a value, which are reported already."""
-    empty = {str(f).split(": nothing stands here")[0] for f in faults if "nothing stands" in str(f)}
+    empty = {str(f).split(": no value given")[0] for f in faults if "no value given" in str(f)}
     return [
         fault
         for fault in faults
-        if "nothing stands here" in str(fault)
+        if "no value given" in str(fault)
         or not any(str(fault).startswith(f"{place}: expected") for place in empty)
     ]
 

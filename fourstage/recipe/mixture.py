@@ -59,7 +59,7 @@ def _task(ledger: Ledger, name: str, said: Mixture) -> dict[str, str]:
 
 
 def _check_dataset(ledger: Ledger, place: str, name: str, own: str | None) -> None:
-    """Refuse the stage's own dataset, what is none, and answers that no text can hold."""
+    """Refuse the stage's own dataset, sources without labels, and answers a text cannot hold."""
     if name == own:
         ledger.fault(place, "it is the stage's own dataset, which is read anyway; leave it out")
         return

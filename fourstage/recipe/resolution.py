@@ -286,7 +286,7 @@ class _Resolution:
             ]
             self.ledger.fault(
                 f"{at}.minimum_count",
-                f"{scheme} has no such setting; of the schemes {', '.join(having)} has it",
+                f"{scheme} has no such setting; schemes with it: {', '.join(having)}",
             )
         return said.minimum_count
 
@@ -299,7 +299,7 @@ class _Resolution:
             having = [n for n in catalogue.names("tokenizers") if "MARKS" in self._scheme(n)]
             self.ledger.fault(
                 f"{at}.marks",
-                f"{scheme} splits all of a text; of the schemes {', '.join(having)} has marks",
+                f"{scheme} splits all of a text; schemes with marks: {', '.join(having)}",
             )
         for i, mark in enumerate(said.marks):
             if not is_mark(mark):

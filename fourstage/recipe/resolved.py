@@ -132,7 +132,7 @@ class ResolvedRecipe:
     Attributes:
         name: Its name; of its MLflow experiment too, where it registers no model.
         path: The file it came from.
-        where: How messages call it.
+        where: Its name in messages.
         family: Name of the network's file.
         size: Name of the size, or None where the recipe gives the network's arguments.
         network: The network's arguments but the size of the vocabulary and the dtype.

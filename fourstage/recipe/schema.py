@@ -577,7 +577,7 @@ class AttentionTexts(Part):
     texts: Annotated[Texts, Field(min_length=1, max_length=20)] | None = None
     """Sentences of yours; of one with a tab, what follows it is the second text of a pair."""
     rows: Annotated[int, Field(ge=1, le=20)] | None = None
-    """So many of the first dev rows of the stage's dataset, their texts alone."""
+    """Number of dev rows of the stage's dataset whose texts are drawn."""
     layers: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] | None = None
     """Layers that are drawn, from 1; by default all."""
     stage: StageName | None = None

@@ -313,7 +313,7 @@ class StageResolution:
                 reason = "rows are tokenised without names, so it can't find phrases or entities"
             if reason:
                 self.ledger.fault(
-                    f"{at}.objectives.{name}", f"not beside a head: {reason}; try masked_lm"
+                    f"{at}.objectives.{name}", f"not beside a head: {reason}; omit it"
                 )
         return dict(given)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from fourstage.errors import listed
 from fourstage.recipe.ledger import Ledger
 from fourstage.recipe.resolved import ResolvedStage, pretraining_of
 from models import catalogue
@@ -61,5 +63,18 @@ def check_vectors(ledger: Ledger, place: str, stages: Sequence[ResolvedStage]) -
         return
     family = before[-1].family
     literals = catalogue.literals("families", family, ledger.folders)
-    if literals.get("TRAINS") or literals.get("COUNTS"):
-        ledger.fault(place, f"family {family!r} counts and has no vectors; bert, elmo, gpt2 have")
+    if _counts(literals):
+        others = [
+            name
+            for name in catalogue.names("families", ledger.folders)
+            if not {"TRAINS", "COUNTS"}
+            & catalogue.literals("families", name, ledger.folders).keys()
+        ]
+        ledger.fault(
+            place, f"family {family!r} counts and has no vectors; {listed(others, 5)} have some"
+        )
+
+
+def _counts(literals: Mapping[str, Any]) -> bool:
+    """Whether a family is counted, not trained by gradient descent."""
+    return bool(literals.get("TRAINS") or literals.get("COUNTS"))

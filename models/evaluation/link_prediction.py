@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 
 from fourstage.errors import ContractViolation
+from models import catalogue
 from models.protocols import TokenisedRows, Tokenizer
 from models.training.trained_stage import load_stage
 from models.vectors.context import array_of
 from models.vectors.translation import L1, L2
 from models.vectors.triples import entities_of, known, triples_of
-
-OBJECTIVE = "transe"
 
 BLOCK = 64  # questions answered at a time
 HITS = (1, 3, 10)
@@ -59,7 +58,7 @@ def link_ranks(
     """Ranks of the heads and tails of rows by a trained stage's vectors.
 
     Args:
-        folder: A stage trained with the objective ``transe``.
+        folder: A stage trained with an objective that has ``READS_TRIPLES``.
         tokenizer: The recipe's tokenizer.
         asked: Rows of triples.
         every: The rows of all splits: their triples are known, their heads and tails are ranked.
@@ -69,7 +68,9 @@ def link_ranks(
         ContractViolation: There are no triples that could be ranked.
     """
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
-    settings = stage.objective(OBJECTIVE, folders).settings
+    of_triples = catalogue.saying("objectives", "READS_TRIPLES", folders)
+    learned = next(name for name in stage.config["objectives"] if name in of_triples)
+    settings = stage.objective(learned, folders).settings
     triples, true = _triples(asked), _triples(every)
     has_place = known(triples, tokenizer.unknown_id)
     if not has_place.any():

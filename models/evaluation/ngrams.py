@@ -1,4 +1,4 @@
-"""TF-IDF of n-grams of words and of characters, the features of the cheap rivals."""
+"""TF-IDF of n-grams of words and of characters, the features of the cheap baselines."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def network_vectors(
 
 
 def counted_vectors(train: Columns, asked: Columns, markings: Sequence[str]) -> Any:
-    """(rows, D) sparse: TF-IDF of words and characters, the rival's vectors.
+    """(rows, D) sparse: TF-IDF of words and characters, the cheap baseline's vectors.
 
     Args:
         train: Texts of which n-grams and weights are learned, without labels.

@@ -1,4 +1,4 @@
-"""A rival that sees: a linear SVM on words, on statistics of the picture's regions, on products.
+"""A cheap baseline that sees: a linear SVM on words, statistics of regions, and their products.
 
 A product of a word and a number of the picture, such as how many regions are yellow, says whether
 what is told is there; neither of the two alone can.

@@ -79,7 +79,7 @@ def hidden_spans(numbers: SpanNumbers, rng: np.random.Generator) -> np.ndarray:
 
 
 def _parts(items: int, parts: int, rng: np.random.Generator) -> np.ndarray:
-    """Lengths of so many parts, each of one item at least, (parts,) int64."""
+    """Lengths of the given number of parts, each at least one item, (parts,) int64."""
     cuts = np.sort(rng.permutation(items - 1)[: parts - 1]) + 1
     return np.diff(np.concatenate([[0], cuts, [items]]))
 

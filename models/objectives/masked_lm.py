@@ -32,6 +32,7 @@ PREPARES = False
 # Held-out loss is measured with [MASK] only. Tokens that stay can be predicted by copying, which
 # lowers the loss to half a nat below the unigram loss without any use of context.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0}
+CONTINUES = True
 UNITS = ("token", "word", "ngram", "span", "phrase", "entity")
 RANDOM_FROM = ("vocabulary", "text")
 # Flags in `unit_starts` for units other than words.

@@ -44,6 +44,7 @@ CHOOSES = 2
 PREPARES = False
 WRITES = True
 MEASURED = {}
+CONTINUES = True
 ROW = np.dtype([("start", np.int64), ("cut", np.int64), ("other", np.int64)])
 GOES_ON = -1  # B follows A
 

@@ -40,6 +40,7 @@ ALONE = True
 WRITES = True
 # Held-out loss is that of the hidden tokens: which sentinel comes next is known without the text.
 MEASURED = {"scored": "hidden"}
+CONTINUES = True
 SCORED = ("all", "hidden")
 HIDES_SPANS = ("rate", "mean_length")
 

@@ -43,6 +43,7 @@ WRITES = True
 # Held-out loss is that of the hidden tokens. Most others can be copied, which lowers the loss to
 # almost nothing without any knowledge of the language; and an order of sentences is not predicted.
 MEASURED = {"permute_rate": 0.0, "scored": "hidden"}
+CONTINUES = True
 SCORED = ("all", "hidden")
 LEAST_MEAN = 0.1  # of the length of spans; nearly all of them would have length 0
 

@@ -47,6 +47,7 @@ PREPARES = False
 WRITES = True
 # As masked_lm is measured; held-out text may be a single document, which has no pairs to tell.
 MEASURED = {"mask_share": 1.0, "random_share": 0.0, "next_sentence": False}
+CONTINUES = True
 
 NEXT_LABELS = "next_sentence_labels"  # (B,) int32, 0 = next, 1 = random
 NEXT_WEIGHTS = "next_sentence_weights"  # (B,) float32, 1 for bidirectional rows

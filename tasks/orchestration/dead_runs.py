@@ -20,6 +20,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.states import AwaitingRetry
 
 from fourstage.settings import TAG
+from tasks.orchestration.flow_runs import chosen_flow_runs
 from tasks.orchestration.orphans import crash
 
 RESUMABLE = "resumable"  # tag of deployments whose crashed runs are resumed
@@ -42,14 +43,15 @@ def resume_dead_runs(most_starts: int) -> list[str]:
     resumed = []
     now = datetime.now(UTC)
     with get_client(sync_client=True) as client:
-        crashed = client.read_flow_runs(
-            flow_run_filter=FlowRunFilter(
+        crashed = chosen_flow_runs(
+            client,
+            FlowRunFilter(
                 state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.CRASHED])),
                 tags=FlowRunFilterTags(all_=[TAG]),
                 parent_task_run_id=FlowRunFilterParentTaskRunId(is_null_=True),
                 start_time=FlowRunFilterStartTime.model_validate({"after_": now - OLDEST}),
             ),
-            sort=FlowRunSort.START_TIME_DESC,
+            FlowRunSort.START_TIME_DESC,
         )
         crash(str(run.id) for run in crashed)
         for run in crashed:

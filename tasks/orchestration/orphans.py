@@ -14,6 +14,7 @@ from uuid import UUID
 
 from fourstage.digests import write_atomically
 from fourstage.settings import EMBEDDED, OWNER, TAG
+from tasks.orchestration.flow_runs import chosen_flow_runs
 from tasks.orchestration.processes import HOST, MARK, PROCESS, STARTED, alive
 
 
@@ -90,7 +91,7 @@ def over(flow_runs: set[str]) -> set[str]:
         return set()
     ids = FlowRunFilterId(any_=[UUID(name) for name in flow_runs])
     with get_client(sync_client=True) as client:
-        found = client.read_flow_runs(flow_run_filter=FlowRunFilter(id=ids))
+        found = chosen_flow_runs(client, FlowRunFilter(id=ids))
     return {str(run.id) for run in found if run.state is not None and run.state.is_final()}
 
 
@@ -112,7 +113,7 @@ def _tagged_by_the_dead() -> set[str]:
     types = [StateType.RUNNING, StateType.PENDING]
     unfinished = FlowRunFilter(state=FlowRunFilterState(type=FlowRunFilterStateType(any_=types)))
     with get_client(sync_client=True) as client:
-        runs = client.read_flow_runs(flow_run_filter=unfinished)
+        runs = chosen_flow_runs(client, unfinished)
     return {
         str(run.id)
         for run in runs
@@ -149,7 +150,7 @@ def crash(flow_runs: Iterable[str]) -> None:
     left = []
     with get_client(sync_client=True) as client:
         while ids:
-            found = client.read_flow_runs(flow_run_filter=chosen)
+            found = chosen_flow_runs(client, chosen)
             left += [run.id for run in found if run.state is None or not run.state.is_final()]
             ids = [run.id for run in found]
             chosen = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=ids))

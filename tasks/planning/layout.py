@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING, Any
 from fourstage.digests import hash_file
 from fourstage.errors import RecipeError, located
 from fourstage.recipe.starts import ENTITIES
-from models.catalogue import TEACHER, TRIGRAM_SHARE
+from models.catalogue import TEACHER, TRIGRAM_SHARE, saying
 from models.evaluation.rivals import KINDS as RIVALS
 from models.stage_format import CONFIG, NETWORK
 from tasks.planning.drift_references import find_reference
 from tasks.steps.taken_over import READER
 from tasks.store.code import module_file
 from tasks.store.step_names import (
+    ATTENTION,
+    EVALUATION,
+    PACKAGE,
+    POLYSEMY,
+    STAGE_BEFORE,
+    TOKENIZER,
+    WORD_MAP,
+    StepName,
     baseline_step,
     contract_step,
     corpus_step,
@@ -42,7 +50,6 @@ if TYPE_CHECKING:
     from data_contracts.suite import Suite
     from fourstage.recipe.resolved import ResolvedRecipe, ResolvedStage, ResolvedTokenizer
 
-OBJECTIVE = "causal_lm"  # by which a network answers in context
 HELDOUT_SHARE = 0.02  # share of a corpus's documents for held-out loss
 
 
@@ -145,7 +152,7 @@ class Layout:
         used = self._used()
         for name in [*used, *(name for name in self._beside if name not in used)]:
             self._tokens(name)
-        before: str | None = None
+        before: StepName | None = None
         for stage in self.recipe.stages:
             before = self._stage(stage, before)
             self._measurement(
@@ -168,10 +175,10 @@ class Layout:
                 self._polysemy(self.recipe.pretrained)
             if self.recipe.word_map:
                 self._add(
-                    "word_map",
+                    WORD_MAP,
                     "word_map",
                     {"words": list(self.recipe.word_map)},
-                    {"stage": stage_step(self.recipe.pretrained.name), "tokenizer": "tokenizer"},
+                    {"stage": stage_step(self.recipe.pretrained.name), "tokenizer": TOKENIZER},
                     parts=self._parts(self.recipe.pretrained),
                     given={"folders": self.folders},
                 )
@@ -183,12 +190,12 @@ class Layout:
 
     def _add(
         self,
-        name: str,
+        name: StepName,
         kind: str,
         settings: Mapping[str, Any],
-        inputs: Mapping[str, str] | None = None,
+        inputs: Mapping[str, StepName] | None = None,
         **more: Any,
-    ) -> str:
+    ) -> StepName:
         for needed in (inputs or {}).values():
             assert needed in self._steps, f"{name} before {needed}"
         self._steps[name] = Step(name, kind, settings, inputs or {}, **more)
@@ -214,7 +221,7 @@ class Layout:
             )
             overlap = "drop_from_train" if scored else "report"
         settings: dict[str, Any] = {**self._source(name), "overlap": overlap}
-        inputs: dict[str, str] = {}
+        inputs: dict[str, StepName] = {}
         if finetune is not None and finetune.dataset is not None and name in self._beside:
             settings["evaluation_markings"] = list(self.sources[finetune.dataset].markings)
             inputs[f"evaluation {finetune.dataset}"] = dataset_step(finetune.dataset)
@@ -235,7 +242,9 @@ class Layout:
         self._add(corpus_step(name), "corpus", settings, inputs, **self._reading(name))
         self._contract(name, corpus_step(name))
 
-    def _contract(self, name: str, data: str, classes: bool = False, **parameters: float) -> None:
+    def _contract(
+        self, name: str, data: StepName, classes: bool = False, **parameters: float
+    ) -> None:
         suite, given = self.suites[name], {}
         if suite.reads_reference:
             given["reference"] = find_reference(self.recipe, contract_step(name))
@@ -243,9 +252,9 @@ class Layout:
 
     def _promises(
         self,
-        name: str,
+        name: StepName,
         suite: Suite,
-        data: str,
+        data: StepName,
         parameters: Mapping[str, float] | None = None,
         given: Mapping[str, Any] | None = None,
         classes: bool = False,
@@ -267,16 +276,16 @@ class Layout:
         if self.recipe.start is not None:
             settings, given = self._start()
             settings |= {"add_words": spec.add_words} if spec.add_words else {}
-            self._vocabulary("tokenizer", spec, settings, parts=self._reads_start(), given=given)
+            self._vocabulary(TOKENIZER, spec, settings, parts=self._reads_start(), given=given)
         else:
-            self._vocabulary("tokenizer", spec)
+            self._vocabulary(TOKENIZER, spec)
         for stage in self.recipe.stages:
             if stage.tokenizer is not None:
                 self._vocabulary(tokenizer_step(stage), stage.tokenizer)
 
     def _vocabulary(
         self,
-        name: str,
+        name: StepName,
         spec: ResolvedTokenizer,
         settings: Mapping[str, Any] | None = None,
         **more: Any,
@@ -292,7 +301,7 @@ class Layout:
                 **({"marks": list(spec.marks)} if spec.marks else {}),
             }
             more = {"parts": (_scheme(spec),), "given": {}}
-        inputs = {}
+        inputs: dict[str, StepName] = {}
         for text in spec.learn_from:
             inputs[f"text {text}"] = self._data(text)
             inputs[contract_step(text)] = contract_step(text)
@@ -326,7 +335,7 @@ class Layout:
         vocabulary = self._own(name)
         inputs = {"data": self._data(name), "contract": contract_step(name)}
         inputs["tokenizer"] = vocabulary
-        if vocabulary == "tokenizer":
+        if vocabulary == TOKENIZER:
             given |= self._entities(units, inputs)
         self._add(
             tokens_step(name),
@@ -338,7 +347,7 @@ class Layout:
         )
         self._contract_of_tokens(name)
 
-    def _own(self, name: str) -> str:
+    def _own(self, name: str) -> StepName:
         """The vocabulary of a source: that of a stage which has its own, else the recipe's."""
         return next(
             (
@@ -346,10 +355,10 @@ class Layout:
                 for stage in self.recipe.stages
                 if stage.tokenizer is not None and name in stage.corpora
             ),
-            "tokenizer",
+            TOKENIZER,
         )
 
-    def _entities(self, units: dict[str, Any], inputs: dict[str, str]) -> dict[str, Any]:
+    def _entities(self, units: dict[str, Any], inputs: dict[str, StepName]) -> dict[str, Any]:
         """Add what links names to settings and inputs of tokens; the list's location."""
         if self.recipe.units.entities is None:
             return {}
@@ -408,10 +417,10 @@ class Layout:
         return bool(literals("heads", finetune.head, self.folders).get("READS_WORDS"))
 
     def _contract_of_tokens(self, name: str) -> None:
-        suite = self.suites[f"tokens {self._own(name)}"]
+        suite = self.suites[tokens_step(self._own(name))]
         self._promises(contract_step(tokens_step(name)), suite, tokens_step(name))
 
-    def _stage(self, stage: ResolvedStage, before: str | None) -> str:
+    def _stage(self, stage: ResolvedStage, before: StepName | None) -> StepName:
         given = {
             "stage": stage,
             "recipe": self.recipe.name,
@@ -424,14 +433,14 @@ class Layout:
                 stage_step(stage.name),
                 "stage",
                 {"stage": stage.kind, "name": stage.name, **settings},
-                {"tokenizer": "tokenizer"},
+                {"tokenizer": TOKENIZER},
                 parts=self._reads_start(),
                 given=given | more,
             )
         read = [*stage.corpora, *stage.datasets]
         inputs = {"tokenizer": tokenizer_step(stage)}
         if before is not None and not stage.starts_network:
-            inputs["stage before"] = before
+            inputs[STAGE_BEFORE] = before
         for objective, teacher in stage.teachers.items():
             inputs[f"teacher of {objective}"] = stage_step(teacher)
         inputs |= {
@@ -499,9 +508,9 @@ class Layout:
 
     def _evaluation(self, stage: ResolvedStage) -> None:
         assert stage.dataset is not None, "finetune has labelled rows"
-        made = {"stage": stage_step(stage.name), "tokenizer": "tokenizer"}
+        made = {"stage": stage_step(stage.name), "tokenizer": TOKENIZER}
         parts = self._parts(stage)
-        beside: dict[str, str] = {}
+        beside: dict[str, StepName] = {}
         if self._can_be_served():
             asked: dict[str, Any] = {"pairs": has_pairs(self.sources[stage.dataset])}
             if most := self._most_regions(stage):
@@ -510,7 +519,7 @@ class Layout:
             if self._reads_entities(stage):
                 given |= self._entities(asked, inputs)
             beside["package"] = self._add(
-                "package",
+                PACKAGE,
                 "package",
                 asked,
                 inputs,
@@ -520,7 +529,7 @@ class Layout:
         if self._kind_of_answer() in RIVALS:
             beside["baseline"] = self._baseline(stage.dataset)
         self._add(
-            "evaluation",
+            EVALUATION,
             "evaluation",
             {
                 "head": stage.head,
@@ -560,7 +569,7 @@ class Layout:
             },
             {
                 "stage": stage_step(stage.name),
-                "tokenizer": "tokenizer",
+                "tokenizer": TOKENIZER,
                 "rows": tokens_step(name),
                 "dataset": dataset_step(name),
                 "baseline": self._baseline(name),
@@ -574,7 +583,7 @@ class Layout:
         read = {n: None for each in self.recipe.pretraining for n in each.corpora}
         inputs = {
             "stage": stage_step(stage.name),
-            "tokenizer": "tokenizer",
+            "tokenizer": TOKENIZER,
             "dataset": dataset_step(name),
             "contract": contract_step(name),
         }
@@ -593,7 +602,10 @@ class Layout:
                 **arithmetic("float32"),
             },
             inputs,
-            parts=(*self._parts(stage, [OBJECTIVE]), self._answers_named(name)),
+            parts=(
+                *self._parts(stage, saying("objectives", "ANSWERS_PROMPTS", self.folders)),
+                self._answers_named(name),
+            ),
             given={"folders": self.folders},
         )
 
@@ -617,7 +629,7 @@ class Layout:
             },
             {
                 "stage": stage_step(stage.name),
-                "tokenizer": "tokenizer",
+                "tokenizer": TOKENIZER,
                 "rows": tokens_step(name),
                 "dataset": dataset_step(name),
                 "contract": contract_step(name),
@@ -635,7 +647,7 @@ class Layout:
             {"split": self.recipe.evaluation_split},
             {
                 "stage": stage_step(stage.name),
-                "tokenizer": "tokenizer",
+                "tokenizer": TOKENIZER,
                 "rows": tokens_step(name),
                 "dataset": dataset_step(name),
             },
@@ -662,7 +674,7 @@ class Layout:
             word_relations_step(name),
             "word_relations",
             self._source(name),
-            {"stage": stage_step(stage.name), "tokenizer": "tokenizer"},
+            {"stage": stage_step(stage.name), "tokenizer": TOKENIZER},
             parts=self._parts(stage),
             given={"snapshot": self.snapshots[name], "folders": self.folders},
         )
@@ -692,7 +704,7 @@ class Layout:
             },
             {
                 "stage": stage_step(stage.name),
-                "tokenizer": "tokenizer",
+                "tokenizer": TOKENIZER,
                 "dataset": dataset_step(name),
                 "contract": contract_step(name),
             },
@@ -703,13 +715,13 @@ class Layout:
     def _polysemy(self, stage: ResolvedStage) -> None:
         """Add how far the pre-trained network's layers tell the senses of words apart."""
         self._add(
-            "polysemy",
+            POLYSEMY,
             "polysemy",
             {
                 "words": {w: dict(senses) for w, senses in self.recipe.polysemy.items()},
                 **arithmetic("float32"),
             },
-            {"stage": stage_step(stage.name), "tokenizer": "tokenizer"},
+            {"stage": stage_step(stage.name), "tokenizer": TOKENIZER},
             parts=self._parts(stage),
             given={"folders": self.folders},
         )
@@ -723,7 +735,7 @@ class Layout:
         if asked["rows"] and stage.dataset:
             inputs["rows"] = tokens_step(stage.dataset)
         self._add(
-            "attention",
+            ATTENTION,
             "attention",
             {
                 **{k: v if k == "rows" else list(v) for k, v in asked.items()},
@@ -740,7 +752,7 @@ class Layout:
 
         return file_of("answers", self.recipe.few_shot[name]["answers"], self.folders)
 
-    def _baseline(self, name: str) -> str:
+    def _baseline(self, name: str) -> StepName:
         """Add the baselines of a dataset. The only recipe setting they need is the metric."""
         source, finetune = self.sources[name], self.recipe.finetune
         labelled = finetune is not None and finetune.dataset == name
@@ -768,7 +780,7 @@ class Layout:
         """The datasets that are learnt beside the labelled stage's own."""
         return self.recipe.finetune.datasets[1:] if self.recipe.finetune else ()
 
-    def _data(self, name: str) -> str:
+    def _data(self, name: str) -> StepName:
         return dataset_step(name) if self.sources[name].is_dataset else corpus_step(name)
 
     def _source(self, name: str) -> dict[str, Any]:
@@ -857,7 +869,7 @@ class Layout:
         """File of the tokenizer's scheme, which is loaded by name rather than imported."""
         return _scheme(self.recipe.tokenizer)
 
-    def _scheme_of(self, vocabulary: str) -> Path:
+    def _scheme_of(self, vocabulary: StepName) -> Path:
         """The same of a vocabulary's step."""
         own = {tokenizer_step(s): s.tokenizer for s in self.recipe.stages if s.tokenizer}
         return _scheme(own.get(vocabulary, self.recipe.tokenizer))

@@ -13,7 +13,7 @@ from fourstage.settings import search_folders
 from models.catalogue import literals
 from tasks.planning.layout import Layout, Plan, has_pairs
 from tasks.registry.stage_files import by_number
-from tasks.store.step_names import tokenizer_step
+from tasks.store.step_names import TOKENIZER, tokenizer_step, tokens_step
 
 if TYPE_CHECKING:
     from data_contracts.sources import Source
@@ -162,12 +162,12 @@ def lay_out(
             name: joined([load_suite(suite, folders) for suite in source.suites])
             for name, source in sources.items()
         }
-        schemes = {"tokenizer": resolved.tokenizer.scheme} | {
+        schemes = {TOKENIZER: resolved.tokenizer.scheme} | {
             tokenizer_step(s): s.tokenizer.scheme for s in resolved.stages if s.tokenizer
         }
         for name, scheme in schemes.items():
             suite = literals("tokenizers", scheme).get("SUITE", "tokens")
-            suites[f"tokens {name}"] = load_suite(suite, folders)
+            suites[tokens_step(name)] = load_suite(suite, folders)
         snapshots = {name: take_snapshot(source, folders) for name, source in sources.items()}
         layout = Layout(resolved, sources, snapshots, suites, folders)
         return Plan(resolved, layout.steps(), folders, smoke)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,18 +60,16 @@ def _writes(folder: Path, name: str, folders: Sequence[Path]) -> str:
     from models.stage_format import head_file, head_files
     from models.training.trained_stage import config_of
 
-    def writing(kind: str, names: Iterable[str]) -> list[str]:
-        return [n for n in names if catalogue.literals(kind, n, folders).get("WRITES")]
-
     config = config_of(folder)
     if not hasattr(catalogue.find("families", config["family"], folders), "go_on"):
+        known = catalogue.names("families", folders)
+        able = [n for n in known if hasattr(catalogue.find("families", n, folders), "go_on")]
         raise RecipeError(
             f"generate: {name}: the family {config['family']} is not read token by token, and so it"
-            " writes no text; take a decoder (gpt2), an encoder–decoder (bart, t5), unilm or xlnet"
+            f" writes no text; families that do: {', '.join(able)}"
         )
-    heads, objectives = catalogue.names("heads", folders), catalogue.names("objectives", folders)
     learned = [*(config["head"] or {}), *config["objectives"], *head_files(folder)]
-    fit = [*writing("heads", heads), *writing("objectives", objectives)]
+    fit = [n for kind in ("heads", "objectives") for n in catalogue.saying(kind, "WRITES", folders)]
     found = [part for part in learned if part in fit and head_file(folder, part).exists()]
     if not found:
         said = ", ".join(dict.fromkeys(learned)) or "nothing before its labels"

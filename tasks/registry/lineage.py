@@ -26,6 +26,7 @@ from tasks.store.ancestry import (
     join,
 )
 from tasks.store.registry_memory import Version, remembered_versions
+from tasks.store.step_names import STAGE_BEFORE
 from tasks.tracking.connection import Tracking, answered, every
 from tasks.tracking.logged_files import AlteredFiles, FilesLost, check_files, verified
 from tasks.tracking.runs import experiment_ids
@@ -104,7 +105,7 @@ class Trace:
         before = by_key[str(self.version.key)].manifest.inputs["stage"]
         while before:
             stages.insert(0, by_key[before["key"]])
-            before = stages[0].manifest.inputs.get("stage before")
+            before = stages[0].manifest.inputs.get(STAGE_BEFORE)
         return stages
 
     def to_json(self) -> dict[str, Any]:
@@ -259,10 +260,10 @@ def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> l
             " hex digits, as `fourstage trace --json` shows them."
         )
     found: list[Impact] = []
-    strangers = 0
+    unregistered = 0
     for candidate in every(tracking.client.search_model_versions, max_results=1000):
         if KEY not in candidate.tags:
-            strangers += 1
+            unregistered += 1
             continue
         facts = version(tracking, candidate.name, int(candidate.version))
         try:
@@ -272,8 +273,9 @@ def impact(tracking: Tracking, prefix: str, store_root: Path | None = None) -> l
             continue
         matches = [(whole, what) for whole, what in known.items() if whole.startswith(prefix)]
         found += [Impact(facts, what, whole) for whole, what in matches[:1]]
-    if strangers:
-        say(f"unknown for {strangers} versions that Fourstage did not register")
+    if unregistered:
+        versions = "version" if unregistered == 1 else "versions"
+        say(f"unknown for {unregistered} {versions} that Fourstage did not register")
     return sorted(found, key=lambda each: (each.version.name, each.version.number))
 
 

@@ -1,16 +1,16 @@
-"""Episodes in words: accuracy by ways and shots, with the rival's and that of guessing."""
+"""Episodes in words: accuracy by ways and shots, with the cheap baseline's and that of guessing."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-RIVAL = "TF-IDF"
-PROTOTYPES_HEAD = ("dataset", "rows", "asked", "network", RIVAL, "guessing")
+BASELINE = "TF-IDF"
+PROTOTYPES_HEAD = ("dataset", "rows", "asked", "network", BASELINE, "guessing")
 
 
 def prototypes_cells(facts: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    """What is asked, then the network's accuracy, the rival's and that of guessing."""
+    """What is asked, then the network's accuracy, the cheap baseline's and that of guessing."""
     for name, score in facts["metrics"].items():
         yield (
             name.replace("_way_", "-way ").replace("_shot", "-shot"),
@@ -23,8 +23,8 @@ def prototypes_cells(facts: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 def prototypes_line(facts: Mapping[str, Any]) -> str:
     """The scores on one line."""
     scores = ", ".join(
-        f"{asked} {network} ({RIVAL} {rival})"
-        for asked, network, rival, _ in prototypes_cells(facts)
+        f"{asked} {network} ({BASELINE} {baseline})"
+        for asked, network, baseline, _ in prototypes_cells(facts)
     )
     named = facts.get("named")
     return scores if named is None else f"{scores}; {named:.0%} of the rows name an entity"

@@ -14,7 +14,14 @@ from tasks.planning.layout import stage_settings
 from tasks.run.recipe_run import RecipeRun
 from tasks.store.artifacts import Artifact, store
 from tasks.store.history import last_artifacts
-from tasks.store.step_names import corpus_step, fresh_step, last_step, stage_step, tokens_step
+from tasks.store.step_names import (
+    STAGE_BEFORE,
+    corpus_step,
+    fresh_step,
+    last_step,
+    stage_step,
+    tokens_step,
+)
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -48,7 +55,7 @@ def go_on_with_new_text(run: RecipeRun, stage: ResolvedStage) -> None:
         return
     before = run.last[name]
     step = run.plan.steps[name]
-    inputs = dict(step.inputs) | {"stage before": last_step(name)}
+    inputs = dict(step.inputs) | {STAGE_BEFORE: last_step(name)}
     run.pin(last_step(name), before)
     new_tokens = all_tokens = 0
     for corpus in stage.corpora:

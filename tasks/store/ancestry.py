@@ -16,6 +16,7 @@ from fourstage.digests import digest
 from fourstage.errors import EnvironmentFault
 from models.stage_format import NETWORK
 from tasks.store.artifacts import MANIFEST, Artifact, content_digest
+from tasks.store.step_names import STAGE_BEFORE
 
 FILE = "lineage/manifests.json"  # ancestry in a logged model
 
@@ -116,7 +117,7 @@ class Ancestry:
     def parent_stage(self) -> Manifest | None:
         """The stage that a stage starts from, or that a package or evaluation belongs to."""
         inputs = self.artifact.inputs
-        found = inputs.get("stage before") or inputs.get("stage")
+        found = inputs.get(STAGE_BEFORE) or inputs.get("stage")
         return self.manifests.get(found["key"]) if found else None
 
     def vocabularies(self) -> list[Manifest]:

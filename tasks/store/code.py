@@ -29,6 +29,8 @@ from fourstage.settings import REPOSITORY
 # Packages whose code determines outputs. The store, MLflow and Prefect only carry results.
 ROOMS = ("corpora", "models", "data_contracts")
 OURS = (*ROOMS, "fourstage", "tasks", "flows")
+# Literals by which a part is chosen before any work; the choice itself is in recipe and keys.
+CHOOSING = {"CONTINUES", "ANSWERS_PROMPTS"}
 EFFECTS = "<effects>"  # module-level statements that are not definitions
 ALL = "<all>"
 
@@ -117,7 +119,7 @@ class _Module:
                 self.imports |= _imported(node)
                 self.whole += _loaded(node)
             elif names := _defined(node):
-                for name in names:
+                for name in (name for name in names if name not in CHOOSING):
                     self.definitions.setdefault(name, []).append(node)
             elif not (_is_value(node) or _for_scripts(node)):
                 for inner in _own_imports(node):

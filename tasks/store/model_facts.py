@@ -11,7 +11,7 @@ from typing import Any
 
 from tasks.store.ancestry import Ancestry, Manifest, gather, join
 from tasks.store.artifacts import Store
-from tasks.store.step_names import tokens_step
+from tasks.store.step_names import STAGE_BEFORE, tokens_step
 from tasks.store.steps import BEFORE_LABELS
 
 START = "start of "  # before the part, the role of a stage that it starts from
@@ -83,7 +83,7 @@ class ModelFacts:
             waiting += [
                 self.ancestry.manifests[reference["key"]]
                 for role, reference in stage.inputs.items()
-                if role == "stage before" or role.startswith(START)
+                if role == STAGE_BEFORE or role.startswith(START)
             ]
         return [each for key, each in self.ancestry.manifests.items() if key in keys]
 
@@ -161,7 +161,7 @@ def facts_of(ancestry: Ancestry) -> ModelFacts | None:
     if last is None:
         return None
     stages = [last]
-    while (before := stages[0].inputs.get("stage before")) is not None:
+    while (before := stages[0].inputs.get(STAGE_BEFORE)) is not None:
         stages.insert(0, ancestry.manifests[before["key"]])
     measurements = {each.inputs["stage"]["key"]: each for each in ancestry.of_kind("measurement")}
     evaluations = ancestry.of_kind("evaluation")

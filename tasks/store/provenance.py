@@ -8,16 +8,18 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from fourstage.settings import REPOSITORY
+from fourstage.settings import REPOSITORY, is_clone
 
 
 @cache
 def git_state() -> dict[str, str | bool | None]:
     """Commit of the code, and whether tracked files differ from it; None outside a git checkout.
 
+    An installed wheel has none, although its environment may lie in a checkout of other code.
+
     MLflow derives its own git tags from ``sys.argv[0]``; under a Prefect worker they are wrong.
     """
-    commit = _git("rev-parse", "HEAD")
+    commit = _git("rev-parse", "HEAD") if is_clone() else None
     if commit is None:
         return {"commit": None, "dirty": None}
     return {"commit": commit, "dirty": bool(_git("status", "--porcelain", "--untracked-files=no"))}

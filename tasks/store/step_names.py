@@ -7,95 +7,107 @@ several inputs of a kind, their names are also their roles.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NewType
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
 
+StepName = NewType("StepName", str)
 
-def corpus_step(source: str) -> str:
+TOKENIZER = StepName("tokenizer")  # the recipe's
+PACKAGE = StepName("package")
+EVALUATION = StepName("evaluation")
+POLYSEMY = StepName("polysemy")
+WORD_MAP = StepName("word_map")
+ATTENTION = StepName("attention")
+# The role of the stage whose weights a stage goes on with. `tasks.steps.training_job` spells it
+# out: its text is part of the keys of stages.
+STAGE_BEFORE = "stage before"
+
+
+def corpus_step(source: str) -> StepName:
     """The text of a source."""
-    return f"corpus {source}"
+    return StepName(f"corpus {source}")
 
 
-def dataset_step(source: str) -> str:
+def dataset_step(source: str) -> StepName:
     """The labelled rows of a source."""
-    return f"dataset {source}"
+    return StepName(f"dataset {source}")
 
 
-def contract_step(of: str) -> str:
+def contract_step(of: str) -> StepName:
     """The contract of a source or, given a `tokens_step`, of its tokens."""
-    return f"contract {of}"
+    return StepName(f"contract {of}")
 
 
-def tokens_step(source: str) -> str:
+def tokens_step(source: str) -> StepName:
     """A tokenised corpus or dataset."""
-    return f"tokens {source}"
+    return StepName(f"tokens {source}")
 
 
-def tokenizer_step(stage: ResolvedStage) -> str:
+def tokenizer_step(stage: ResolvedStage) -> StepName:
     """The vocabulary that a stage reads by: the recipe's, or its own."""
-    return "tokenizer" if stage.tokenizer is None else f"tokenizer {stage.name}"
+    return TOKENIZER if stage.tokenizer is None else StepName(f"{TOKENIZER} {stage.name}")
 
 
-def stage_step(stage: str) -> str:
+def stage_step(stage: str) -> StepName:
     """A trained stage."""
-    return f"stage {stage}"
+    return StepName(f"stage {stage}")
 
 
-def measurement_step(stage: str) -> str:
+def measurement_step(stage: str) -> StepName:
     """The measurement after a stage."""
-    return f"measurement {stage}"
+    return StepName(f"measurement {stage}")
 
 
-def baseline_step(source: str) -> str:
+def baseline_step(source: str) -> StepName:
     """The baselines of a dataset."""
-    return f"baseline {source}"
+    return StepName(f"baseline {source}")
 
 
-def probe_step(source: str) -> str:
+def probe_step(source: str) -> StepName:
     """The linear probe of the pre-trained network on a dataset."""
-    return f"probe {source}"
+    return StepName(f"probe {source}")
 
 
-def few_shot_step(source: str) -> str:
+def few_shot_step(source: str) -> StepName:
     """A dataset's rows answered by the pre-trained network from its prompt."""
-    return f"few_shot {source}"
+    return StepName(f"few_shot {source}")
 
 
-def prototypes_step(source: str) -> str:
+def prototypes_step(source: str) -> StepName:
     """Episodes in which the pre-trained network tells a dataset's classes by prototypes."""
-    return f"prototypes {source}"
+    return StepName(f"prototypes {source}")
 
 
-def links_step(source: str) -> str:
+def links_step(source: str) -> StepName:
     """The ranks of a dataset's heads and tails by the pre-trained network."""
-    return f"links {source}"
+    return StepName(f"links {source}")
 
 
-def word_relations_step(source: str) -> str:
+def word_relations_step(source: str) -> StepName:
     """The test of the pre-trained network's word vectors on similarities or analogies."""
-    return f"word_relations {source}"
+    return StepName(f"word_relations {source}")
 
 
-def word_in_context_step(source: str) -> str:
+def word_in_context_step(source: str) -> StepName:
     """The test of the pre-trained network's layers on a word in two sentences."""
-    return f"word_in_context {source}"
+    return StepName(f"word_in_context {source}")
 
 
-def fold_step(step: str, number: int, folds: int) -> str:
+def fold_step(step: str, number: int, folds: int) -> StepName:
     """Tokenised rows whose dev rows are one of several parts of the training rows."""
-    return f"{step} fold {number} of {folds}"
+    return StepName(f"{step} fold {number} of {folds}")
 
 
-def last_step(step: str) -> str:
+def last_step(step: str) -> StepName:
     """A step's artifact from the recipe's last run."""
-    return f"last {step}"
+    return StepName(f"last {step}")
 
 
-def fresh_step(step: str) -> str:
+def fresh_step(step: str) -> StepName:
     """A step that reads only data the last run did not have."""
-    return f"fresh {step}"
+    return StepName(f"fresh {step}")
 
 
 def subject_of(step: str) -> str:

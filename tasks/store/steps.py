@@ -21,6 +21,7 @@ from fourstage.errors import listed
 from models.evaluation.rivals import KINDS as RIVALS
 from tasks.store.artifacts import Artifact, Input, Missing, Store
 from tasks.store.code import closure_digest, module_file
+from tasks.store.step_names import StepName
 
 WAITS = "waits for "  # prefix of the reason of a step whose inputs have to be made first
 MOST_NAMED = 12  # inputs named in a message; a recipe may have hundreds
@@ -189,7 +190,7 @@ class Step:
     name: str
     kind: str
     settings: Mapping[str, Any]
-    inputs: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, StepName] = field(default_factory=dict)
     parts: tuple[Path, ...] = ()
     given: Mapping[str, Any] = field(default_factory=dict)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,10 +15,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
-from fourstage.settings import REPOSITORY
+from fourstage.command.project_deployments import KEPT
+from fourstage.settings import PACKAGES, REPOSITORY, SHIPPED
 
-ROOMS = ("fourstage", "flows", "tasks", "data_contracts", "corpora", "models", "recipes")
+ROOMS = (*PACKAGES, "recipes")
 HEAVY = (
     "tensorflow",
     "keras",
@@ -312,3 +317,43 @@ def test_a_wheel_takes_every_file_that_is_no_code():
     files = [path for room in ROOMS for path in (REPOSITORY / room).rglob("*.*") if path.is_file()]
     left = [path for path in files if not any(path.match(one) for one in (*taken, "*.py", "*.pyc"))]
     assert not left, f"add to package-data in pyproject.toml: {left}"
+    # Files at the top stand in no package, so a wheel has them through links.
+    assert {path.name for path in SHIPPED.iterdir()} == {
+        path.name for path in REPOSITORY.glob("*.yaml")
+    }
+    for path in SHIPPED.iterdir():
+        assert path.resolve() == REPOSITORY / path.name
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_makes_a_project_and_knows_its_requirements(tmp_path):
+    clone, site, away = tmp_path / "clone", tmp_path / "site", tmp_path / "away"
+    for name in ROOMS:
+        shutil.copytree(REPOSITORY / name, clone / name, symlinks=True)
+    for path in (path for path in REPOSITORY.glob("*.*") if path.is_file()):
+        shutil.copy(path, clone)
+    away.mkdir()
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    command = [sys.executable, "-m", "fourstage.command"]
+    environment = {name: value for name, value in os.environ.items() if "FOURSTAGE" not in name}
+    for line in (
+        [*pip, "--no-build-isolation", "--target", str(site), str(clone)],
+        [*command, "new", "first"],
+        [*command, "doctor", "--json"],
+    ):
+        done = subprocess.run(
+            line,
+            capture_output=True,
+            text=True,
+            cwd=away,
+            env=environment | {"PYTHONPATH": str(site)},
+        )
+        assert done.returncode == 0, done.stderr
+    findings = {each["check"]: each["found"] for each in json.loads(done.stdout)}
+    wanted = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    count = len(wanted["dependencies"])
+    assert findings["packages"] == f"{count} of {count} within their caps"
+    assert findings["own packages"] == f"all {len(PACKAGES)} from {site}"
+    assert findings["home"] == str(away / "var")  # not in site-packages
+    deployments = yaml.safe_load((away / "first" / "prefect.yaml").read_text("utf-8"))
+    assert len(deployments["deployments"]) == len(KEPT)

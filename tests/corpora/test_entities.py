@@ -42,7 +42,7 @@ def test_a_malformed_list_is_refused_where_it_is_wrong(tmp_path: Path):
     path.write_text("1\tland\nplant\n", "utf-8")
     assert "list.txt:2: expected id<TAB>name" in refused(path)
     path.write_text("1\tland\n1\tplant\n", "utf-8")
-    assert "list.txt:2: the id 1 is there twice" in refused(path)
+    assert "list.txt:2: duplicate id '1'" in refused(path)
     path.write_text("1\t, what it is\n", "utf-8")
     assert "list.txt:1: expected id<TAB>name" in refused(path)
     path.write_bytes(b"1\tland\n2\t\xff\n")

@@ -66,7 +66,7 @@ def test_a_value_twice_and_a_missing_column_are_refused(files: Path, dataset: Pr
         dataset(**joined(files, join={"by": "key", "files": str(files / "labels.csv")}))
     with open(files / "labels.csv", "a") as stream:
         stream.write("r2-0,pos,yes\n")
-    with pytest.raises(ContractViolation, match=r"line 62: a value of 'id' that was there before"):
+    with pytest.raises(ContractViolation, match=r"line 62: duplicate value of 'id'"):
         dataset(**joined(files))
 
 

@@ -206,6 +206,20 @@ def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
     assert set(status.values()) == {"RUNNING"}
 
 
+def test_more_runs_than_a_page_of_the_server_holds_are_known_to_be_over(client):
+    from prefect.states import Completed
+
+    from tasks.orchestration.orphans import over
+
+    flow = client.create_flow_from_name("many")
+    deployment = client.create_deployment(
+        flow, "many", tags=["another-team"], enforce_parameter_schema=False
+    )
+    make = client.create_flow_run_from_deployment
+    ended = {str(make(deployment, state=Completed()).id) for _ in range(201)}
+    assert over(ended | {str(make(deployment).id)}) == ended
+
+
 def test_our_deployments_that_a_file_no_longer_names_are_removed_and_no_others(client, tmp_path):
     from prefect.client.schemas.filters import DeploymentFilter
 

@@ -53,6 +53,18 @@ def test_a_hidden_package_of_ours_is_named(tmp_path):
     assert "status='wrong'" in done.stdout
 
 
+def test_another_distribution_with_a_package_of_our_names_is_named(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    assert finding("own packages").status == "fine"
+    installed = tmp_path / "other-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: other\nVersion: 1\n", "utf-8")
+    (installed / "top_level.txt").write_text("recipes\n", "utf-8")
+    found = finding("own packages")
+    assert found.status == "wrong"
+    assert "other installs `recipes` too" in found.found
+
+
 def test_telemetry_switched_on_is_a_warning(monkeypatch):
     monkeypatch.setenv("DO_NOT_TRACK", "false")
     found = finding("telemetry")

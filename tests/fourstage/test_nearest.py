@@ -36,7 +36,10 @@ def test_what_cannot_be_searched_is_wrong_usage(tmp_path: Path, capsys, words, e
     ("words", "expected"),
     [
         (("a text", "--column", "body"), "--input with --column for texts, or neither for words"),
-        (("a text", "--input", "f.csv", "--column", "x", "--analogy", "a", "b"), "is of words"),
+        (
+            ("a text", "--input", "f.csv", "--column", "x", "--analogy", "a", "b"),
+            "applies to words",
+        ),
         (("a", "--analogy", "b"), "expected 2 arguments"),
     ],
 )
@@ -78,7 +81,7 @@ def test_the_nearest_words_of_a_stage_and_of_an_analogy(tmp_path: Path, monkeypa
     code, out, err = told("quen")
     assert (code, out) == (2, "")
     assert "'quen' has no vector" in err
-    assert "none of the 5 words of the vocabulary; did you mean 'queen'?" in err
+    assert "not among the 5 words of the vocabulary; did you mean 'queen'?" in err
 
 
 def test_a_model_without_one_vector_a_word_is_refused(tmp_path: Path, monkeypatch, capsys):

@@ -9,7 +9,7 @@ import pytest
 
 from fourstage.command.exits import exit_code_of
 from fourstage.command.parser import parse
-from fourstage.command.row_files import SUFFIXES, read_rows, read_texts, written
+from fourstage.command.row_files import SUFFIXES, read_one_text, read_rows, read_texts, written
 from fourstage.command.verbs.predict import _counted, _told
 from fourstage.errors import ContractViolation
 
@@ -92,6 +92,16 @@ def test_a_list_is_as_many_texts(tmp_path: Path, suffix: str):
     (batch,) = read_texts(file, ["text", "choices", "more"])
     assert [texts for _, texts in batch] == [["a", "b", "c", "d"], ["", "b", "d"], ["a", ""]]
     assert [row for row, _ in batch] == rows
+
+
+def test_a_list_of_texts_where_one_is_read_is_named(tmp_path: Path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"a": ["x"]}\n{"a": null}\n{"a": ["x", "y"]}\n', "utf-8")
+    with pytest.raises(ContractViolation, match=r"row 3: expected one text in column a, .* 2"):
+        list(read_one_text(file, "a"))
+    file.write_text('{"a": ["x"]}\n{"a": null}\n', "utf-8")
+    ((one, none),) = read_one_text(file, "a")
+    assert (one, none) == (({"a": ["x"]}, "x"), ({"a": None}, ""))
 
 
 def test_an_interruption_leaves_nothing_and_the_old_file_as_it_was(tmp_path: Path):

@@ -9,8 +9,10 @@ import pytest
 
 from fourstage.command import main
 from fourstage.command.first_recipe import LEAST_ADAPTED
+from fourstage.command.pretrained_shape import _objective
+from fourstage.errors import RecipeError
 from models.catalogue import find
-from models.interchange.huggingface import save_network
+from models.interchange.huggingface import PretrainedNetwork, save_network
 from models.interchange.published import POOLING
 from models.tokenizers.wordpiece import SPECIAL_TOKENS, WordPiece
 from tasks.comparison.candidates import candidates_of
@@ -72,6 +74,37 @@ def test_without_time_it_learns_the_labels_only(network, tmp_path, monkeypatch, 
     longer = _new(tmp_path / "more", "--rows", rows, "--minutes", needed, "--init", network)
     task = _resolved(longer, monkeypatch).stages[1]
     assert (task.kind, task.budget.amount >= LEAST_ADAPTED) == ("task", True)
+
+
+@pytest.mark.parametrize(
+    ("family", "heads", "sentinels", "expected"),
+    [
+        ("bert", ("masked_lm", "next_sentence"), 0, "masked_lm"),
+        ("bert", ("next_sentence",), 0, "masked_lm"),
+        ("electra", ("replaced_token_detection",), 0, "replaced_token_detection"),
+        ("electra", ("masked_lm",), 0, "masked_lm"),
+        ("unilm", (), 0, "unified_lm"),
+        ("unilm", ("masked_lm",), 0, "masked_lm"),
+        ("xlnet", (), 0, "permutation_lm"),
+        ("gpt2", (), 0, "causal_lm"),
+        ("mass", ("masked_seq2seq",), 0, "masked_seq2seq"),
+        ("bart", (), 0, "text_infilling"),
+        ("t5", (), 100, "span_denoising"),
+        ("t5", (), 0, "text_infilling"),
+    ],
+)
+def test_the_objective_is_the_networks_own_or_the_usual_one(family, heads, sentinels, expected):
+    tokenizer = WordPiece(SPECIAL_TOKENS, True)
+    tokenizer.sentinel_ids = tuple(range(sentinels))
+    found = PretrainedNetwork(family, {}, {}, {head: {} for head in heads}, tokenizer)
+    assert _objective(found) == expected
+
+
+@pytest.mark.parametrize("family", ["elmo", "word2vec", "tfidf"])
+def test_a_network_that_is_no_transformer_is_refused(family):
+    found = PretrainedNetwork(family, {}, {}, {}, WordPiece(SPECIAL_TOKENS, True))
+    with pytest.raises(RecipeError, match=f"got a {family}"):
+        _objective(found)
 
 
 @pytest.mark.parametrize("by", ["cls_token", "mean_tokens"])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fourstage.command.options import add_json, add_recipe
 from fourstage.command.output import only_this_on_standard_output, print_line
-from fourstage.command.row_files import named, read_texts
-from fourstage.errors import ContractViolation, RecipeError
+from fourstage.command.row_files import named, read_one_text
+from fourstage.errors import RecipeError
 from fourstage.terminal import libraries_speak_to, new_log
 
 HELP = "write the vectors that each layer of a trained stage gives to the tokens of a file's texts"
@@ -49,7 +49,7 @@ def handle(options: Namespace) -> int:
     if not options.input.is_file():
         raise RecipeError(f"--input: there is no file {options.input}")
     check_new(options.output, options.force)
-    batches = read_texts(options.input, [options.column])
+    batches = read_one_text(options.input, options.column)
     first = next(batches, [])  # before the network is loaded, to report a wrong file at once
     plan = plan_recipe(options.recipe, options.overrides, options.smoke)
 
@@ -57,15 +57,10 @@ def handle(options: Namespace) -> int:
         number = 0
         for batch in chain([first], batches):
             found = []
-            for row, own in batch:
+            for row, text in batch:
                 number += 1
                 (name,) = named(row, number).values()
-                if len(own) != 1:
-                    raise ContractViolation(
-                        f"{options.input}: row {number}: expected one text in column"
-                        f" {options.column}, got a list of {len(own)}"
-                    )
-                found.append((str(name), own[0]))
+                found.append((str(name), text))
             yield found
 
     with (

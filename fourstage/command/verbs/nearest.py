@@ -18,7 +18,7 @@ from fourstage.command.output import (
     print_cells,
     print_table,
 )
-from fourstage.command.row_files import named, read_texts
+from fourstage.command.row_files import named, read_one_text
 from fourstage.errors import RecipeError, did_you_mean
 from fourstage.settings import make_home
 from fourstage.terminal import libraries_speak_to, new_log
@@ -66,7 +66,7 @@ def handle(options: Namespace) -> int:
     if options.input is None:
         return _words(options)
     if options.analogy:
-        raise RecipeError("--analogy: is of words; leave --input and --column out")
+        raise RecipeError("--analogy applies to words; omit --input and --column")
     return _texts(options)
 
 
@@ -77,7 +77,7 @@ def _texts(options: Namespace) -> int:
     """
     if not options.input.is_file():
         raise RecipeError(f"--input: there is no file {options.input}")
-    batches = read_texts(options.input, [options.column])
+    batches = read_one_text(options.input, options.column)
     first = next(batches, [])  # before the model is loaded, to report a wrong file at once
     make_home()
     with (
@@ -99,8 +99,8 @@ def _texts(options: Namespace) -> int:
                 number = 0
                 for batch in chain([first], batches):
                     # A tab would make two texts of one.
-                    answers = ask([[text.translate(ONE_CELL)] for _, (text,) in batch])
-                    for (row, (text,)), answer in zip(batch, answers, strict=True):
+                    answers = ask([[text.translate(ONE_CELL)] for _, text in batch])
+                    for (row, text), answer in zip(batch, answers, strict=True):
                         number += 1
                         if "vector" in answer:  # the text is not blank
                             cosine = float(np.dot(wanted["vector"], answer["vector"]))
@@ -158,7 +158,7 @@ def _words(options: Namespace) -> int:
         found, missing = nearest(table, asked, options.count)
         if missing:
             raise RecipeError(
-                f"{options.model}: {missing[0][:80]!r} has no vector, it is none of the"
+                f"{options.model}: {missing[0][:80]!r} has no vector: it is not among the"
                 f" {len(table.ids):,} words of the vocabulary{did_you_mean(missing[0], table.ids)}"
             )
         rows = [{"word": word, "cosine": cosine} for word, cosine in found]

@@ -72,7 +72,7 @@ def handle(options: Namespace) -> int:
 
 
 def _insert_search(rows: list[dict[str, Any]], stage: str, told: str) -> None:
-    """Put the search before its stage, which waits for it, and so does all that comes after."""
+    """Insert the search before its stage; the stage and all later steps wait for it."""
     place = next(i for i, row in enumerate(rows) if row["step"] == stage)
     for row in rows[place:]:
         if row["kind"] in ("stage", "measurement", "package", "evaluation"):

@@ -165,7 +165,7 @@ def _told(limits: Counter[str]) -> str:
 
 
 def _said(answer: dict[str, Any]) -> str | None:
-    """The label; of an answer that is none, the answer as JSON; or the vector."""
+    """The label; for other kinds of answer, the answer as JSON or the vector."""
     if vector := answer.get("vector"):
         return json.dumps(vector)
     return answer.get("label") or answer.get("answer")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from models import catalogue
 from models.decoding.generate import generate
 from models.decoding.likelihood import Likelihood
 from models.decoding.reader import causal_reader
@@ -24,9 +25,9 @@ from models.evaluation.few_shot.rules import (
 )
 from models.evaluation.few_shot.wording import WrittenRow
 from models.protocols import Tokenizer
+from models.stage_format import head_file
 from models.training.trained_stage import load_stage
 
-OBJECTIVE = "causal_lm"
 GNMT = 5  # what Wu et al. 2016, arXiv 1609.08144, eq. 14, adds to a text's length
 
 
@@ -206,6 +207,9 @@ def asker(
         RecipeError: It has not learned to continue text.
     """
     stage = load_stage(folder, tokenizer, precision="float32", folders=folders)
-    scorer = stage.scorer(OBJECTIVE, stage.objective(OBJECTIVE, folders))
+    able = catalogue.saying("objectives", "ANSWERS_PROMPTS", folders)
+    # Without any, loading the first one says which heads there are.
+    learned = next((name for name in able if head_file(folder, name).exists()), able[0])
+    scorer = stage.scorer(learned, stage.objective(learned, folders))
     longest = stage.context.sequence_length
     return Asker(stage.network, scorer.logits, tokenizer, longest, style, protocol)

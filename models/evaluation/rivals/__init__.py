@@ -1,7 +1,9 @@
-"""A cheap rival for each kind of answer, under the kind's name: what does reading buy?
+"""A cheap baseline for each kind of answer, under the kind's name: what does reading buy?
 
-A rival's module has ``NAME`` and ``MAJORITY``, what it and the most frequent answer are called, and
-``fit``. A kind without a file, such as a project's own, has no rival.
+A baseline's module has ``NAME`` and ``MAJORITY``, what it and the most frequent answer are called,
+and ``fit``. A kind without a file, such as a project's own, has no baseline.
+
+The class `Rival` keeps its old name: a class's name is part of the keys of what uses it.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Rival:
-    """A rival that has learned from the training rows.
+    """A cheap baseline that has learned from the training rows.
 
     Attributes:
         answer: Rows → an answer for each.
@@ -73,7 +75,7 @@ class Rival:
 def fit(
     kind: str, train: Rows, dev: Rows | None, *, metric: str, markings: Sequence[str] = ()
 ) -> Rival:
-    """Fit the rival of a kind of answer.
+    """Fit the cheap baseline of a kind of answer.
 
     Args:
         kind: One of `KINDS`.
@@ -90,7 +92,7 @@ def fit(
 
 
 def names(kind: str) -> tuple[str, str]:
-    """What a kind's rival and its most frequent answer are called; both "" without a rival."""
+    """What a kind's baseline and its most frequent answer are called; both "" without one."""
     if kind not in KINDS:
         return "", ""
     module = import_module(f"{__name__}.{kind}")
@@ -98,7 +100,7 @@ def names(kind: str) -> tuple[str, str]:
 
 
 def names_of(kinds: Iterable[str]) -> tuple[str, str]:
-    """What the rivals and the most frequent answers of several kinds are called together."""
+    """What the baselines and the most frequent answers of several kinds are called together."""
     called = {names(kind) for kind in kinds} - {("", "")}
     return called.pop() if len(called) == 1 else ("cheap baseline", "most frequent answer")
 

@@ -1,7 +1,7 @@
 """A part of each passage: the words next to most of the question's rare words.
 
 Reference:
-    The sliding window of Richardson et al. 2013, "MCTest", 4.1, as a rival of SQuAD by
+    The sliding window of Richardson et al. 2013, "MCTest", 4.1, as a baseline of SQuAD by
     Rajpurkar et al. 2016, arXiv 1606.05250, 5.1.
 """
 

@@ -130,7 +130,10 @@ def _with_marks(*marks: str, scheme: str = "wordpiece") -> tuple[str, str]:
         (_with_marks("<<"), "tokenizer.marks[0]: '<<': expected capitals in brackets, such as"),
         (_with_marks("[MASK]"), "tokenizer.marks[0]: '[MASK]': the name of a special token"),
         (_with_marks("[HD]", "[HD]"), "tokenizer.marks[1]: '[HD]': it is there already"),
-        (_with_marks("[HD]", scheme="unigram"), "unigram splits all of a text; of the schemes wo"),
+        (
+            _with_marks("[HD]", scheme="unigram"),
+            "unigram splits all of a text; schemes with marks: wo",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_before_any_work(write, change, expected: str):

@@ -164,7 +164,7 @@ def test_every_recipe_here_loads_and_resolves_also_as_smoke(name):
         (
             "masked_lm: {rate: 0.15}",
             "masked_lm: ",
-            "x.yaml: stages[0].objectives.masked_lm: nothing",
+            "x.yaml: stages[0].objectives.masked_lm: no value given",
         ),
         (
             "accuracy: {at",

@@ -1,4 +1,4 @@
-"""The rival that sees: it relates what is told to what is there."""
+"""The cheap baseline that sees: it relates what is told to what is there."""
 
 from __future__ import annotations
 

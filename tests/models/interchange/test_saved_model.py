@@ -21,7 +21,7 @@ from models.tokenizers.word import Word
 from models.tokenizers.wordpiece import SPECIAL_TOKENS
 from models.training.gradient import train
 from models.training.stage import Budget
-from tests.models.stranger import Stranger, stranger
+from tests.models.clean_process import CleanProcess, clean_process
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 
 PROGRAM = """
@@ -80,8 +80,8 @@ def stage(request, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory) -> Iterator[Stranger]:
-    with stranger(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
+def elsewhere(tmp_path_factory) -> Iterator[CleanProcess]:
+    with clean_process(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
         yield started
 
 

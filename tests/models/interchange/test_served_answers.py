@@ -22,8 +22,8 @@ from models.served.words import words_of
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
+from tests.models.clean_process import ROOMS
 from tests.models.interchange.test_served_spans import HARD, texts
-from tests.models.stranger import ROOMS
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 
 PROGRAM = f"""

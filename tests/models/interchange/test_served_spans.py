@@ -15,7 +15,7 @@ from models.served.words import word_spans, words_of
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
-from tests.models.stranger import Stranger, stranger
+from tests.models.clean_process import CleanProcess, clean_process
 from tests.models.training.memory import WORDS, finetuning, tokenizer
 
 PROGRAM = """
@@ -91,8 +91,8 @@ def trained(request, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory) -> Iterator[Stranger]:
-    with stranger(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
+def elsewhere(tmp_path_factory) -> Iterator[CleanProcess]:
+    with clean_process(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
         yield started
 
 

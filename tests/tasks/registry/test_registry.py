@@ -632,7 +632,7 @@ def test_impact_finds_the_versions_that_saw_a_text(
     tracking.client.create_registered_model("another team's")
     tracking.client.create_model_version("another team's", source=home.as_uri())
     assert impact(tracking, "0123456789") == []
-    assert "unknown for 1 versions that Fourstage did not register" in capsys.readouterr().err
+    assert "unknown for 1 version that Fourstage did not register" in capsys.readouterr().err
     with pytest.raises(RecipeError, match="6 to 64"):
         impact(tracking, "abc")
 

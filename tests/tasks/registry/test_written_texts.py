@@ -15,7 +15,7 @@ from models.interchange.saved_model import export_text_model, load_text_model
 from models.training.gradient import train
 from models.training.stage import Budget, Phase
 from tasks.registry.register_model import save_text_model
-from tests.models.stranger import Stranger, stranger
+from tests.models.clean_process import CleanProcess, clean_process
 from tests.models.training.memory import NETWORK, WORDS, finetuning, tokenizer
 
 PROGRAM = """
@@ -118,8 +118,8 @@ def written(request, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, An
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
-    with stranger(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CleanProcess]:
+    with clean_process(PROGRAM, tmp_path_factory.mktemp("elsewhere")) as started:
         yield started
 
 

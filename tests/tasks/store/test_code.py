@@ -102,6 +102,11 @@ def test_a_string_that_is_no_docstring_counts(digest_of: Tree):
     )
 
 
+def test_a_literal_by_which_a_part_is_chosen_changes_nothing(digest_of: Tree):
+    assert digest_of(start=START + "\nCONTINUES = True\n") == digest_of()
+    assert digest_of(start=START + "\nWRITES = True\n") != digest_of()
+
+
 def test_a_changed_function_two_files_away_changes_the_digest(digest_of: Tree):
     changed = digest_of(words=WORDS.replace("a + b", "a - b"))
     assert changed != digest_of()

@@ -1,4 +1,4 @@
-"""The cheap rival of labels: what it can see, how it is chosen, in English and Chinese."""
+"""The cheap baseline of labels: what it can see, how it is chosen, in English and Chinese."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cheap rivals of answers that are no labels: what each can learn, and what it can't."""
+"""Cheap baselines of answers that are no labels: what each can learn, and what it can't."""
 
 from __future__ import annotations
 

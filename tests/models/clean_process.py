@@ -23,7 +23,7 @@ for line in sys.stdin:
 """
 
 
-class Stranger:
+class CleanProcess:
     """A process that answers requests, one line each."""
 
     def __init__(self, process: subprocess.Popen[str]):
@@ -35,12 +35,12 @@ class Stranger:
         assert self._process.stdout is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
-        assert line, f"the stranger ended with {self._process.wait()}"
+        assert line, f"the process ended with {self._process.wait()}"
         return json.loads(line)
 
 
 @contextmanager
-def stranger(program: str, folder: Path) -> Iterator[Stranger]:
+def clean_process(program: str, folder: Path) -> Iterator[CleanProcess]:
     """Start one.
 
     Args:
@@ -54,4 +54,4 @@ def stranger(program: str, folder: Path) -> Iterator[Stranger]:
         text=True,
         cwd=folder,
     ) as process:
-        yield Stranger(process)
+        yield CleanProcess(process)
