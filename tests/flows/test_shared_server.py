@@ -206,6 +206,7 @@ def test_a_run_of_another_machine_is_closed_once_prefect_knows_that_it_is_over(
     assert set(status.values()) == {"RUNNING"}
 
 
+@pytest.mark.slow
 def test_more_runs_than_a_page_of_the_server_holds_are_known_to_be_over(client):
     from prefect.states import Completed
 
