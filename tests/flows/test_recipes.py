@@ -50,7 +50,7 @@ def test_examples_with_pictures_are_shown_with_the_boxes_of_their_regions(
         cards = dict(database.execute("select key, data from artifact"))
     for stage in ("general", "finetune"):
         assert f"{PLACE}/word_regions_measurement_{stage}.png" in files
-        card = cards[card_key("unicoder-vl", f"stage-{stage}")]
+        card = cards[card_key("unicoder-vl-smoke", f"stage-{stage}")]
         assert "![Words and the regions of their picture](data:image/png;base64," in card
     for stage in ("general", "finetune"):
         folder = tmp_path / stage
