@@ -147,6 +147,7 @@ def read(name: str) -> Read:
         ("fewrel", {None: 11_200}, {}),
         ("mcl_wic", {"train": 8000, "dev": 1000, "test": 1000}, {}),
         ("mcl_wic_zh", {None: 1000}, {}),
+        ("reviews_zh_categories", {None: 60_484}, {}),
         ("thucnews_titles", {"train": 10_000, "test": 10_000}, {}),
         ("thucnews_titles_text", {"train": 10_000, "test": 10_000}, {}),
         ("multi30k_en_de", {"train": 29_000, "dev": 1014, "test": 1000}, {}),
