@@ -67,8 +67,7 @@ def check_vectors(ledger: Ledger, place: str, stages: Sequence[ResolvedStage]) -
         others = [
             name
             for name in catalogue.names("families", ledger.folders)
-            if not {"TRAINS", "COUNTS"}
-            & catalogue.literals("families", name, ledger.folders).keys()
+            if not _counts(catalogue.literals("families", name, ledger.folders))
         ]
         ledger.fault(
             place, f"family {family!r} counts and has no vectors; {listed(others, 5)} have some"

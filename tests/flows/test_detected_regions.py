@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from tests.corpora.test_region_readers import coded
 from tests.flows.own_project import FIELDS, Project, recipe
@@ -103,7 +104,11 @@ def test_what_a_detector_told_is_learned_and_rows_with_its_regions_are_answered(
     answer = viewer.types("run", "seen", "--json")
     assert answer.code == 0, answer.told()
     assert done(answer) == ["trained", "trained"]
-    assert 0 <= answer.json["metrics"]["accuracy"] <= 1
+    heads = [*viewer.home.glob("store/stage/*/heads/region_class.safetensors")]
+    learned_biases = [load_file(head)["output/bias"] for head in heads]
+    # Learned in the first stage and kept by the second.
+    assert [bias.shape for bias in learned_biases] == [(len(THINGS) + len(COLOURS),)] * 2
+    assert all(np.any(bias != 0) for bias in learned_biases)
     assert done(viewer.types("run", "seen", "--json")) == ["reused", "reused"]
 
     stages[0]["objectives"]["region_class"] = {"detected": [len(THINGS) + 1, len(COLOURS)]}

@@ -19,7 +19,7 @@ from fourstage.errors import RecipeError
 from models.interchange.huggingface import read_checkpoint, write_checkpoint
 from models.layers.target_scorer import TargetScorer
 from tests.models.memory_corpus import PlainTokenizer
-from tests.past import longer
+from tests.past import target_token_by_token
 
 ops: Any = keras.ops
 GOLDEN = Path(__file__).with_name("encoder_decoders")
@@ -84,19 +84,10 @@ def test_logits_loss_and_the_gradient_on_the_table_match(case):
 def test_the_target_read_token_by_token_gives_the_same_logits(case):
     made, golden = case
     batch = batch_of(golden, LENGTHS[1])
-    table = ops.transpose(made.token_embedding.embeddings)
-    memorised, past, found = made.memorised(batch), [], []
-    for place in range(batch["target_ids"].shape[1]):
-        given = {
-            **batch,
-            "target_ids": batch["target_ids"][:, place : place + 1],
-            "target_mask": batch["target_mask"][:, : place + 1],
-        }
-        hidden, new = made.go_on(given, past, memorised)
-        past = longer(past, new)
-        found.append(ops.convert_to_numpy(ops.matmul(hidden, table))[:, 0])
+    states = target_token_by_token(made, batch)
+    ours = ops.convert_to_numpy(ops.matmul(states, ops.transpose(made.token_embedding.embeddings)))
     theirs = golden[f"{LENGTHS[1]}/their/token_logits"]
-    error = np.abs(np.stack(found, axis=1) - theirs)[batch["target_mask"] > 0].max()
+    error = np.abs(ours - theirs)[batch["target_mask"] > 0].max()
     assert error < LOGITS
 
 
