@@ -41,6 +41,8 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,9 @@ SAVED_MODEL = "saved_model"
 LABELS = "labels.json"
 HEAD = "head.json"
 ENTITIES = "entities.json"
+# Run with KERAS_BACKEND=tensorflow; -P, so that no file of the current folder is imported.
+CHILD = "from models.interchange.saved_model import export_what_is_asked; export_what_is_asked()"
+_OUT_OF_SPACE = 28  # its exit status: ENOSPC
 
 
 def export_text_model(
@@ -96,7 +101,71 @@ def export_text_model(
         entities: What names mean, for a network that reads the entities that a text names; its
             tokenizer must say where tokens lie. None for one that reads text alone.
         folders: Project folders, searched first.
+
+    Raises:
+        OSError: The disk is full, or a file becomes too large.
     """
+    import keras
+
+    asked = {"pairs": pairs, "most_regions": most_regions, "entities": entities}
+    places = (stage_folder, tokenizer_folder, out)
+    if keras.backend.backend() == "tensorflow":
+        _export(*places, **asked, folders=folders)
+    else:
+        export_in_tensorflow(*places, **asked, folders=folders)
+
+
+def export_in_tensorflow(*places: Path, folders: Sequence[Path] = (), **asked: Any) -> None:
+    """`export_text_model` by a process of its own, with Keras on TensorFlow and without a GPU.
+
+    A process has one backend of Keras, and the graph is TensorFlow's: a stage that JAX trained is
+    written by another process. Weights and tokenizer are files, which know no backend.
+    """
+    question = {
+        "places": [str(path) for path in places],
+        "asked": asked,
+        "folders": [str(path) for path in folders],
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", CHILD],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"KERAS_BACKEND": "tensorflow", "CUDA_VISIBLE_DEVICES": ""},
+    )
+    if done.returncode == _OUT_OF_SPACE:
+        raise OSError(errno.ENOSPC, done.stdout.strip())
+    if done.returncode:
+        raise RuntimeError(f"the process that writes the served model: {done.stderr[-800:]}")
+
+
+def export_what_is_asked() -> None:
+    """The process of `export_in_tensorflow`: the question comes as JSON on standard input."""
+    question = json.load(sys.stdin)
+    try:
+        _export(
+            *map(Path, question["places"]),
+            **question["asked"],
+            folders=[Path(each) for each in question["folders"]],
+        )
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.stdout.write(f"{error.strerror}\n")
+        sys.exit(_OUT_OF_SPACE)
+
+
+def _export(
+    stage_folder: Path,
+    tokenizer_folder: Path,
+    out: Path,
+    *,
+    pairs: bool,
+    most_regions: int,
+    entities: Mapping[str, int] | None,
+    folders: Sequence[Path],
+) -> None:
     import keras
     import tensorflow as tf
 
