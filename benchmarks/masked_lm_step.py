@@ -18,8 +18,16 @@ VOCABULARY, ROWS, LENGTH = 8192, 32, 128
 BATCHES = 4
 
 
-def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
-    """A function that makes one update and returns its loss."""
+def step_of(
+    precision: str,
+    kind: str,
+    dropout: float,
+    *,
+    size: str = "mini",
+    vocabulary: int = VOCABULARY,
+    shape: tuple[int, int] = (ROWS, LENGTH),
+) -> Callable[[], float]:
+    """A function that makes one update, of a batch of this shape, and returns its loss."""
     import keras
 
     if kind == "plain":
@@ -42,12 +50,12 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
     from models.training.stage_model import StageModel
 
     keras.utils.set_random_seed(0)
-    words = [f"w{i}" for i in range(VOCABULARY - len(SPECIAL_TOKENS))]
-    context = Context(WordPiece([*SPECIAL_TOKENS, *words], lowercase=True), LENGTH)
+    words = [f"w{i}" for i in range(vocabulary - len(SPECIAL_TOKENS))]
+    context = Context(WordPiece([*SPECIAL_TOKENS, *words], lowercase=True), shape[1])
     objective = MaskedLM(context)
     network = Bert(
-        vocabulary_size=VOCABULARY,
-        **SIZES["mini"],
+        vocabulary_size=vocabulary,
+        **SIZES[size],
         dropout=dropout,
         activation="gelu",  # as Hugging Face computes it
         dtype=policy(precision),
@@ -67,11 +75,11 @@ def step_of(precision: str, kind: str, dropout: float) -> Callable[[], float]:
     batches = []
     for _ in range(BATCHES):
         # Frequent words, so that there is something to learn.
-        ids = (VOCABULARY - 5) * rng.random((ROWS, LENGTH)) ** 4 + 5
+        ids = (vocabulary - 5) * rng.random(shape) ** 4 + 5
         clean = {
             keys.TOKEN_IDS: ids.astype(np.int32),
-            keys.SEGMENT_IDS: np.zeros((ROWS, LENGTH), np.int32),
-            keys.PADDING_MASK: np.ones((ROWS, LENGTH), np.int32),
+            keys.SEGMENT_IDS: np.zeros(shape, np.int32),
+            keys.PADDING_MASK: np.ones(shape, np.int32),
         }
         batches.append(objective.examples(clean, rng))
     model.trace_for(batches[0], lengths_vary=False)

@@ -52,6 +52,7 @@ def make_private() -> None:
     """Turn telemetry off and quiet the frameworks, unless the user has set otherwise."""
     for name, value in PRIVATE_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    _add_xla_flag("--xla_gpu_deterministic_ops", "true")
     _leave_loopback_to_itself()
     # Prefect and others need $HOME when they are imported; a container's user may have none.
     if os.path.expanduser("~") == "~":
@@ -60,6 +61,17 @@ def make_private() -> None:
     os.environ[OWNER] = str(os.getpid())
     # Prefect reads its home on import. Under ours, one folder holds everything a run leaves behind.
     os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
+
+
+def _add_xla_flag(flag: str, value: str) -> None:
+    """Set a flag of XLA, for TensorFlow and JAX alike, unless the user has.
+
+    Without deterministic operations a GPU adds up gradients in the order in which its threads
+    finish: a seed then gives other bits each time.
+    """
+    said = os.environ.get("XLA_FLAGS", "")
+    if flag not in said:
+        os.environ["XLA_FLAGS"] = f"{said} {flag}={value}".strip()
 
 
 def _leave_loopback_to_itself() -> None:

@@ -45,6 +45,7 @@ EXITS = """\
 | `PREFECT_API_URL` | a Prefect server; by default a run starts a temporary one |
 | `PREFECT_API_AUTH_STRING` | login of that server, if it requires one |
 | `KERAS_BACKEND` | `tensorflow` (default) or `jax` |
+| `XLA_FLAGS` | flags of XLA; `--xla_gpu_deterministic_ops=true` is added unless it is there |
 """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fourstage.settings import REPOSITORY, without_credentials
+from fourstage.settings import REPOSITORY, make_private, without_credentials
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,19 @@ def test_another_projects_package_of_one_of_our_names_is_refused(tmp_path: Path)
     assert done.returncode == 1
     assert "another package 'tasks' first" in done.stderr
     assert "fresh virtual environment" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "then"),
+    [
+        (None, "--xla_gpu_deterministic_ops=true"),
+        ("--xla_dump_to=a", "--xla_dump_to=a --xla_gpu_deterministic_ops=true"),
+        ("--xla_gpu_deterministic_ops=false", "--xla_gpu_deterministic_ops=false"),
+    ],
+)
+def test_gpus_are_deterministic_unless_the_user_has_set_otherwise(said, then, monkeypatch):
+    monkeypatch.setattr(os, "environ", {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"})
+    if said:
+        os.environ["XLA_FLAGS"] = said
+    make_private()
+    assert os.environ["XLA_FLAGS"] == then

@@ -14,7 +14,13 @@ import pytest
 
 from models.evaluation.predict import predict
 from models.inputs.rows import framed_rows
-from models.interchange.saved_model import LABELS, SAVED_MODEL, export_text_model, framed
+from models.interchange.saved_model import (
+    LABELS,
+    SAVED_MODEL,
+    export_in_tensorflow,
+    export_text_model,
+    framed,
+)
 from models.protocols import Capability, Context
 from models.saved_tokenizer import load_tokenizer
 from models.tokenizers.word import Word
@@ -75,7 +81,11 @@ def stage(request, tmp_path_factory) -> Path:
     job = finetuning(budget=Budget("steps", 4), select=None, **CHANGES[request.param])
     train(job, folder / "stage")
     job.tokenizer.save(folder / "tokenizer")
-    export_text_model(folder / "stage", folder / "tokenizer", folder / "package")
+    places = (folder / "stage", folder / "tokenizer", folder / "package")
+    if request.param == "wide":  # as a stage of JAX is written
+        export_in_tensorflow(*places, pairs=False, most_regions=0, entities=None)
+    else:
+        export_text_model(*places)
     return folder
 
 
