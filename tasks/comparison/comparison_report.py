@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 from tasks.comparison.comparison_table import unlike_tokenizers
@@ -26,7 +27,10 @@ def headline(table: Table) -> str:
     if not table["baselines"]:
         mean = best["metrics"][metric]["mean"]
         return f"{best['name']} has the highest {metric}, {mean:.3f}."
-    cheap = table["baselines"][0]
+    cheap = next(
+        (rival for rival in table["baselines"] if rival["name"] == best["baseline"]),
+        table["baselines"][0],
+    )
     judged = {
         (d["candidate"], d["reference"]): d["verdict"] for d in table["differences"][metric]
     }.get((best["name"], cheap["name"]))
@@ -97,7 +101,7 @@ def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
             each = "  ".join(f"{value:.4f}" for value in score["trainings"])
             parts = (f"{score['parts'][name]:.4f}" for name in probes)
             body.append((recipe["name"], each, *parts))
-    for rival in table["baselines"]:
+    for rival in (each for each in table["baselines"] if PROBE_MEAN in each["parts"]):
         parts = (f"{rival['parts'][PROBE_MEAN][name]:.4f}" for name in probes)
         body.append((rival["name"], "", *parts))
     return head, body
@@ -224,7 +228,8 @@ def plot(table: Table) -> bytes:
         )
         spots = [place + 0.18] * len(score["values"])
         scores.plot(score["values"], spots, "o", color="C1", markersize=4, alpha=0.8)
-    for rival, style in zip(table["baselines"], ("--", ":", "-."), strict=False):
+    rivals = [rival for rival in table["baselines"] if metric in rival["metrics"]]
+    for rival, style in zip(rivals, cycle(("--", ":", "-.")), strict=False):
         scores.axvline(rival["metrics"][metric], linestyle=style, color="grey", label=rival["name"])
     scores.set_yticks(list(places), [recipe["name"] for recipe in recipes])
     dots = "pre-trainings" if metric == PROBE_MEAN else "seeds"

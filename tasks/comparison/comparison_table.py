@@ -10,7 +10,7 @@ import numpy as np
 
 from fourstage.digests import digest
 from models.evaluation.rivals import SEES, names_of
-from tasks.comparison.contests import PROBE_MEAN, contests_of
+from tasks.comparison.contests import PROBE_MEAN, baseline_names, contests_of
 from tasks.comparison.participants import SCORES, Entry, SeedRun, pretraining_stages
 from tasks.registry.gate import BASELINE
 from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
@@ -54,7 +54,11 @@ def judge(
         for candidate, other in contrasts
     ]
     contests = contests_of({entry.name: runs[entry.name] for entry in entries}, declared, cheap)
-    recipes = [_recipe(entry, runs[entry.name], contests) for entry in entries]
+    called = baseline_names(runs, cheap)
+    recipes = [
+        {**_recipe(entry, runs[entry.name], contests), "baseline": called[entry.name]}
+        for entry in entries
+    ]
     probed = contests.get(PROBE_MEAN)
     labelled = next((found for on, found in contests.values() if on[0].step == "evaluation"), None)
     return {
@@ -81,7 +85,8 @@ def judge(
             entries,
             runs,
             contests,
-        ),
+        )
+        + _of_other_rows(cheap, entries, runs, contests),
         "differences": {
             metric: [asdict(difference) for difference in found.differences]
             for metric, (_, found) in contests.items()
@@ -156,6 +161,27 @@ def _baselines(
         means = {metric: float(np.mean(list(of.values()))) for metric, of in parts.items()}
         if means:
             found.append({"name": rival, "metrics": means, "parts": parts})
+    return found
+
+
+def _of_other_rows(
+    cheap: str,
+    entries: Sequence[Entry],
+    runs: Mapping[str, Sequence[SeedRun]],
+    contests: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Scores of the cheap baselines that learned from other training rows than the first."""
+    found: list[dict[str, Any]] = []
+    for name, called in baseline_names(runs, cheap).items():
+        if called == cheap or called in [rival["name"] for rival in found]:
+            continue
+        of = [entry for entry in entries if entry.name == name]
+        there = {
+            metric: contest
+            for metric, contest in contests.items()
+            if contest[0][0].step in runs[name][0].made
+        }
+        found += _baselines({called: "baseline"}, of, runs, there)
     return found
 
 

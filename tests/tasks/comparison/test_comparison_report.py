@@ -43,6 +43,7 @@ def _recipe(name: str, *values: float) -> dict[str, Any]:
         "pretraining": {"seconds": 60.0},
         "finetuning": {"seconds": 30.0},
         "tokenizer": "a key",
+        "baseline": "TF-IDF + linear SVM",
         "heldout_loss": {"encyclopedia": 6.5} if name == "ours" else {},
         "heldout_loss_a_character": {"encyclopedia": 1.6254} if name == "ours" else {},
         "unigram_loss": {"encyclopedia": 7.25} if name == "ours" else {},
