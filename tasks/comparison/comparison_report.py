@@ -110,13 +110,18 @@ def probe_cells(table: Table) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows of the contrasts on one metric."""
     percent = f"{table['confidence']:.0%}"
-    head = ("is", "than", "difference", f"{percent} interval", "p", "detectable", "verdict")
+    nested = _has_hierarchical(table, metric)
+    head = (
+        *("is", "than", "difference", f"{percent} interval"),
+        *(("hierarchical bootstrap",) if nested else ()),
+        *("p", "detectable", "verdict"),
+    )
     body = [
         (
             found["candidate"],
             found["reference"],
             f"{found['difference']:+.4f}",
-            *_inference(found),
+            *_inference(found, nested),
             found["verdict"],
         )
         for found in table["differences"][metric]
@@ -124,13 +129,23 @@ def difference_cells(table: Table, metric: str) -> tuple[tuple[str, ...], list[t
     return head, body
 
 
-def _inference(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Interval, p and detectable difference; for two trainings, only p is meaningful."""
+def _has_hierarchical(table: Table, metric: str) -> bool:
+    return any(found["hierarchical"] for found in table["differences"][metric])
+
+
+def _inference(found: Mapping[str, Any], nested: bool) -> tuple[str, ...]:
+    """Intervals, p and detectable difference; for two trainings, Student's t says only p."""
+    ends = found["hierarchical"]
+    more = (_interval(*ends) if ends else "–",) if nested else ()
     p = "< .0001" if found["p"] < 0.0001 else f"{found['p']:.4f}"
     if found["trainings"] == FEW:
-        return "two are too few", p, "–"
-    interval = f"{found['low']:+.4f} to {found['high']:+.4f}"
-    return interval, p, f"{found['smallest_detectable']:.4f}"
+        return "two are too few", *more, p, "–"
+    interval = _interval(found["low"], found["high"])
+    return interval, *more, p, f"{found['smallest_detectable']:.4f}"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:+.4f} to {high:+.4f}"
 
 
 def explanation(table: Table) -> str:
@@ -168,6 +183,16 @@ def explanation(table: Table) -> str:
         f" (Holm) for the {_contrasts(table)}, and below {1 - table['confidence']:.2f} the verdict"
         " is better or worse. *Detectable* is for planning: the true difference that such a"
         f" contrast finds with {table['power']:.0%} power, were it the only one.",
+        *(
+            [
+                "Hierarchical bootstrap: each resample draws pre-trainings, fine-tunings of each"
+                " and texts, with replacement; pre-trainings that both start from are the same."
+                f" The interval has {table['confidence']:.0%} of the resamples. With few"
+                " pre-trainings it is too narrow, so that the verdict is by *p*."
+            ]
+            if any(_has_hierarchical(table, metric) for metric in table["metrics"])
+            else []
+        ),
         f"Machine: {table['machine']['processor']}, {table['machine']['cores']} cores,"
         f" {', '.join(sorted({recipe['precision'] for recipe in table['recipes']}))}.",
         *table["notes"],

@@ -17,7 +17,7 @@ from tasks.reports.learned import LEARNED, against_frequency, beyond_pretraining
 from tasks.reports.search_table import found as searched
 from tasks.steps.tokens import a_character, a_word, unigram_losses
 from tasks.store.provenance import git_state, machine
-from tasks.store.step_names import tokens_step
+from tasks.store.step_names import as_texts, tokens_step
 
 if TYPE_CHECKING:
     from fourstage.recipe.resolved import ResolvedStage
@@ -197,7 +197,7 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
     }
     last = [run.stages[-1][2].facts["heldout_loss"] for run in runs]
     guessed, before = runs[0].last_guess[0], [run.last_guess[1] for run in runs]
-    recipe = runs[0].plan.recipe
+    recipe, texts = runs[0].plan.recipe, as_texts(runs[0].made)
     stages, pretraining = recipe.stages, pretraining_stages(recipe)
     return {
         "name": entry.name,
@@ -218,19 +218,17 @@ def _recipe(entry: Entry, runs: Sequence[SeedRun], contests: Mapping[str, Any]) 
         "measured_by": recipe.measured_by,
         "heldout_loss": _means(before),
         "heldout_loss_a_character": a_character(
-            _means(before), runs[0].made, recipe.measured_by, runs[0].plan.folders
+            _means(before), texts, recipe.measured_by, runs[0].plan.folders
         ),
         "heldout_loss_a_word": a_word(
-            _means(before), runs[0].made, recipe.measured_by, runs[0].plan.folders
+            _means(before), texts, recipe.measured_by, runs[0].plan.folders
         ),
         "unknown_share": {
-            name: runs[0].made[tokens_step(name)].facts["unknown_share"] for name in before[0]
+            name: texts[tokens_step(name)].facts["unknown_share"] for name in before[0]
         },
         "heldout_loss_after": guessed,
         "heldout_window": runs[0].stages[-1][2].preimage["settings"]["sequence_length"],
-        "unigram_loss": unigram_losses(
-            runs[0].made, before[0], recipe.measured_by, runs[0].plan.folders
-        ),
+        "unigram_loss": unigram_losses(texts, before[0], recipe.measured_by, runs[0].plan.folders),
         "heldout_loss_at_the_end": _means(last),
         "budgets": {stage.name: {stage.budget.unit: stage.budget.amount} for stage in stages},
         "precision": runs[0].stages[-1][1].preimage["settings"]["precision"],

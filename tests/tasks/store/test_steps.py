@@ -132,7 +132,7 @@ CHANGES: list[tuple[dict[str, Any], tuple[str, ...], tuple[str, ...] | None]] = 
     (
         {"stages": stages(finetune={"training_rows": 8})},
         ("dataset rows",),
-        ("corpus notes", "tokens rows", "stage general", "stage finetune"),
+        ("tokens rows", "stage finetune"),
     ),
 ]
 
